@@ -1,0 +1,234 @@
+//! Wire to domain and back. A wire message that does not make sense is refused here, with the name of the
+//! field; nothing that a peer sent can get past this file unchecked.
+
+use togl_sweeps::result::{EpochRecord, Metrics, Provenance, ResultError};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, TrialConfig};
+
+use crate::wire;
+
+/// Why a wire message was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConvertError {
+    /// A message that must be there is not.
+    #[error("the field `{0}` is missing")]
+    Missing(&'static str),
+    /// A field holds something that it cannot hold.
+    #[error("the field `{field}` is wrong: {reason}")]
+    Wrong {
+        /// Which field.
+        field: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A result whose numbers cannot be.
+    #[error(transparent)]
+    Result(#[from] ResultError),
+}
+
+fn wrong(field: &'static str) -> impl Fn(&dyn std::fmt::Display) -> ConvertError {
+    move |reason| ConvertError::Wrong { field, reason: reason.to_string() }
+}
+
+impl From<FoldKey> for wire::Fold {
+    fn from(fold: FoldKey) -> Self {
+        Self { trial: fold.trial.to_string(), split: fold.split, seed: fold.seed }
+    }
+}
+
+impl TryFrom<wire::Fold> for FoldKey {
+    type Error = ConvertError;
+
+    fn try_from(fold: wire::Fold) -> Result<Self, ConvertError> {
+        let trial = fold.trial.parse().map_err(|e| wrong("fold.trial")(&e))?;
+        Ok(Self { trial, split: fold.split, seed: fold.seed })
+    }
+}
+
+/// A fold that must be there.
+pub fn fold(fold: Option<wire::Fold>) -> Result<FoldKey, ConvertError> {
+    fold.ok_or(ConvertError::Missing("fold"))?.try_into()
+}
+
+/// An attempt counts from 1.
+pub fn attempt(number: u32) -> Result<Attempt, ConvertError> {
+    if number == 0 {
+        return Err(wrong("attempt")(&"attempts count from 1"));
+    }
+    Ok(Attempt(number))
+}
+
+/// A trial from its canonical JSON, if it has the id that the fold claims.
+pub fn trial(config: &str, fold: FoldKey) -> Result<TrialConfig, ConvertError> {
+    let trial = TrialConfig::from_canonical(config).map_err(|e| wrong("config")(&e))?;
+    if trial.id() != fold.trial {
+        return Err(wrong("config")(&format!("has id {}, not {}", trial.id(), fold.trial)));
+    }
+    Ok(trial)
+}
+
+impl From<Metrics> for wire::Metrics {
+    fn from(metrics: Metrics) -> Self {
+        Self { loss: metrics.loss, accuracy: metrics.accuracy }
+    }
+}
+
+impl From<wire::Metrics> for Metrics {
+    fn from(metrics: wire::Metrics) -> Self {
+        Self { loss: metrics.loss, accuracy: metrics.accuracy }
+    }
+}
+
+fn metrics(field: &'static str, metrics: Option<wire::Metrics>) -> Result<Metrics, ConvertError> {
+    Ok(metrics.ok_or(ConvertError::Missing(field))?.into())
+}
+
+impl From<Failure> for wire::Failure {
+    fn from(failure: Failure) -> Self {
+        Self { class: failure.class.to_string(), message: failure.message }
+    }
+}
+
+impl TryFrom<wire::Failure> for Failure {
+    type Error = ConvertError;
+
+    fn try_from(failure: wire::Failure) -> Result<Self, ConvertError> {
+        let class = failure.class.parse().map_err(|e| wrong("failure.class")(&e))?;
+        Ok(Self { class, message: failure.message.chars().take(2000).collect() })
+    }
+}
+
+impl From<Provenance> for wire::Provenance {
+    fn from(p: Provenance) -> Self {
+        let Provenance { code_version, commit, dirty, libtorch, device, host, worker } = p;
+        Self { code_version, commit, dirty, libtorch, device, host, worker }
+    }
+}
+
+impl From<wire::Provenance> for Provenance {
+    fn from(p: wire::Provenance) -> Self {
+        let wire::Provenance { code_version, commit, dirty, libtorch, device, host, worker } = p;
+        Self { code_version, commit, dirty, libtorch, device, host, worker }
+    }
+}
+
+impl From<EpochRecord> for wire::Epoch {
+    fn from(record: EpochRecord) -> Self {
+        Self {
+            epoch: record.epoch,
+            lr: record.lr,
+            train: Some(record.train.into()),
+            validation: Some(record.validation.into()),
+        }
+    }
+}
+
+impl TryFrom<wire::Epoch> for EpochRecord {
+    type Error = ConvertError;
+
+    fn try_from(epoch: wire::Epoch) -> Result<Self, ConvertError> {
+        Ok(Self {
+            epoch: epoch.epoch,
+            lr: epoch.lr,
+            train: metrics("history.train", epoch.train)?,
+            validation: metrics("history.validation", epoch.validation)?,
+        })
+    }
+}
+
+impl From<FoldResult> for wire::FoldResult {
+    fn from(result: FoldResult) -> Self {
+        Self {
+            version: result.version,
+            numerics: result.numerics,
+            test: Some(result.test.into()),
+            validation: Some(result.validation.into()),
+            train: Some(result.train.into()),
+            last_validation: Some(result.last_validation.into()),
+            best_epoch: result.best_epoch,
+            epochs: result.epochs,
+            seconds: result.seconds,
+            peak_memory: result.peak_memory,
+            parameters: result.parameters,
+            confusion: result.confusion.into_iter().map(|counts| wire::ConfusionRow { counts }).collect(),
+            part_sizes: result.part_sizes.to_vec(),
+            data_digest: result.data_digest,
+            split_digest: result.split_digest,
+            provenance: Some(result.provenance.into()),
+            history: result.history.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<wire::FoldResult> for FoldResult {
+    type Error = ConvertError;
+
+    /// Also refuses numbers that cannot be, so that whoever holds a domain result may trust it.
+    fn try_from(result: wire::FoldResult) -> Result<Self, ConvertError> {
+        let sizes: Result<[u64; 3], _> = result.part_sizes.try_into();
+        let converted = Self {
+            version: result.version,
+            numerics: result.numerics,
+            test: metrics("result.test", result.test)?,
+            validation: metrics("result.validation", result.validation)?,
+            train: metrics("result.train", result.train)?,
+            last_validation: metrics("result.last_validation", result.last_validation)?,
+            best_epoch: result.best_epoch,
+            epochs: result.epochs,
+            seconds: result.seconds,
+            peak_memory: result.peak_memory,
+            parameters: result.parameters,
+            confusion: result.confusion.into_iter().map(|row| row.counts).collect(),
+            part_sizes: sizes.map_err(|_| wrong("result.part_sizes")(&"expected three sizes"))?,
+            data_digest: result.data_digest,
+            split_digest: result.split_digest,
+            provenance: result.provenance.ok_or(ConvertError::Missing("result.provenance"))?.into(),
+            history: result.history.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+        };
+        converted.check()?;
+        Ok(converted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::result;
+
+    use super::*;
+
+    #[test]
+    fn a_result_crosses_the_wire_unchanged() {
+        let result = result::example(0.1 + 0.2);
+        let wire: wire::FoldResult = result.clone().into();
+        assert_eq!(FoldResult::try_from(wire).unwrap(), result);
+    }
+
+    #[test]
+    fn what_a_hostile_peer_might_send_is_refused_by_field() {
+        let good: wire::FoldResult = result::example(0.5).into();
+        let nan = Some(wire::Metrics { loss: f64::NAN, accuracy: 0.5 });
+        let refusals = [
+            FoldResult::try_from(wire::FoldResult { test: nan, ..good.clone() }),
+            FoldResult::try_from(wire::FoldResult { validation: None, ..good.clone() }),
+            FoldResult::try_from(wire::FoldResult { part_sizes: vec![1], ..good.clone() }),
+            FoldResult::try_from(wire::FoldResult { version: 99, ..good }),
+        ];
+        let texts: Vec<String> = refusals.into_iter().map(|r| r.unwrap_err().to_string()).collect();
+        assert_eq!(texts[0], "result has test loss = NaN, which is not a possible value");
+        assert_eq!(texts[1], "the field `result.validation` is missing");
+        assert_eq!(texts[2], "the field `result.part_sizes` is wrong: expected three sizes");
+        assert!(texts[3].starts_with("result has version 99"));
+        let fold = wire::Fold { trial: "../../etc/passwd".to_owned(), split: 0, seed: 0 };
+        assert!(FoldKey::try_from(fold).is_err());
+        assert!(attempt(0).is_err());
+    }
+
+    #[test]
+    fn a_trial_that_is_not_what_its_id_says_is_refused() {
+        let config = r#"{"canonical":1,"dataset":"cycles","numerics":1}"#;
+        let honest = TrialConfig::from_canonical(config).unwrap();
+        let mut fold = FoldKey { trial: honest.id(), split: 0, seed: 0 };
+        assert_eq!(trial(config, fold).unwrap(), honest);
+        fold.trial = togl_sweeps::TrialId::from_bytes([7; 16]);
+        assert!(trial(config, fold).unwrap_err().to_string().contains("has id"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Why a fold did not finish. The class decides what happens next (the scheduler's business); the message is
+//! for people.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of failure it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureClass {
+    /// The worker went silent or its connection was lost.
+    WorkerLost,
+    /// The worker was told to stop (SIGTERM, drain) before the fold was done.
+    Preempted,
+    /// The trainer process died (signal, abort, unexpected exit).
+    Crashed,
+    /// The device or the machine ran out of memory.
+    OutOfMemory,
+    /// A loss or a metric was not a finite number.
+    NotFinite,
+    /// The fold took longer than its limit.
+    TimeLimit,
+    /// The data could not be loaded or has another digest than expected.
+    Data,
+    /// The trial's settings cannot be trained (refused by the trainer).
+    Config,
+    /// Any other error that would happen again.
+    Error,
+    /// Several hosts were lost under the same fold.
+    KillsItsWorker,
+}
+
+impl FailureClass {
+    /// All classes, in the order of the documentation.
+    pub const ALL: [Self; 10] = [
+        Self::WorkerLost,
+        Self::Preempted,
+        Self::Crashed,
+        Self::OutOfMemory,
+        Self::NotFinite,
+        Self::TimeLimit,
+        Self::Data,
+        Self::Config,
+        Self::Error,
+        Self::KillsItsWorker,
+    ];
+
+    /// The one spelling, in logs, on the wire and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::WorkerLost => "worker-lost",
+            Self::Preempted => "preempted",
+            Self::Crashed => "crashed",
+            Self::OutOfMemory => "out-of-memory",
+            Self::NotFinite => "not-finite",
+            Self::TimeLimit => "time-limit",
+            Self::Data => "data",
+            Self::Config => "config",
+            Self::Error => "error",
+            Self::KillsItsWorker => "kills-its-worker",
+        }
+    }
+}
+
+impl fmt::Display for FailureClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A class that this version does not know.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a failure class")]
+pub struct UnknownClass(String);
+
+impl FromStr for FailureClass {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, UnknownClass> {
+        Self::ALL
+            .into_iter()
+            .find(|class| class.as_str() == text)
+            .ok_or_else(|| UnknownClass(text.to_owned()))
+    }
+}
+
+/// One failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind.
+    pub class: FailureClass,
+    /// What happened, for people; one line.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure of `class` that says `message`.
+    pub fn new(class: FailureClass, message: impl Into<String>) -> Self {
+        Self { class, message: message.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.class, self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_one_spelling_that_reads_back() {
+        for class in FailureClass::ALL {
+            assert_eq!(class.as_str().parse(), Ok(class));
+            let json = serde_json::to_string(&class).unwrap();
+            assert_eq!(json, format!("\"{class}\""), "serde and Display must agree");
+        }
+        assert!("exploded".parse::<FailureClass>().is_err());
+    }
+}
