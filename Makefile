@@ -1,0 +1,49 @@
+# The two commands of the README, and what they are made of. One build profile and one target folder serve all.
+
+CARGO ?= cargo
+PREFIX ?= $(HOME)/.local
+DEMO_STATE ?= demo-state
+STAGE := $(CURDIR)/target/debug
+
+.PHONY: help demo test build bootstrap check fmt clippy unit doctest e2e install clean tools
+
+help: ## Show this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: build ## Train the quickstart sweep on this machine and show its table
+	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE)
+
+test: tools check unit doctest e2e ## Everything that must hold; what CI runs
+
+bootstrap: ## Find or fetch libtorch
+	@deploy/bootstrap
+
+build: bootstrap ## Build both programs
+	$(CARGO) build --workspace --all-targets
+
+check: fmt clippy ## Formatting, lints and scripts
+
+tools: bootstrap ## Install what the tests need and this machine lacks
+	@deploy/tools
+
+fmt:
+	$(CARGO) fmt --all --check
+
+clippy: bootstrap
+	$(CARGO) clippy --workspace --all-targets -- --deny warnings
+
+unit: tools build
+	$(CARGO) nextest run --workspace
+
+doctest: bootstrap
+	$(CARGO) test --workspace --doc --quiet
+
+e2e: build ## Real processes, killed midway; the table must not change
+	deploy/end-to-end
+
+install: build ## Install programs and libtorch under PREFIX
+	deploy/install "$(PREFIX)"
+
+clean: ## Remove what was built and what the demo made
+	$(CARGO) clean
+	rm -rf $(DEMO_STATE)

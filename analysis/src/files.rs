@@ -1,0 +1,131 @@
+//! Frames of folds in files: Parquet, CSV and NDJSON, told apart by the file's name. Writing is atomic; reading
+//! checks the schema and words what does not fit. Owns no meaning of any column.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use polars::prelude::{ArrowDataType, DataFrame, PolarsError, PolarsResult, Schema};
+use polars_io::prelude::*;
+
+use crate::atomic::Staged;
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::{ndjson, schema};
+
+/// A file format for frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Apache Parquet: the one to keep, small and typed.
+    Parquet,
+    /// Comma-separated values with a header line.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+impl Format {
+    /// The format that a file's name promises.
+    pub fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        match extension.to_ascii_lowercase().as_str() {
+            "parquet" | "pq" => Ok(Self::Parquet),
+            "csv" => Ok(Self::Csv),
+            "ndjson" | "jsonl" => Ok(Self::Ndjson),
+            _ => Err(Error::UnknownFormat { path: path.to_owned() }),
+        }
+    }
+}
+
+impl FoldFrame {
+    /// Writes the frame in the format that the file's name promises; a reader never sees half of it.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        self.stage(path)?.publish().map(|_| ())
+    }
+
+    /// Reads what [`FoldFrame::write`] wrote, or a file with the same columns from elsewhere.
+    pub fn read(path: &Path) -> Result<Self> {
+        let format = Format::of(path)?;
+        let file = File::open(path).map_err(|source| Error::io("cannot read", path, source))?;
+        let refuse = |error| Error::bad_file(path, in_one_line(&error));
+        let data = match format {
+            Format::Parquet => read_parquet(file).map_err(refuse)?,
+            Format::Csv => read_csv(file, path).map_err(refuse)?,
+            Format::Ndjson => ndjson::read(BufReader::new(file), path)?,
+        };
+        let origin = format!("`{}`", path.display());
+        if data.height() == 0 {
+            return Err(Error::Empty { origin });
+        }
+        Self::from_data(&data, &origin)
+    }
+
+    /// Writes the frame beside `path`, to be published together with other files.
+    pub(crate) fn stage(&self, path: &Path) -> Result<Staged> {
+        let format = Format::of(path)?;
+        Staged::write(path, |writer| {
+            let written = write_as(format, writer, &mut self.data().clone());
+            written.map_err(|error| Error::io("cannot write", path, std::io::Error::other(error)))
+        })
+    }
+}
+
+fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> PolarsResult<()> {
+    match format {
+        Format::Parquet => ParquetWriter::new(writer).finish(data).map(|_| ()),
+        Format::Csv => CsvWriter::new(writer).finish(data),
+        Format::Ndjson => JsonWriter::new(writer).with_json_format(JsonFormat::JsonLines).finish(data),
+    }
+}
+
+fn read_parquet(file: File) -> PolarsResult<DataFrame> {
+    let mut reader = ParquetReader::new(file);
+    // This build of Polars has only plain types and panics on others, so they are refused before it sees them.
+    if let Some(field) = reader.schema()?.iter_values().find(|field| !is_plain(field.dtype())) {
+        let reason =
+            format!("column `{}` has the type {:?}; leave it out or make it text", field.name, field.dtype());
+        return Err(PolarsError::SchemaMismatch(reason.into()));
+    }
+    reader.finish()
+}
+
+fn is_plain(kind: &ArrowDataType) -> bool {
+    use ArrowDataType::{
+        Boolean, Float32, Float64, Int32, Int64, LargeUtf8, Null, UInt32, UInt64, Utf8, Utf8View,
+    };
+    let plain = [Boolean, Float32, Float64, Int32, Int64, LargeUtf8, Null, UInt32, UInt64, Utf8, Utf8View];
+    plain.contains(kind)
+}
+
+fn read_csv(file: File, path: &Path) -> PolarsResult<DataFrame> {
+    let mut header = String::new();
+    BufReader::new(File::open(path)?).read_line(&mut header)?;
+    let names: Vec<&str> = header
+        .trim_end()
+        .split(',')
+        .map(|name| name.trim_start_matches('\u{feff}').trim_matches('"'))
+        .collect();
+    CsvReadOptions::default()
+        .with_schema_overwrite(Some(Arc::new(known_types(|name| names.contains(&name)))))
+        .with_infer_schema_length(None)
+        .into_reader_with_file_handle(file)
+        .finish()
+}
+
+fn known_types(present: impl Fn(&str) -> bool) -> Schema {
+    schema::columns()
+        .filter(|spec| present(spec.name))
+        .map(|spec| polars::prelude::Field::new(spec.name.into(), spec.kind.data_type()))
+        .collect()
+}
+
+/// Polars explains in paragraphs that advise on its own options; the first line is what happened.
+fn in_one_line(error: &PolarsError) -> String {
+    let text = error.to_string();
+    text.lines().next().unwrap_or_default().trim_end_matches([':', '.']).to_owned()
+}
+
+#[cfg(test)]
+#[path = "files_tests.rs"]
+mod tests;

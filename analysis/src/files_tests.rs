@@ -1,0 +1,142 @@
+//! Requirements of files: nothing changes on the way, and what does not fit is said.
+
+use std::fs;
+use std::path::PathBuf;
+
+use polars::prelude::{IntoLazy, col, lit};
+use tempfile::TempDir;
+use togl_sweeps::trial::{Backbone, Position};
+
+use super::*;
+use crate::test_folds::{fold, folds, frame, trial};
+
+fn folder_with(frame: &FoldFrame, name: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    frame.write(&path).unwrap();
+    (folder, path)
+}
+
+fn awkward_frame() -> FoldFrame {
+    let mut config = trial("naïve, \"quoted\"\nname", Backbone::Gat, 2);
+    (config.lr, config.lr_min, config.togl, config.togl_position) = (0.1 + 0.2, 1e-300, true, Position::Last);
+    let mut rows = folds(3, &config, &[1.0 / 3.0, 0.1, 1.0]);
+    rows[0].fold.seed = u64::MAX;
+    rows[1].result.seconds = 1e-7;
+    rows[2].result.provenance.commit = "0012345".to_owned();
+    rows[2].result.provenance.dirty = true;
+    rows.push(fold(0, &trial("DD", Backbone::Gcn, 4), 0, 0.7));
+    frame(rows)
+}
+
+#[test]
+fn what_is_written_is_read_back_to_the_last_bit_in_every_format() {
+    let frame = awkward_frame();
+    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+        let (folder, path) = folder_with(&frame, name);
+        let read = FoldFrame::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(read, frame, "{name}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{name}: no temporary is left");
+    }
+}
+
+#[test]
+fn columns_beyond_the_schema_are_kept() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(2.5).alias("extra")).collect().unwrap();
+    let frame = FoldFrame::from_data(&data, "test").unwrap();
+    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+        let (_folder, path) = folder_with(&frame, name);
+        assert_eq!(FoldFrame::read(&path).unwrap(), frame, "{name}");
+    }
+}
+
+#[test]
+fn a_missing_column_is_named() {
+    let frame = awkward_frame();
+    let data = frame.data().drop("seed").unwrap();
+    for (name, format) in
+        [("f.parquet", Format::Parquet), ("f.csv", Format::Csv), ("f.ndjson", Format::Ndjson)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        write_as(format, &mut File::create(&path).unwrap(), &mut data.clone()).unwrap();
+        let error = FoldFrame::read(&path).unwrap_err();
+        assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns == &["seed"]), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}
+
+#[test]
+fn a_newer_schema_is_refused() {
+    let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
+    let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 1; read it with a newer program");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_or_none_where_one_is_needed_is_said() {
+    let frame = awkward_frame();
+    let words = frame.data().clone().lazy().with_column(lit("many").alias("depth")).collect().unwrap();
+    let error = FoldFrame::from_data(&words, "`x.csv`").unwrap_err();
+    insta::assert_snapshot!(error, @"`x.csv`, column `depth`: has values that are not whole numbers from 0");
+    let holes = frame.data().clone().lazy().with_column(
+        polars::prelude::when(col("split").eq(lit(1_u64)))
+            .then(lit(polars::prelude::NULL))
+            .otherwise(col("depth"))
+            .alias("depth"),
+    );
+    let error = FoldFrame::from_data(&holes.collect().unwrap(), "`x.csv`").unwrap_err();
+    insta::assert_snapshot!(error, @"`x.csv`, column `depth`: has no value in row 3");
+}
+
+#[test]
+fn a_broken_file_is_named_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in
+        [("x.parquet", "not parquet"), ("x.ndjson", "{\"a\": 1}\n{"), ("x.csv", "a,b\n1,2,3,4\n")]
+    {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let message = FoldFrame::read(&path).unwrap_err().to_string();
+        assert!(message.contains(name) && message.lines().count() == 1, "{message}");
+    }
+}
+
+#[test]
+fn a_csv_line_that_does_not_parse_is_an_error_not_a_hole() {
+    let (_folder, path) = folder_with(&awkward_frame(), "folds.csv");
+    let text = fs::read_to_string(&path).unwrap().replace(",cpu,", ",cpu,extra,");
+    fs::write(&path, text).unwrap();
+    assert!(FoldFrame::read(&path).is_err());
+}
+
+#[test]
+fn a_file_without_folds_and_one_of_unknown_kind_are_refused() {
+    let (_folder, path) = folder_with(&frame([]), "none.parquet");
+    assert!(matches!(FoldFrame::read(&path).unwrap_err(), Error::Empty { .. }));
+    let error = FoldFrame::read(Path::new("folds.xlsx")).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot tell the format of `folds.xlsx` from its name; use .parquet, .csv or .ndjson");
+}
+
+#[test]
+fn a_parquet_column_of_an_unknown_type_is_refused_instead_of_panicking() {
+    let data = awkward_frame().data().clone().lazy();
+    let bytes = col("host").cast(polars::prelude::DataType::Binary).alias("picture");
+    let mut data = data.with_column(bytes).collect().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.parquet");
+    write_as(Format::Parquet, &mut File::create(&path).unwrap(), &mut data).unwrap();
+    let message = FoldFrame::read(&path).unwrap_err().to_string();
+    assert!(message.contains("x.parquet`: column `picture` has the type"), "{message}");
+}
+
+#[test]
+fn a_file_cut_off_in_the_middle_is_refused_in_every_format() {
+    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+        let (_folder, path) = folder_with(&awkward_frame(), name);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 40]).unwrap();
+        let error = FoldFrame::read(&path).unwrap_err();
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! One row per finished fold: the frame that every table starts from. Owns the order of rows (trial's position,
+//! split, seed: never the order of arrival) and the refusal of a fold that is there twice. What the columns are
+//! is in [`crate::schema`]; files are in [`crate::files`]. Chooses nothing and averages nothing.
+
+use std::collections::HashSet;
+
+use polars::prelude::*;
+use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
+
+use crate::columns::{self, Identity, column, identity_columns};
+use crate::error::{Error, Result};
+use crate::schema::{self, SCHEMA_VERSION};
+use crate::select::ValidationView;
+
+/// A finished fold as the outside world hands it in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldRow {
+    /// The trial's place in the sweep.
+    pub position: u64,
+    /// Which fold.
+    pub fold: FoldKey,
+    /// The trial's settings as the sweep wrote them.
+    pub config: TrialConfig,
+    /// Which attempt this result comes from.
+    pub attempt: u32,
+    /// The worker that reported it.
+    pub worker: String,
+    /// What it reported.
+    pub result: FoldResult,
+}
+
+/// Finished folds in their defined order, each at most once, in the columns of [`crate::schema`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldFrame {
+    data: DataFrame,
+}
+
+impl FoldFrame {
+    /// A frame of results, in whatever order they come. No rows make an empty frame.
+    pub fn from_rows(rows: impl IntoIterator<Item = FoldRow>) -> Result<Self> {
+        let mut rows: Vec<FoldRow> = rows.into_iter().collect();
+        for row in &rows {
+            row.result.check().map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
+        }
+        rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
+        let identities: Vec<Identity<'_>> = rows
+            .iter()
+            .map(|row| Identity { position: row.position, fold: row.fold, config: &row.config })
+            .collect();
+        let mut columns = identity_columns(&identities);
+        columns.extend(metric_columns(&rows));
+        columns.extend(training_columns(&rows));
+        columns.extend(provenance_columns(&rows));
+        Self::from_data(&DataFrame::new(rows.len(), columns)?, "the results")
+    }
+
+    /// A frame from data that may come from anywhere; `origin` names it in errors.
+    pub fn from_data(data: &DataFrame, origin: &str) -> Result<Self> {
+        let data = schema::conform(data, origin)?;
+        refuse_duplicates(&data)?;
+        // The trial is the last key only so that the order is total even if two trials claim one position.
+        let keys = ["position", "split", "seed", "trial"];
+        let data = data.sort(keys, SortMultipleOptions::default().with_maintain_order(true))?;
+        Ok(Self { data })
+    }
+
+    /// Several frames as one. Positions of later frames follow those of earlier ones, so that rows stay in the
+    /// order of the frames; a column that only some have is null in the others.
+    pub fn concat(frames: impl IntoIterator<Item = Self>) -> Result<Self> {
+        let mut parts = Vec::new();
+        let mut next_position: u64 = 0;
+        for frame in frames {
+            let last = frame.data.column("position")?.u64()?.max();
+            parts.push(frame.data.lazy().with_column(col("position") + lit(next_position)));
+            next_position = last.map_or(next_position, |last| next_position + last + 1);
+        }
+        if parts.is_empty() {
+            return Self::from_rows([]);
+        }
+        let data = concat_lf_diagonal(parts, UnionArgs::default())?.collect()?;
+        Self::from_data(&data, "the combined frames")
+    }
+
+    /// Number of folds.
+    pub fn len(&self) -> usize {
+        self.data.height()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The Polars frame, for reading.
+    pub fn data(&self) -> &DataFrame {
+        &self.data
+    }
+
+    /// The folds, in order.
+    pub fn keys(&self) -> Result<Vec<FoldKey>> {
+        let series = |name: &str| self.data.column(name).map(Column::as_materialized_series);
+        columns::fold_keys(series("trial")?, series("split")?, series("seed")?)
+    }
+
+    /// Only these folds, such as those behind one cell of a table; what the frame does not have is not added.
+    pub fn only(&self, folds: &[FoldKey]) -> Result<Self> {
+        let wanted: HashSet<&FoldKey> = folds.iter().collect();
+        let mask: Vec<bool> = self.keys()?.iter().map(|key| wanted.contains(key)).collect();
+        Ok(Self { data: self.data.filter(&BooleanChunked::from_slice("wanted".into(), &mask))? })
+    }
+
+    /// What a choice may look at: settings and validation columns, and nothing else.
+    pub fn validation(&self) -> Result<ValidationView<'_>> {
+        ValidationView::of(self)
+    }
+
+    /// The rows at these places, in the frame's order, whatever order the places come in.
+    pub(crate) fn rows(&self, places: &[IdxSize]) -> Result<Self> {
+        let mut places = places.to_vec();
+        places.sort_unstable();
+        places.dedup();
+        Ok(Self { data: self.data.take(&IdxCa::from_vec("row".into(), places))? })
+    }
+}
+
+fn metric_columns(rows: &[FoldRow]) -> Vec<Column> {
+    vec![
+        column("test_accuracy", rows, |row| row.result.test.accuracy),
+        column("test_loss", rows, |row| row.result.test.loss),
+        column("validation_accuracy", rows, |row| row.result.validation.accuracy),
+        column("validation_loss", rows, |row| row.result.validation.loss),
+        column("train_accuracy", rows, |row| row.result.train.accuracy),
+        column("train_loss", rows, |row| row.result.train.loss),
+        column("last_validation_accuracy", rows, |row| row.result.last_validation.accuracy),
+        column("last_validation_loss", rows, |row| row.result.last_validation.loss),
+    ]
+}
+
+fn training_columns(rows: &[FoldRow]) -> Vec<Column> {
+    vec![
+        column("best_epoch", rows, |row| u64::from(row.result.best_epoch)),
+        column("epochs", rows, |row| u64::from(row.result.epochs)),
+        column("seconds", rows, |row| row.result.seconds),
+        column("peak_memory", rows, |row| row.result.peak_memory),
+        column("parameters", rows, |row| row.result.parameters),
+        column("data_digest", rows, |row| row.result.data_digest.clone()),
+        column("split_digest", rows, |row| row.result.split_digest.clone()),
+    ]
+}
+
+fn provenance_columns(rows: &[FoldRow]) -> Vec<Column> {
+    vec![
+        column("code_version", rows, |row| row.result.provenance.code_version.clone()),
+        column("commit", rows, |row| row.result.provenance.commit.clone()),
+        column("dirty", rows, |row| row.result.provenance.dirty),
+        column("libtorch", rows, |row| row.result.provenance.libtorch.clone()),
+        column("device", rows, |row| row.result.provenance.device.clone()),
+        column("host", rows, |row| row.result.provenance.host.clone()),
+        column("worker", rows, |row| row.worker.clone()),
+        column("attempt", rows, |row| u64::from(row.attempt)),
+        column("numerics", rows, |row| u64::from(row.result.numerics)),
+        column("schema_version", rows, |_| SCHEMA_VERSION),
+        column("origin", rows, |_| String::new()),
+    ]
+}
+
+fn refuse_duplicates(data: &DataFrame) -> Result<()> {
+    let keys = [col("trial"), col("split"), col("seed")];
+    let repeated = data
+        .clone()
+        .lazy()
+        .select(keys.clone())
+        .group_by(keys)
+        .agg([len().alias("times")])
+        .filter(col("times").gt(lit(1)))
+        .sort(["trial", "split", "seed"], SortMultipleOptions::default())
+        .collect()?;
+    if repeated.height() == 0 {
+        return Ok(());
+    }
+    let names = ["trial", "split", "seed"].map(str::to_owned);
+    let folds: Result<Vec<String>> =
+        (0..repeated.height()).map(|row| Ok(columns::labels(&repeated, &names, row)?.join("/"))).collect();
+    Err(Error::DuplicateFolds { folds: folds? })
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

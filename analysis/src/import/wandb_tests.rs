@@ -1,0 +1,111 @@
+//! Requirements of the W&B import, on exports of a few lines.
+
+use std::fs;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const HEADER: &str = "\"Name\",\"State\",\"Runtime\",\"GIN\",\"dataset\",\"deepset\",\"depth\",\"early_topo\",\
+                      \"fake\",\"fold\",\"lr\",\"min_lr\",\"model\",\"training_seed\",\"use_node_attributes\",\
+                      \"test_acc\",\"val_acc\",\"empty\"";
+
+fn export(lines: &[&str]) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.csv");
+    fs::write(&path, format!("{HEADER}\n{}\n", lines.join("\n"))).unwrap();
+    (folder, path)
+}
+
+fn import(lines: &[&str]) -> Result<Imported> {
+    let (_folder, path) = export(lines);
+    read(&[path], &Mapping::default())
+}
+
+const TOGL: &str = r#""Topo, DD","finished","1196","false","DD","true","4","true","true","3","0.0007","0.000001","LargerTopoGNN","421","false","0.75","0.85","""#;
+const GCN: &str = r#""GCN","finished","10","","DD","","2","","","0","0.0007","0.000001","LargerGCN","4294967295","true","0.5","0.25","""#;
+const CRASHED: &str = r#""GCN","crashed","10","","DD","","2","","","1","0.0007","0.000001","LargerGCN","7","true","","0.25","""#;
+
+fn text(frame: &FoldFrame, name: &str, row: usize) -> String {
+    crate::columns::label(&frame.data().column(name).unwrap().get(row).unwrap())
+}
+
+#[test]
+fn settings_keys_and_metrics_are_found_under_their_foreign_names() {
+    let frame = import(&[TOGL, GCN]).unwrap().frame;
+    let expected = [
+        ("method", ["GCN-4-TOGL-1 (DeepSet, static)", "GCN-2"]),
+        ("split", ["3", "0"]),
+        ("seed", ["421", "4294967295"]),
+        ("features", ["random", "original"]),
+        ("togl_position", ["1", "1"]),
+        ("lr", ["0.0007", "0.0007"]),
+        ("test_accuracy", ["0.75", "0.5"]),
+        ("last_validation_accuracy", ["0.85", "0.25"]),
+        ("validation_accuracy", ["", ""]),
+        ("seconds", ["1196.0", "10.0"]),
+        ("origin", ["runs.csv:2", "runs.csv:3"]),
+        ("wandb_Name", ["Topo, DD", "GCN"]),
+    ];
+    for (name, values) in expected {
+        assert_eq!([text(&frame, name, 0), text(&frame, name, 1)], values, "{name}");
+    }
+    assert!(frame.data().column("wandb_empty").is_err(), "a column that says nothing is not kept");
+}
+
+#[test]
+fn a_run_without_a_test_value_is_left_out_and_named() {
+    let imported = import(&[CRASHED, GCN]).unwrap();
+    assert_eq!(imported.frame.len(), 1);
+    assert_eq!(imported.skipped, ["runs.csv:2: no test value"]);
+}
+
+#[test]
+fn rows_keep_the_order_of_files_and_lines() {
+    let (_one, first) = export(&[GCN]);
+    let (_two, second) = export(&[TOGL]);
+    for (files, methods) in [
+        ([first.clone(), second.clone()], ["GCN-2", "GCN-4-TOGL-1 (DeepSet, static)"]),
+        ([second, first], ["GCN-4-TOGL-1 (DeepSet, static)", "GCN-2"]),
+    ] {
+        let frame = read(&files, &Mapping::default()).unwrap().frame;
+        assert_eq!([text(&frame, "method", 0), text(&frame, "method", 1)], methods);
+    }
+}
+
+#[test]
+fn the_same_run_twice_is_refused() {
+    assert!(matches!(import(&[GCN, GCN]).unwrap_err(), Error::DuplicateFolds { folds } if folds.len() == 1));
+}
+
+#[test]
+fn late_placement_is_before_the_last_layer() {
+    let late = TOGL.replace(r#""4","true","true""#, r#""4","false","true""#);
+    assert_eq!(text(&import(&[&late]).unwrap().frame, "togl_position", 0), "3");
+}
+
+#[test]
+fn another_column_can_be_named() {
+    let (_folder, path) = export(&[GCN]);
+    let swapped = Mapping::default().with("test_accuracy", "val_acc");
+    assert_eq!(text(&read(&[path], &swapped).unwrap().frame, "test_accuracy", 0), "0.25");
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_its_line() {
+    let message = import(&[GCN, &TOGL.replace("\"4\"", "\"four\"")]).unwrap_err().to_string();
+    assert!(message.ends_with("runs.csv`: line 3: `depth` is `four`, which cannot be"), "{message}");
+    let message = import(&[&TOGL.replace("0.0007", "-1")]).unwrap_err().to_string();
+    assert!(message.contains("runs.csv`: line 2: setting `lr`"), "{message}");
+}
+
+#[test]
+fn a_file_that_is_no_export_of_runs_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("summary.csv");
+    fs::write(&path, "dataset,depth,val_acc_mean\nDD,1,0.5\n").unwrap();
+    let error = read(&[path], &Mapping::default()).unwrap_err();
+    assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns[0] == "model"), "{error}");
+    let error = import(&[CRASHED]).unwrap_err();
+    insta::assert_snapshot!(error, @"the import has no folds; is it the right one, and has anything finished yet?");
+}

@@ -1,0 +1,172 @@
+//! The layouts of published tables that a plain table block cannot express, because they compare named methods
+//! and contain columns made by choosing among runs. Owns which rows and columns a layout has and what the
+//! publication prints above them. Numbers come from [`crate::table`] and [`crate::select`].
+
+use std::str::FromStr;
+
+use polars::prelude::*;
+use togl_sweeps::nearest;
+use togl_sweeps::spec::{Metric, TableSpec};
+
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::plan::Plan;
+use crate::select::best_by_last_validation;
+use crate::table::{Cell, Row, Table, TableColumn, Winners};
+
+const GENERAL: &str = "GCN-TOGL (General)";
+const GENERAL_STATIC: &str = "GCN-TOGL (General - Static)";
+const COORDINATES: &str = "GCN-TOGL (No Interaction)";
+const DEEPSET: &str = "GCN-TOGL (Interaction)";
+const STATIC_COORDINATES: &str = "GCN-TOGL (Static - No Interaction)";
+const STATIC_DEEPSET: &str = "GCN-TOGL (Static - Interaction)";
+
+/// What was trained, and what the publication prints above it: it has the two static columns swapped.
+const STRUCTURAL_COLUMNS: [(&str, &str); 9] = [
+    ("GCN", "GCN"),
+    ("GIN", "GIN"),
+    ("GAT", "GAT"),
+    (GENERAL, GENERAL),
+    (GENERAL_STATIC, GENERAL_STATIC),
+    (COORDINATES, COORDINATES),
+    (DEEPSET, DEEPSET),
+    (STATIC_COORDINATES, STATIC_DEEPSET),
+    (STATIC_DEEPSET, STATIC_COORDINATES),
+];
+
+/// A published table's layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Structure-only runs by data set and depth: plain networks, each TOGL variant, and "General", which
+    /// chooses the embedding per fold.
+    StructuralExtended,
+}
+
+/// Every layout with its name on the command line.
+const LAYOUTS: [(&str, Layout); 1] = [("structural-extended", Layout::StructuralExtended)];
+
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let found = LAYOUTS.iter().find(|(known, _)| *known == name).map(|(_, layout)| *layout);
+        found.ok_or_else(|| Error::UnknownLayout {
+            name: name.to_owned(),
+            hint: nearest::hint(name, LAYOUTS.iter().map(|(known, _)| *known)),
+        })
+    }
+}
+
+impl Layout {
+    /// The table of this layout from all rows that belong to it; other rows are ignored.
+    pub fn make(self, frame: &FoldFrame) -> Result<Table> {
+        match self {
+            Self::StructuralExtended => structural_extended(frame),
+        }
+    }
+}
+
+fn structural_extended(frame: &FoldFrame) -> Result<Table> {
+    let named = with_names(frame, structural_method())?;
+    if named.is_empty() {
+        return Err(Error::Empty {
+            origin: "the layout structural-extended (structure-only runs)".to_owned(),
+        });
+    }
+    let single = part(&named, &[])?;
+    let with_topology = with_names(&named, when(col("togl")).then(col("method")).otherwise(lit(NULL)))?;
+    if with_topology.is_empty() {
+        return Ok(assemble(&[single]));
+    }
+    // A set without folds has one split, so it is one group and its "General" is one run, as published.
+    let view = with_topology.validation()?;
+    let chosen = best_by_last_validation(&view, &["dataset", "depth", "static", "split"])?.frame()?;
+    let general = when(col("static")).then(lit(GENERAL_STATIC)).otherwise(lit(GENERAL));
+    Ok(assemble(&[single, part(&with_names(&chosen, general)?, &["deepset"])?]))
+}
+
+/// The rows to which `method` gives a name, under that name; data sets as the publication calls them.
+fn with_names(frame: &FoldFrame, method: Expr) -> Result<FoldFrame> {
+    let dataset =
+        when(col("dataset").eq(lit("PROTEINS_full"))).then(lit("PROTEINS")).otherwise(col("dataset"));
+    let named = frame
+        .data()
+        .clone()
+        .lazy()
+        .with_columns([method.alias("method"), dataset.alias("dataset")])
+        .filter(col("method").is_not_null());
+    FoldFrame::from_data(&named.collect()?, "the layout")
+}
+
+fn structural_method() -> Expr {
+    let is = |model: &str| col("model").eq(lit(model));
+    let topology = when(col("static").and(col("deepset")))
+        .then(lit(STATIC_DEEPSET))
+        .when(col("static"))
+        .then(lit(STATIC_COORDINATES))
+        .when(col("deepset"))
+        .then(lit(DEEPSET))
+        .otherwise(lit(COORDINATES));
+    when(col("features").neq(lit("random")))
+        .then(lit(NULL))
+        .when(col("togl").and(is("gcn")))
+        .then(topology)
+        .when(col("togl"))
+        .then(lit(NULL))
+        .when(is("gcn"))
+        .then(lit("GCN"))
+        .when(is("gin"))
+        .then(lit("GIN"))
+        .when(is("gat"))
+        .then(lit("GAT"))
+        .otherwise(lit(NULL))
+}
+
+fn part(frame: &FoldFrame, chosen_among: &[&str]) -> Result<Table> {
+    let spec = TableSpec {
+        rows: vec!["dataset".to_owned(), "depth".to_owned()],
+        columns: "method".to_owned(),
+        metric: Metric::TestAccuracy,
+    };
+    let plan = Plan::of_frame("structural-extended", frame)?;
+    Table::make_after_choice(frame, &spec, &plan, chosen_among)
+}
+
+/// The columns of the layout from tables that have some of them.
+fn assemble(parts: &[Table]) -> Table {
+    let mut table = parts[0].clone();
+    let mut labels: Vec<Vec<String>> = Vec::new();
+    for row in parts.iter().flat_map(|part| &part.rows) {
+        if !labels.contains(&row.labels) {
+            labels.push(row.labels.clone());
+        }
+    }
+    labels.sort_by_key(|labels| (labels[0].clone(), labels[1].parse::<u64>().unwrap_or(u64::MAX)));
+    let cells = |labels: &[String]| STRUCTURAL_COLUMNS.map(|(label, _)| find(parts, labels, label)).to_vec();
+    table.rows = labels.into_iter().map(|labels| Row { cells: cells(&labels), labels }).collect();
+    table.columns = STRUCTURAL_COLUMNS
+        .map(|(label, printed)| TableColumn { label: label.to_owned(), printed_as: Some(printed.to_owned()) })
+        .to_vec();
+    table.mark_best(Winners::PerRow);
+    table.reword(Metric::TestAccuracy);
+    table.notes.extend([
+        "General: per fold the embedding with the highest validation accuracy of the last epoch, of equal ones \
+         the last run"
+            .to_owned(),
+        format!("the publication prints `{STATIC_COORDINATES}` and `{STATIC_DEEPSET}` swapped"),
+    ]);
+    table
+}
+
+fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
+    let found = parts.iter().find_map(|part| {
+        let at = part.columns.iter().position(|known| known.label == column)?;
+        let row = part.rows.iter().find(|row| row.labels == labels)?;
+        Some(row.cells[at].clone())
+    });
+    found.unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;

@@ -1,0 +1,35 @@
+//! From finished folds to tables that can be printed in a paper: Polars frames, choices by validation values,
+//! statistics, tables and their renderers. The only crate that uses Polars.
+//!
+//! The way of the data: [`frame`] (one row per fold, fixed [`schema`], defined order) → optionally [`select`]
+//! (sees validation columns only) → [`table`] (needs a [`plan`] to tell complete cells from incomplete ones) →
+//! [`render`] (one format per file). It reads rows and files and writes files; it never prints, trains, or talks
+//! to a coordinator.
+
+mod atomic;
+mod cells;
+mod columns;
+pub mod error;
+pub mod files;
+pub mod frame;
+pub mod import;
+pub mod layout;
+mod ndjson;
+pub mod plan;
+pub mod render;
+pub mod schema;
+pub mod select;
+pub mod statistics;
+pub mod table;
+#[cfg(test)]
+mod test_folds;
+mod wording;
+
+pub use error::{Error, Result};
+pub use files::Format;
+pub use frame::{FoldFrame, FoldRow};
+pub use layout::Layout;
+pub use plan::{Plan, PlannedFolds};
+pub use select::{Selection, ValidationView};
+pub use statistics::Summary;
+pub use table::{Cell, Mark, Row, Table, TableColumn, Winners};

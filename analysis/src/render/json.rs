@@ -1,0 +1,60 @@
+//! Tables as JSON: a list of cells, one a line, each with its labels under the settings' names, numbers not
+//! rounded (null where not defined) and the folds behind it. Keys come in a fixed order.
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+use crate::schema::{Kind, SETTINGS};
+use crate::table::{Cell, Table, TableColumn};
+
+/// The table as a JSON list of cells. Cells that are not planned are left out.
+pub fn json(table: &Table) -> String {
+    let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0 || cell.n > 0);
+    let lines: Vec<String> = cells
+        .map(|(labels, column, cell)| {
+            let cell = JsonCell { table, labels, column, cell };
+            // Texts and finite numbers always serialise; not a number becomes null.
+            serde_json::to_string(&cell).unwrap_or_default()
+        })
+        .collect();
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+struct JsonCell<'a> {
+    table: &'a Table,
+    labels: &'a [String],
+    column: &'a TableColumn,
+    cell: &'a Cell,
+}
+
+/// The label as JSON of its setting's kind: a depth is a number, a name is text.
+fn typed(setting: &str, label: &str) -> Value {
+    let text = || Value::String(label.to_owned());
+    let spec = SETTINGS.iter().find(|spec| spec.name == setting && spec.kind != Kind::Text);
+    spec.map_or_else(text, |_| serde_json::from_str(label).unwrap_or_else(|_| text()))
+}
+
+impl Serialize for JsonCell<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (setting, label) in self.table.row_settings.iter().zip(self.labels) {
+            map.serialize_entry(setting, &typed(setting, label))?;
+        }
+        map.serialize_entry(
+            &self.table.column_setting,
+            &typed(&self.table.column_setting, &self.column.label),
+        )?;
+        if let Some(printed) = &self.column.printed_as {
+            map.serialize_entry("printed_as", printed)?;
+        }
+        map.serialize_entry("mean", &self.cell.mean)?;
+        map.serialize_entry("std", &self.cell.std)?;
+        map.serialize_entry("n", &self.cell.n)?;
+        map.serialize_entry("planned", &self.cell.planned)?;
+        map.serialize_entry("best", &self.cell.best)?;
+        let marks: Vec<&str> = self.cell.marks.iter().map(|mark| mark.word()).collect();
+        map.serialize_entry("marks", &marks)?;
+        map.serialize_entry("folds", &self.cell.folds)?;
+        map.end()
+    }
+}

@@ -1,0 +1,55 @@
+//! Tables as GitHub-flavoured Markdown: right-aligned cells, winners in bold, caption and notes below.
+
+use super::{Shown, lines_below, row_headers, row_labels, shown};
+use crate::table::{Cell, Table};
+
+/// The table as Markdown.
+pub fn markdown(table: &Table) -> String {
+    let headers: Vec<&str> = row_headers(table);
+    let aligned = std::iter::repeat_n(":--", headers.len()).chain(table.columns.iter().map(|_| "--:"));
+    let header =
+        headers.iter().map(|text| escape(text)).chain(table.columns.iter().map(|c| escape(&c.label)));
+    let mut text = format!("### {}\n\n", escape(&table.title));
+    text.push_str(&line(header));
+    text.push_str(&line(aligned.map(str::to_owned)));
+    for row in &table.rows {
+        let labels = row_labels(row).into_iter().map(escape);
+        text.push_str(&line(labels.chain(row.cells.iter().map(|cell| number(cell, table.decimals)))));
+    }
+    let below: Vec<String> = lines_below(table, "bold:").iter().map(|note| escape(note)).collect();
+    let (caption, notes) = below.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+    text.push_str(&format!("\n{caption}\n"));
+    if !notes.is_empty() {
+        text.push_str(&format!("\n{}", notes.iter().map(|note| format!("- {note}\n")).collect::<String>()));
+    }
+    text
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn number(cell: &Cell, decimals: usize) -> String {
+    match shown(cell, decimals) {
+        Shown::NotPlanned => String::new(),
+        Shown::Missing => "–".to_owned(),
+        Shown::Value(value) => {
+            let number = format!("{} ± {}", value.mean, value.std);
+            let number = if cell.best { format!("**{number}**") } else { number };
+            let count = value.count.map(|count| format!(" {count}")).unwrap_or_default();
+            let signs: String = value.marks.iter().map(|mark| escape(mark.sign())).collect();
+            format!("{number}{count}{signs}")
+        }
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '\\' | '|' | '*' | '_' | '`' | '<' | '>' | '[' | ']' | '#') {
+            escaped.push('\\');
+        }
+        escaped.push(if character == '\n' { ' ' } else { character });
+    }
+    escaped
+}

@@ -1,0 +1,101 @@
+//! A [`Table`] as text, one format per file. Owns how a cell falls into pieces (mean, deviation, count, marks),
+//! so that all formats show the same facts, and the writing of a table's files together. Computes no numbers.
+
+mod csv;
+mod html;
+mod json;
+mod latex;
+mod markdown;
+mod terminal;
+mod width;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use csv::csv;
+pub use html::html;
+pub use json::json;
+pub use latex::latex;
+pub use markdown::markdown;
+pub use terminal::terminal;
+
+use crate::atomic::Staged;
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::table::{Cell, Mark, Row, Table, Winners};
+
+/// Stands for a deviation that is not defined.
+const UNDEFINED: &str = "n/a";
+
+/// Writes the table as `STEM.md`, `STEM.tex` and `STEM.csv` and the folds behind it as `STEM.parquet`; returns
+/// the paths. Nothing gets its name before everything is written, so a failure leaves the old files.
+pub fn write_all(dir: &Path, stem: &str, table: &Table, frame: &FoldFrame) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(dir).map_err(|source| Error::io("cannot make the folder", dir, source))?;
+    let path = |extension: &str| dir.join(format!("{stem}.{extension}"));
+    let staged = [
+        Staged::write_text(&path("md"), &markdown(table))?,
+        Staged::write_text(&path("tex"), &latex(table))?,
+        Staged::write_text(&path("csv"), &csv(table))?,
+        frame.stage(&path("parquet"))?,
+    ];
+    staged.into_iter().map(Staged::publish).collect()
+}
+
+/// What a cell shows, before a format spells it.
+enum Shown {
+    /// The plan has no such combination.
+    NotPlanned,
+    /// Planned, but nothing has finished.
+    Missing,
+    /// A number.
+    Value(Value),
+}
+
+struct Value {
+    mean: String,
+    std: String,
+    /// `n=7/10` where not all planned folds are behind the number.
+    count: Option<String>,
+    marks: Vec<Mark>,
+}
+
+fn shown(cell: &Cell, decimals: usize) -> Shown {
+    let Some(mean) = cell.mean else {
+        return if cell.planned == 0 { Shown::NotPlanned } else { Shown::Missing };
+    };
+    let std = cell.std.map_or_else(|| UNDEFINED.to_owned(), |std| format!("{std:.decimals$}"));
+    let incomplete = cell.marks.contains(&Mark::Incomplete);
+    Shown::Value(Value {
+        mean: format!("{mean:.decimals$}"),
+        std,
+        count: incomplete.then(|| format!("n={}/{}", cell.n, cell.planned)),
+        marks: cell.marks.iter().copied().collect(),
+    })
+}
+
+/// What stands above the label columns; one empty header where no setting labels rows.
+fn row_headers(table: &Table) -> Vec<&str> {
+    if table.row_settings.is_empty() {
+        return vec![""];
+    }
+    table.row_settings.iter().map(String::as_str).collect()
+}
+
+/// The labels of a row, as many as [`row_headers`] has.
+fn row_labels(row: &Row) -> Vec<&str> {
+    if row.labels.is_empty() { vec!["all"] } else { row.labels.iter().map(String::as_str).collect() }
+}
+
+/// The caption, then the notes; `best` says how this format sets off winners.
+fn lines_below(table: &Table, best: &str) -> Vec<String> {
+    let has_winners = table.cells().any(|(_, _, cell)| cell.best);
+    let among = match table.winners {
+        Winners::PerColumn => "column",
+        Winners::PerRow => "row",
+    };
+    let winners = has_winners.then(|| format!("{best} best mean of its {among}"));
+    std::iter::once(table.caption.clone()).chain(winners).chain(table.notes.iter().cloned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Tables for a terminal: aligned columns, winners bold where colour is wanted and pointed at where it is not.
+//! Whether colour is wanted is the caller's to know; nothing here looks at a terminal.
+
+use super::width::{left, right, width};
+use super::{Shown, lines_below, row_headers, row_labels, shown};
+use crate::table::{Cell, Table};
+
+const BOLD: &str = "\u{1b}[1m";
+const PLAIN: &str = "\u{1b}[0m";
+/// Points at a winner where bold cannot be used.
+const BEST: &str = "▲";
+const GAP: &str = "  ";
+
+/// The table as aligned text, with its caption and notes below. `colour` allows ANSI bold.
+pub fn terminal(table: &Table, colour: bool) -> String {
+    let labels: Vec<LabelColumn> = label_columns(table);
+    let cells: Vec<CellColumn> =
+        (0..table.columns.len()).map(|at| CellColumn::of(table, at, colour)).collect();
+    let mut lines = vec![table.title.clone(), String::new()];
+    let header = labels.iter().map(|column| left(&column.header, column.room));
+    let header: Vec<String> =
+        header.chain(cells.iter().map(|column| right(&column.header, column.room()))).collect();
+    let rule: Vec<String> = header.iter().map(|text| "─".repeat(width(text))).collect();
+    lines.push(header.join(GAP));
+    lines.push(rule.join(GAP));
+    for at in 0..table.rows.len() {
+        let row = labels.iter().map(|column| left(&column.labels[at], column.room));
+        let row: Vec<String> = row.chain(cells.iter().map(|column| column.line(at, colour))).collect();
+        lines.push(row.join(GAP));
+    }
+    lines.push(String::new());
+    lines.extend(lines_below(table, if colour { "bold" } else { BEST }));
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+struct LabelColumn {
+    header: String,
+    labels: Vec<String>,
+    room: usize,
+}
+
+fn label_columns(table: &Table) -> Vec<LabelColumn> {
+    let headers = row_headers(table).into_iter().enumerate();
+    headers
+        .map(|(at, header)| {
+            let label = |labels: Vec<&str>| labels.get(at).map(|label| (*label).to_owned());
+            let labels: Vec<String> = table.rows.iter().filter_map(|row| label(row_labels(row))).collect();
+            let room =
+                labels.iter().map(|label| width(label)).chain([width(header)]).max().unwrap_or_default();
+            LabelColumn { header: header.to_owned(), labels, room }
+        })
+        .collect()
+}
+
+/// One cell in pieces that are aligned separately, so that decimal points and ± stand under each other.
+struct Pieces {
+    mean: String,
+    std: String,
+    after: String,
+    best: bool,
+}
+
+impl Pieces {
+    fn of(cell: &Cell, decimals: usize, colour: bool) -> Self {
+        let (mean, std, after) = match shown(cell, decimals) {
+            Shown::NotPlanned => (String::new(), String::new(), String::new()),
+            Shown::Missing => ("–".to_owned(), String::new(), String::new()),
+            Shown::Value(value) => {
+                let signs: String = value.marks.iter().map(|mark| mark.sign()).collect();
+                let point = if cell.best && !colour { BEST } else { "" };
+                let count = value.count.map(|count| format!(" {count}")).unwrap_or_default();
+                (value.mean, value.std, format!("{count}{signs}{point}"))
+            }
+        };
+        Self { mean, std, after, best: cell.best }
+    }
+}
+
+struct CellColumn {
+    header: String,
+    pieces: Vec<Pieces>,
+    mean_room: usize,
+    std_room: usize,
+    after_room: usize,
+}
+
+impl CellColumn {
+    fn of(table: &Table, at: usize, colour: bool) -> Self {
+        let pieces: Vec<Pieces> =
+            table.rows.iter().map(|row| Pieces::of(&row.cells[at], table.decimals, colour)).collect();
+        let widest =
+            |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| width(piece(p))).max().unwrap_or_default();
+        Self {
+            header: table.columns[at].label.clone(),
+            mean_room: widest(|pieces| &pieces.mean),
+            std_room: widest(|pieces| &pieces.std),
+            after_room: widest(|pieces| &pieces.after),
+            pieces,
+        }
+    }
+
+    fn number_room(&self) -> usize {
+        self.mean_room + if self.std_room == 0 { 0 } else { 3 + self.std_room }
+    }
+
+    fn room(&self) -> usize {
+        width(&self.header).max(self.number_room() + self.after_room)
+    }
+
+    fn line(&self, at: usize, colour: bool) -> String {
+        let pieces = &self.pieces[at];
+        let mean = right(&pieces.mean, self.mean_room);
+        let number = if pieces.std.is_empty() {
+            left(&mean, self.number_room())
+        } else {
+            format!("{mean} ± {}", right(&pieces.std, self.std_room))
+        };
+        let number = if pieces.best && colour { format!("{BOLD}{number}{PLAIN}") } else { number };
+        let used = self.number_room() + self.after_room;
+        let before = " ".repeat(self.room() - used);
+        format!("{before}{number}{}", left(&pieces.after, self.after_room))
+    }
+}

@@ -1,0 +1,228 @@
+//! Golden texts of every format, from one table that has every kind of cell.
+
+use std::collections::BTreeSet;
+
+use togl_sweeps::FoldKey;
+
+use super::*;
+use crate::test_folds::{folds, frame, trial};
+
+fn cell(mean: f64, std: Option<f64>, n: usize, marks: &[Mark]) -> Cell {
+    let folds: Vec<FoldKey> = vec!["00112233445566778899aabbccddeeff/0/7".parse().unwrap()];
+    let marks: BTreeSet<Mark> = marks.iter().copied().collect();
+    Cell { mean: Some(mean), std, n, planned: 10, marks, best: false, folds }
+}
+
+fn best(cell: Cell) -> Cell {
+    Cell { best: true, ..cell }
+}
+
+fn row(labels: &[&str], cells: [Cell; 3]) -> Row {
+    Row { labels: labels.iter().map(|label| (*label).to_owned()).collect(), cells: cells.to_vec() }
+}
+
+/// Complete, tied, incomplete, single, mixed, missing and unplanned cells; names that need escaping.
+fn every_kind() -> Table {
+    let missing = Cell { planned: 10, marks: BTreeSet::from([Mark::Incomplete]), ..Cell::default() };
+    let all_mixed = [Mark::MixedCode, Mark::MixedData, Mark::MixedDevices, Mark::MixedNumerics];
+    let columns = ["DD", "PROTEINS_full", "100% & <data>|グ"];
+    Table {
+        title: "every kind".to_owned(),
+        caption: "Test accuracy in percent, mean ± sample standard deviation over 10 folds.".to_owned(),
+        notes: vec!["* fewer folds than planned have finished (n=finished/planned)".to_owned()],
+        row_settings: vec!["method".to_owned(), "lr".to_owned()],
+        column_setting: "dataset".to_owned(),
+        columns: columns
+            .map(|label| crate::table::TableColumn { label: label.to_owned(), printed_as: None })
+            .to_vec(),
+        rows: vec![
+            row(
+                &["GCN-4", "0.001"],
+                [
+                    best(cell(68.04, Some(3.64), 10, &[])),
+                    cell(72.25, Some(10.0), 7, &[Mark::Incomplete]),
+                    missing.clone(),
+                ],
+            ),
+            row(
+                &["GCN-4-TOGL-1", "0.001"],
+                [
+                    best(cell(68.04, Some(0.0), 10, &[])),
+                    cell(7.0, None, 1, &[Mark::Incomplete]),
+                    Cell::default(),
+                ],
+            ),
+            row(
+                &["ギン-4", "1e-5"],
+                [cell(9.96, Some(1.0), 10, &all_mixed), missing, cell(50.0, None, 1, &[])],
+            ),
+        ],
+        winners: Winners::PerColumn,
+        unplanned: 0,
+        decimals: 1,
+    }
+}
+
+#[test]
+fn terminal_without_colour_points_at_winners() {
+    insta::assert_snapshot!(terminal(&every_kind(), false), @r#"
+    every kind
+
+    method        lr                 DD        PROTEINS_full  100% & <data>|グ
+    ────────────  ─────  ──────────────  ───────────────────  ────────────────
+    GCN-4         0.001  68.0 ± 3.6▲     72.2 ± 10.0 n=7/10*           –
+    GCN-4-TOGL-1  0.001  68.0 ± 0.0▲      7.0 ±  n/a n=1/10*
+    ギン-4        1e-5   10.0 ± 1.0†‡§¶     –                       50.0 ± n/a
+
+    Test accuracy in percent, mean ± sample standard deviation over 10 folds.
+    ▲ best mean of its column
+    * fewer folds than planned have finished (n=finished/planned)
+    "#);
+}
+
+#[test]
+fn terminal_with_colour_differs_only_by_bold() {
+    let coloured = terminal(&every_kind(), true);
+    assert_eq!(coloured.matches("\u{1b}[1m").count(), 2);
+    let line = coloured.lines().find(|line| line.starts_with("GCN-4 ")).unwrap();
+    assert!(line.contains("\u{1b}[1m68.0 ± 3.6\u{1b}[0m"), "{line:?}");
+    assert!(!coloured.contains('▲'));
+}
+
+#[test]
+fn markdown_is_escaped_and_bold() {
+    insta::assert_snapshot!(markdown(&every_kind()), @r#"
+    ### every kind
+
+    | method | lr | DD | PROTEINS\_full | 100% & \<data\>\|グ |
+    | :-- | :-- | --: | --: | --: |
+    | GCN-4 | 0.001 | **68.0 ± 3.6** | 72.2 ± 10.0 n=7/10\* | – |
+    | GCN-4-TOGL-1 | 0.001 | **68.0 ± 0.0** | 7.0 ± n/a n=1/10\* |  |
+    | ギン-4 | 1e-5 | 10.0 ± 1.0†‡§¶ | – | 50.0 ± n/a |
+
+    Test accuracy in percent, mean ± sample standard deviation over 10 folds.
+
+    - bold: best mean of its column
+    - \* fewer folds than planned have finished (n=finished/planned)
+    "#);
+}
+
+#[test]
+fn latex_is_escaped_and_uses_booktabs() {
+    insta::assert_snapshot!(latex(&every_kind()), @r#"
+    \begin{table}
+      \centering
+      \caption{every kind: Test accuracy in percent, mean $\pm$ sample standard deviation over 10 folds. Bold: best mean of its column. $^{*}$ fewer folds than planned have finished (n=finished/planned).}
+      \begin{tabular}{llrrr}
+        \toprule
+        method & lr & DD & PROTEINS\_full & 100\% \& \textless{}data\textgreater{}\textbar{}グ \\
+        \midrule
+        GCN-4 & 0.001 & \textbf{68.0 $\pm$ 3.6} & 72.2 $\pm$ 10.0 (n=7/10)$^{*}$ & -- \\
+        GCN-4-TOGL-1 & 0.001 & \textbf{68.0 $\pm$ 0.0} & 7.0 $\pm$ n/a (n=1/10)$^{*}$ &  \\
+        ギン-4 & 1e-5 & 10.0 $\pm$ 1.0$^{\dagger\ddagger\S\P}$ & -- & 50.0 $\pm$ n/a \\
+        \bottomrule
+      \end{tabular}
+    \end{table}
+    "#);
+}
+
+#[test]
+fn csv_has_one_line_per_cell_and_unrounded_numbers() {
+    insta::assert_snapshot!(csv(&every_kind()), @r#"
+    method,lr,dataset,mean,std,n,planned,best,marks
+    GCN-4,0.001,DD,68.04,3.64,10,10,true,
+    GCN-4,0.001,PROTEINS_full,72.25,10,7,10,false,incomplete
+    GCN-4,0.001,100% & <data>|グ,,,0,10,false,incomplete
+    GCN-4-TOGL-1,0.001,DD,68.04,0,10,10,true,
+    GCN-4-TOGL-1,0.001,PROTEINS_full,7,,1,10,false,incomplete
+    GCN-4-TOGL-1,0.001,100% & <data>|グ,,,0,0,false,
+    ギン-4,1e-5,DD,9.96,1,10,10,false,mixed-code mixed-data mixed-devices mixed-numerics
+    ギン-4,1e-5,PROTEINS_full,,,0,10,false,incomplete
+    ギン-4,1e-5,100% & <data>|グ,50,,1,10,false,
+    "#);
+}
+
+#[test]
+fn json_is_a_list_of_cells_with_null_for_what_is_not_defined() {
+    let text = json(&every_kind());
+    let parsed: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(parsed.len(), 8, "nine places, one of them not planned");
+    insta::assert_snapshot!(text, @r#"
+    [
+    {"method":"GCN-4","lr":0.001,"dataset":"DD","mean":68.04,"std":3.64,"n":10,"planned":10,"best":true,"marks":[],"folds":["00112233445566778899aabbccddeeff/0/7"]},
+    {"method":"GCN-4","lr":0.001,"dataset":"PROTEINS_full","mean":72.25,"std":10.0,"n":7,"planned":10,"best":false,"marks":["incomplete"],"folds":["00112233445566778899aabbccddeeff/0/7"]},
+    {"method":"GCN-4","lr":0.001,"dataset":"100% & <data>|グ","mean":null,"std":null,"n":0,"planned":10,"best":false,"marks":["incomplete"],"folds":[]},
+    {"method":"GCN-4-TOGL-1","lr":0.001,"dataset":"DD","mean":68.04,"std":0.0,"n":10,"planned":10,"best":true,"marks":[],"folds":["00112233445566778899aabbccddeeff/0/7"]},
+    {"method":"GCN-4-TOGL-1","lr":0.001,"dataset":"PROTEINS_full","mean":7.0,"std":null,"n":1,"planned":10,"best":false,"marks":["incomplete"],"folds":["00112233445566778899aabbccddeeff/0/7"]},
+    {"method":"ギン-4","lr":0.00001,"dataset":"DD","mean":9.96,"std":1.0,"n":10,"planned":10,"best":false,"marks":["mixed-code","mixed-data","mixed-devices","mixed-numerics"],"folds":["00112233445566778899aabbccddeeff/0/7"]},
+    {"method":"ギン-4","lr":0.00001,"dataset":"PROTEINS_full","mean":null,"std":null,"n":0,"planned":10,"best":false,"marks":["incomplete"],"folds":[]},
+    {"method":"ギン-4","lr":0.00001,"dataset":"100% & <data>|グ","mean":50.0,"std":null,"n":1,"planned":10,"best":false,"marks":[],"folds":["00112233445566778899aabbccddeeff/0/7"]}
+    ]
+    "#);
+}
+
+#[test]
+fn html_is_escaped_and_bold() {
+    insta::assert_snapshot!(html(&every_kind()), @r#"
+    <figure class="togl-table">
+    <table>
+    <caption>every kind</caption>
+    <thead><tr><th scope="col">method</th><th scope="col">lr</th><th scope="col">DD</th><th scope="col">PROTEINS_full</th><th scope="col">100% &amp; &lt;data&gt;|グ</th></tr></thead>
+    <tbody>
+    <tr><th scope="row">GCN-4</th><th scope="row">0.001</th><td><strong>68.0 ± 3.6</strong></td><td>72.2 ± 10.0 <small>n=7/10</small><sup>*</sup></td><td>–</td></tr>
+    <tr><th scope="row">GCN-4-TOGL-1</th><th scope="row">0.001</th><td><strong>68.0 ± 0.0</strong></td><td>7.0 ± n/a <small>n=1/10</small><sup>*</sup></td><td></td></tr>
+    <tr><th scope="row">ギン-4</th><th scope="row">1e-5</th><td>10.0 ± 1.0<sup>†‡§¶</sup></td><td>–</td><td>50.0 ± n/a</td></tr>
+    </tbody>
+    </table>
+    <figcaption>Test accuracy in percent, mean ± sample standard deviation over 10 folds.<br>Bold: best mean of its column<br>* fewer folds than planned have finished (n=finished/planned)</figcaption>
+    </figure>
+    "#);
+}
+
+#[test]
+fn decimals_are_as_asked_for() {
+    let text = markdown(&every_kind().with_decimals(2));
+    assert!(text.contains("**68.04 ± 3.64**") && text.contains("72.25 ± 10.00 n=7/10"), "{text}");
+}
+
+#[test]
+fn machine_readable_formats_say_what_a_publication_prints() {
+    let mut table = every_kind();
+    table.columns[0].printed_as = Some("Static".to_owned());
+    table.columns[1].printed_as = Some("PROTEINS_full".to_owned());
+    assert!(json(&table).contains(r#""dataset":"DD","printed_as":"Static""#));
+    assert!(json(&table).contains(r#""dataset":"PROTEINS_full","printed_as":"PROTEINS_full""#));
+    assert!(csv(&table).starts_with("method,lr,dataset,printed_as,mean"));
+}
+
+#[test]
+fn a_table_without_row_settings_has_one_row_called_all() {
+    let mut table = every_kind();
+    table.row_settings.clear();
+    table.rows.truncate(1);
+    table.rows[0].labels.clear();
+    assert!(terminal(&table, false).contains("\nall  "));
+    assert!(markdown(&table).contains("\n| all | **68.0"));
+}
+
+#[test]
+fn all_files_of_a_table_are_written_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let frame = frame(folds(0, &trial("DD", togl_sweeps::trial::Backbone::Gcn, 4), &[0.5]));
+    let dir = folder.path().join("made/when/missing");
+    let paths = write_all(&dir, "results", &every_kind(), &frame).unwrap();
+    let names: Vec<_> = paths.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(names, ["results.md", "results.tex", "results.csv", "results.parquet"]);
+    assert_eq!(fs::read_to_string(&paths[0]).unwrap(), markdown(&every_kind()));
+    assert_eq!(FoldFrame::read(&paths[3]).unwrap(), frame);
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 4);
+}
+
+#[test]
+fn a_failure_leaves_no_file_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let frame = frame([]);
+    let outcome = write_all(folder.path(), "no/such/folder", &every_kind(), &frame);
+    assert!(outcome.is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,272 @@
+//! The fixed, versioned schema of a frame of folds: which columns, of which kind, meaning what, in which order.
+//! Owns the version number and the check that a frame from outside fits; reads no files and computes nothing.
+//!
+//! Rules for changing it: a new column or a new meaning raises [`SCHEMA_VERSION`]; a column is never renamed or
+//! given another kind within a version. Columns that are not listed here are kept, after those that are.
+
+use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
+use togl_sweeps::nearest;
+
+use crate::error::{Error, Result};
+
+/// The version that this program writes, and the newest it reads.
+pub const SCHEMA_VERSION: u64 = 1;
+
+/// What kind of value a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text; unknown is the empty text.
+    Text,
+    /// A whole number from 0.
+    Count,
+    /// A floating-point number.
+    Number,
+    /// Yes or no.
+    Flag,
+}
+
+impl Kind {
+    /// The Polars type that stores it.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Self::Text => DataType::String,
+            Self::Count => DataType::UInt64,
+            Self::Number => DataType::Float64,
+            Self::Flag => DataType::Boolean,
+        }
+    }
+}
+
+/// Whether a column may lack a value in some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Every row has one.
+    Always,
+    /// Null where unknown, as in imported rows.
+    IfKnown,
+}
+
+/// One column of the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnSpec {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Whether it may be null.
+    pub need: Need,
+    /// What it means.
+    pub about: &'static str,
+}
+
+const fn column(name: &'static str, kind: Kind, need: Need, about: &'static str) -> ColumnSpec {
+    ColumnSpec { name, kind, need, about }
+}
+
+const fn setting(name: &'static str, kind: Kind) -> ColumnSpec {
+    column(name, kind, Need::Always, "the trial's setting of this name")
+}
+
+const fn metric(name: &'static str, about: &'static str) -> ColumnSpec {
+    column(name, Kind::Number, Need::IfKnown, about)
+}
+
+/// Which fold a row is.
+pub const KEYS: [ColumnSpec; 5] = [
+    column(
+        "position",
+        Kind::Count,
+        Need::Always,
+        "place of the trial in its sweep, or of the row in its import",
+    ),
+    column("trial", Kind::Text, Need::Always, "identity of the trial: 32 hexadecimal digits"),
+    column("split", Kind::Count, Need::Always, "fold index of the data set, or split seed"),
+    column("seed", Kind::Count, Need::Always, "training seed"),
+    column(
+        "method",
+        Kind::Text,
+        Need::Always,
+        "name of the network after what was built, such as GCN-4-TOGL-1",
+    ),
+];
+
+/// Every setting of a trial, under its own name. `togl_position` is text, because it may be the word `last`.
+pub const SETTINGS: [ColumnSpec; 37] = [
+    setting("dataset", Kind::Text),
+    setting("data_seed", Kind::Count),
+    setting("features", Kind::Text),
+    setting("model", Kind::Text),
+    setting("depth", Kind::Count),
+    setting("hidden_dim", Kind::Count),
+    setting("num_heads", Kind::Count),
+    setting("residual", Kind::Flag),
+    setting("batch_norm", Kind::Flag),
+    setting("dropout_p", Kind::Number),
+    setting("activation_last", Kind::Text),
+    setting("gat_last", Kind::Text),
+    setting("togl", Kind::Flag),
+    setting("togl_position", Kind::Text),
+    setting("placement", Kind::Text),
+    setting("deepset", Kind::Flag),
+    setting("static", Kind::Flag),
+    setting("dim1", Kind::Flag),
+    setting("num_filtrations", Kind::Count),
+    setting("filtration_hidden", Kind::Count),
+    setting("num_coord_funs", Kind::Count),
+    setting("tanh_filtrations", Kind::Flag),
+    setting("share_filtration_parameters", Kind::Flag),
+    setting("residual_and_bn", Kind::Flag),
+    setting("swap_bn_order", Kind::Flag),
+    setting("deepset_type", Kind::Text),
+    setting("aggregation_fn", Kind::Text),
+    setting("dim0_out_dim", Kind::Count),
+    setting("dim1_out_dim", Kind::Count),
+    setting("dist_dim1", Kind::Flag),
+    setting("batch_size", Kind::Count),
+    setting("lr", Kind::Number),
+    setting("lr_patience", Kind::Count),
+    setting("lr_min", Kind::Number),
+    setting("weight_decay", Kind::Number),
+    setting("max_epochs", Kind::Count),
+    setting("last_epoch", Kind::Text),
+];
+
+/// What came out of training.
+pub const METRICS: [ColumnSpec; 8] = [
+    metric("test_accuracy", "test metric of the best checkpoint, a share in 0..=1"),
+    metric("test_loss", "test loss of the best checkpoint"),
+    metric("validation_accuracy", "validation metric of the best checkpoint"),
+    metric("validation_loss", "validation loss of the best checkpoint"),
+    metric("train_accuracy", "training metric of the best checkpoint's epoch"),
+    metric("train_loss", "training loss of the best checkpoint's epoch"),
+    metric("last_validation_accuracy", "validation metric of the last epoch"),
+    metric("last_validation_loss", "validation loss of the last epoch"),
+];
+
+/// How it was trained, where, and with what.
+pub const PROVENANCE: [ColumnSpec; 18] = [
+    column("best_epoch", Kind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
+    column("epochs", Kind::Count, Need::IfKnown, "epochs trained"),
+    column("seconds", Kind::Number, Need::IfKnown, "seconds of training"),
+    column("peak_memory", Kind::Count, Need::IfKnown, "largest resident memory of the trainer, in bytes"),
+    column("parameters", Kind::Count, Need::IfKnown, "trainable parameters of the network"),
+    column("data_digest", Kind::Text, Need::IfKnown, "digest of the data set as loaded"),
+    column("split_digest", Kind::Text, Need::IfKnown, "digest of the split"),
+    column("code_version", Kind::Text, Need::IfKnown, "version of the training program"),
+    column("commit", Kind::Text, Need::IfKnown, "commit it was built from"),
+    column("dirty", Kind::Flag, Need::IfKnown, "whether its tree had uncommitted changes"),
+    column("libtorch", Kind::Text, Need::IfKnown, "version of libtorch"),
+    column("device", Kind::Text, Need::IfKnown, "device kind and name"),
+    column("host", Kind::Text, Need::IfKnown, "host name of the worker"),
+    column("worker", Kind::Text, Need::IfKnown, "the worker that trained it"),
+    column("attempt", Kind::Count, Need::IfKnown, "which attempt at the fold this is, from 1"),
+    column("numerics", Kind::Count, Need::IfKnown, "changes whenever any trained number may change"),
+    column("schema_version", Kind::Count, Need::Always, "version of this schema"),
+    column("origin", Kind::Text, Need::IfKnown, "file and line of an imported row, else empty"),
+];
+
+/// All columns, in the order in which files have them.
+pub fn columns() -> impl Iterator<Item = &'static ColumnSpec> {
+    KEYS.iter().chain(&SETTINGS).chain(&METRICS).chain(&PROVENANCE)
+}
+
+/// Names that can make the rows or columns of a table: all settings, and `method`.
+pub fn label_names() -> impl Iterator<Item = &'static str> + Clone {
+    SETTINGS.iter().map(|spec| spec.name).chain(["method"])
+}
+
+/// Refuses a name that cannot make rows or columns of a table.
+pub fn check_label(name: &str) -> Result<()> {
+    if label_names().any(|known| known == name) {
+        return Ok(());
+    }
+    Err(Error::UnknownSetting { name: name.to_owned(), hint: nearest::hint(name, label_names()) })
+}
+
+/// Makes a frame from outside fit: version, columns, kinds and needed values checked, columns put in order.
+/// Columns beyond the schema are kept at the end.
+pub fn conform(data: &DataFrame, origin: &str) -> Result<DataFrame> {
+    check_version(data, origin)?;
+    let missing: Vec<String> =
+        columns().filter(|spec| data.column(spec.name).is_err()).map(|spec| spec.name.to_owned()).collect();
+    if !missing.is_empty() {
+        return Err(Error::MissingColumns { origin: origin.to_owned(), columns: missing });
+    }
+    let mut fitted = Vec::with_capacity(data.width());
+    for spec in columns() {
+        fitted.push(fit(data.column(spec.name)?, spec, origin)?);
+    }
+    let known = |name: &str| columns().any(|spec| spec.name == name);
+    fitted.extend(data.columns().iter().filter(|column| !known(column.name())).cloned());
+    Ok(DataFrame::new(data.height(), fitted)?)
+}
+
+fn check_version(data: &DataFrame, origin: &str) -> Result<()> {
+    let name = "schema_version";
+    let missing = |_| Error::MissingColumns { origin: origin.to_owned(), columns: vec![name.to_owned()] };
+    let column = data.column(name).map_err(missing)?;
+    let versions = column.cast(&DataType::UInt64)?;
+    match versions.u64()?.iter().flatten().max() {
+        Some(found) if found > SCHEMA_VERSION => {
+            Err(Error::NewerSchema { origin: origin.to_owned(), found, known: SCHEMA_VERSION })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fit(column: &Column, spec: &ColumnSpec, origin: &str) -> Result<Column> {
+    let refuse =
+        |reason: String| Error::BadColumn { origin: origin.to_owned(), column: spec.name.to_owned(), reason };
+    let fitted = column
+        .strict_cast(&spec.kind.data_type())
+        .map_err(|_| refuse(format!("has values that are not {}", plain_words(spec.kind))))?;
+    if spec.kind == Kind::Text && spec.need == Need::IfKnown {
+        return Ok(without_null_text(&fitted)?);
+    }
+    if spec.need == Need::Always && fitted.null_count() > 0 {
+        let row = fitted.is_null().iter().position(|null| null == Some(true)).unwrap_or_default();
+        return Err(refuse(format!("has no value in row {}", row + 1)));
+    }
+    Ok(fitted)
+}
+
+fn plain_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "text",
+        Kind::Count => "whole numbers from 0",
+        Kind::Number => "numbers",
+        Kind::Flag => "true or false",
+    }
+}
+
+/// Formats differ in whether they keep empty text apart from no text; a frame has only empty text.
+fn without_null_text(column: &Column) -> polars::prelude::PolarsResult<Column> {
+    let texts: Vec<&str> = column.str()?.iter().map(Option::unwrap_or_default).collect();
+    Ok(Series::new(column.name().clone(), texts).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_setting_of_a_trial_is_a_column() {
+        let ours: BTreeSet<String> = SETTINGS.iter().map(|spec| spec.name.to_owned()).collect();
+        let theirs: BTreeSet<String> = togl_sweeps::trial::setting_names().into_iter().collect();
+        assert_eq!(ours, theirs, "add new settings to SETTINGS and raise SCHEMA_VERSION");
+    }
+
+    #[test]
+    fn no_name_is_used_twice() {
+        let names: BTreeSet<&str> = columns().map(|spec| spec.name).collect();
+        assert_eq!(names.len(), columns().count());
+    }
+
+    #[test]
+    fn an_unknown_label_gets_a_hint() {
+        insta::assert_snapshot!(check_label("dpeth").unwrap_err(), @"no setting `dpeth`; did you mean `depth`?");
+        assert!(check_label("method").is_ok());
+    }
+}

@@ -1,0 +1,55 @@
+//! What is written around a table's numbers: the caption (what they are, what ± means, over how many folds) and
+//! the notes (what marks mean, what is missing or left out). Owns these words; counts cells, changes nothing.
+
+use std::collections::BTreeSet;
+
+use togl_sweeps::spec::Metric;
+
+use crate::table::{Cell, Mark, Table};
+
+/// What the numbers are.
+pub fn caption(table: &Table, metric: Metric) -> String {
+    let planned = cells(table).map(|cell| cell.planned).filter(|planned| *planned > 0);
+    let (fewest, most) = planned.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+    let folds = match (fewest, most) {
+        (1, 1) => "of one fold each (no standard deviation)".to_owned(),
+        (low, high) if low == high => format!("{SPREAD} over {high} folds"),
+        (low, high) => format!("{SPREAD} over {low} to {high} folds"),
+    };
+    format!("{} in percent, {folds}.", metric_words(metric))
+}
+
+const SPREAD: &str = "mean ± sample standard deviation (divisor n - 1)";
+
+fn metric_words(metric: Metric) -> &'static str {
+    match metric {
+        Metric::TestAccuracy => "Test accuracy of the best checkpoint",
+        Metric::ValidationAccuracy => "Validation accuracy of the best checkpoint",
+        Metric::LastValidationAccuracy => "Validation accuracy of the last epoch",
+        Metric::TrainAccuracy => "Training accuracy of the best checkpoint",
+    }
+}
+
+/// What a reader must know beyond the caption.
+pub fn notes(table: &Table) -> Vec<String> {
+    let marks: BTreeSet<Mark> =
+        cells(table).filter(|cell| cell.n > 0).flat_map(|cell| cell.marks.iter().copied()).collect();
+    let mut notes: Vec<String> =
+        marks.into_iter().map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect();
+    if cells(table).any(|cell| cell.n == 0 && cell.planned > 0) {
+        notes.push("– planned, but no fold has finished".to_owned());
+    }
+    if cells(table).any(|cell| cell.n == 1) {
+        notes.push("± n/a: one fold has no standard deviation".to_owned());
+    }
+    match table.unplanned {
+        0 => {}
+        1 => notes.push("1 finished fold is not part of the plan and is left out".to_owned()),
+        more => notes.push(format!("{more} finished folds are not part of the plan and are left out")),
+    }
+    notes
+}
+
+fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
+    table.cells().map(|(_, _, cell)| cell)
+}

@@ -1,0 +1,281 @@
+//! Facts that must outlive the process: what a store is asked to keep. Domain words only; how they are kept is
+//! the store's business, what they amount to is told by [`crate::Snapshot::apply`].
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use togl_sweeps::failure::UnknownClass;
+use togl_sweeps::result::Metrics;
+use togl_sweeps::spec::Limits as SweepLimits;
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+
+/// One fact. Facts of one event belong into one transaction, in order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// The settings of a trial became known.
+    TrialSaved {
+        /// Its id.
+        trial: TrialId,
+        /// Its canonical JSON.
+        canonical: Arc<str>,
+    },
+    /// A fold exists from now on, pending.
+    FoldAdded {
+        /// Which; its trial was saved before.
+        fold: FoldKey,
+    },
+    /// A sweep was submitted or edited; replaces what was known of it.
+    SweepSaved(Box<SweepSaved>),
+    /// A sweep was cancelled, paused or made active.
+    SweepStateSet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        state: SweepState,
+    },
+    /// A lease was given; the attempt is known for ever.
+    AttemptIssued {
+        /// Which fold.
+        fold: FoldKey,
+        /// One more than the last.
+        attempt: Attempt,
+        /// To whom.
+        worker: WorkerId,
+        /// Where that worker runs.
+        host: String,
+    },
+    /// A lease that had ended goes on: its worker came back before anybody else took the fold.
+    LeaseRevived {
+        /// Which fold.
+        fold: FoldKey,
+        /// Its last attempt.
+        attempt: Attempt,
+    },
+    /// The current attempt ended without a result; the fold is pending unless [`Change::FoldFailed`] follows.
+    AttemptEnded {
+        /// Which fold.
+        fold: FoldKey,
+        /// The attempt that was running.
+        attempt: Attempt,
+        /// How it ended.
+        ending: Ending,
+        /// For people.
+        message: String,
+    },
+    /// The fold will not be tried again by itself.
+    FoldFailed {
+        /// Which fold.
+        fold: FoldKey,
+        /// Why.
+        failure: Failure,
+    },
+    /// A failed fold gets a clean slate: endings so far no longer count.
+    FoldRetried {
+        /// Which fold.
+        fold: FoldKey,
+    },
+    /// The fold has its result.
+    FoldFinished {
+        /// Which fold.
+        fold: FoldKey,
+        /// The attempt that brought it.
+        attempt: Attempt,
+        /// The worker of that attempt.
+        worker: WorkerId,
+        /// Of the result.
+        digest: Digest,
+        /// The result.
+        result: Box<FoldResult>,
+    },
+    /// Another attempt of a finished fold brought a result too. At most one an attempt.
+    ReplicateKept {
+        /// Which fold.
+        fold: FoldKey,
+        /// The attempt that brought it.
+        attempt: Attempt,
+        /// The worker of that attempt.
+        worker: WorkerId,
+        /// Of this result.
+        digest: Digest,
+        /// Whether it says what the accepted one says.
+        agrees: bool,
+        /// The result.
+        result: Box<FoldResult>,
+    },
+    /// An attempt reported twice, with different numbers. The store keeps the first such report an attempt.
+    ConflictLogged {
+        /// Which fold.
+        fold: FoldKey,
+        /// Which attempt.
+        attempt: Attempt,
+        /// Who reported the second.
+        worker: WorkerId,
+        /// Of the second report.
+        digest: Digest,
+        /// The second report.
+        result: Box<FoldResult>,
+    },
+}
+
+/// A sweep as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SweepSaved {
+    /// Its name and key.
+    pub name: SweepName,
+    /// Place in the order of first submissions, from 0.
+    pub order: u64,
+    /// The text as written.
+    pub yaml: Arc<str>,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Guards.
+    pub limits: SweepLimits,
+    /// Whether it runs.
+    pub state: SweepState,
+    /// Its folds in order.
+    pub folds: Vec<FoldKey>,
+}
+
+/// Whether a sweep runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SweepState {
+    /// Its folds are handed out.
+    Active,
+    /// No new leases; what runs goes on.
+    Paused,
+    /// Nobody wants it.
+    Cancelled,
+}
+
+impl SweepState {
+    /// The one spelling, on the wire and in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl fmt::Display for SweepState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is no sweep state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a sweep state")]
+pub struct UnknownState(String);
+
+impl FromStr for SweepState {
+    type Err = UnknownState;
+
+    fn from_str(text: &str) -> Result<Self, UnknownState> {
+        let all = [Self::Active, Self::Paused, Self::Cancelled];
+        all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| UnknownState(text.to_owned()))
+    }
+}
+
+/// How an attempt ended that brought no result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Ending {
+    /// It failed; the class decides what follows.
+    Failed(FailureClass),
+    /// Nobody wanted it any more. Never held against the fold.
+    Abandoned,
+}
+
+impl Ending {
+    /// The one spelling: the failure class, or `abandoned`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failed(class) => class.as_str(),
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Ending {
+    type Err = UnknownClass;
+
+    fn from_str(text: &str) -> Result<Self, UnknownClass> {
+        if text == "abandoned" { Ok(Self::Abandoned) } else { text.parse().map(Self::Failed) }
+    }
+}
+
+/// A short digest of what a result says: equal exactly when [`FoldResult::same_numbers`] holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest(pub u64);
+
+impl Digest {
+    /// The digest of `result`.
+    pub fn of(result: &FoldResult) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        for Metrics { loss, accuracy } in
+            [result.test, result.validation, result.train, result.last_validation]
+        {
+            for number in [loss, accuracy] {
+                // Adding zero makes one zero of the two, as comparing does.
+                hasher.update(&(number + 0.0).to_bits().to_le_bytes());
+            }
+        }
+        hasher.update(&result.best_epoch.to_le_bytes());
+        hasher.update(&result.epochs.to_le_bytes());
+        hasher.update(result.data_digest.as_bytes());
+        let mut first = [0; 8];
+        hasher.finalize_xof().fill(&mut first);
+        Self(u64::from_le_bytes(first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::result::example;
+
+    use super::*;
+
+    #[test]
+    fn digests_agree_exactly_when_the_numbers_do() {
+        let base = example(0.5);
+        let edits: [fn(&mut FoldResult); 9] = [
+            |r| r.seconds = 99.0,
+            |r| r.provenance.host = "elsewhere".to_owned(),
+            |r| r.test.loss = 0.25,
+            |r| r.validation.accuracy = 0.25,
+            |r| r.train.loss = -0.0,
+            |r| r.last_validation.accuracy = 0.0,
+            |r| r.best_epoch = 0,
+            |r| r.epochs = 9,
+            |r| r.data_digest = "other".to_owned(),
+        ];
+        for (index, edit) in edits.into_iter().enumerate() {
+            let mut edited = base.clone();
+            edit(&mut edited);
+            let same = Digest::of(&base) == Digest::of(&edited);
+            assert_eq!(same, base.same_numbers(&edited), "edit {index}");
+        }
+        let (mut plus, mut minus) = (base.clone(), base);
+        (plus.test.loss, minus.test.loss) = (0.0, -0.0);
+        assert_eq!(Digest::of(&plus), Digest::of(&minus));
+    }
+
+    #[test]
+    fn endings_and_states_read_back() {
+        for class in FailureClass::ALL {
+            let ending = Ending::Failed(class);
+            assert_eq!(ending.as_str().parse(), Ok(ending));
+        }
+        assert_eq!("abandoned".parse(), Ok(Ending::Abandoned));
+        assert_eq!("paused".parse(), Ok(SweepState::Paused));
+        assert!("sleeping".parse::<SweepState>().is_err());
+    }
+}

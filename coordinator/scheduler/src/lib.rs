@@ -1,0 +1,69 @@
+//! The decision core of the coordinator: who trains which fold, what counts as its result, when a failure is
+//! final. A synchronous state machine: events and the time go in, facts to store and a reply come out.
+//!
+//! It owns no clock, no file, no thread and no socket, and nothing that a peer sent can make it panic. The
+//! driver of the coordinator is its only caller; it stores the facts of an [`Outcome`] before it lets anybody
+//! hear the reply.
+//!
+//! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`] for
+//! what is started from. Each event family is decided in the file of its name: `submit`, `lease`, `report`,
+//! `worker`, `restore`. `books` holds the state and the one function that changes a fold's state.
+
+mod books;
+mod change;
+mod event;
+mod explain;
+mod invariants;
+mod lease;
+mod limits;
+mod report;
+mod restore;
+mod snapshot;
+mod submit;
+mod verdict;
+mod views;
+mod worker;
+
+pub use books::Scheduler;
+pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
+pub use event::{
+    Abandon, Event, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer,
+    Submission, Submitted, WorkerInfo,
+};
+pub use explain::{Explanation, FoldLookupError, Reason};
+pub use invariants::BrokenInvariant;
+pub use limits::{Limits, Timestamp};
+pub use snapshot::{SavedAttempt, SavedFold, SavedState, Snapshot};
+pub use views::{
+    Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
+};
+
+impl Scheduler {
+    /// Decides about one event. A [`Rejection`] changed nothing. `now` must not run backwards.
+    pub fn handle(&mut self, now: Timestamp, event: Event) -> Result<Outcome, Rejection> {
+        let mut changes = Vec::new();
+        let reply = match event {
+            Event::Submit(submission) => self.submit(now, *submission, &mut changes)?,
+            Event::Cancel { sweep } => self.cancel(now, &sweep, &mut changes)?,
+            Event::Pause { sweep } => self.set_paused(&sweep, SweepState::Paused, &mut changes)?,
+            Event::Resume { sweep } => self.set_paused(&sweep, SweepState::Active, &mut changes)?,
+            Event::Retry { sweep } => self.retry(&sweep, &mut changes)?,
+            Event::WorkerJoined { worker, info, running } => {
+                self.worker_joined(now, &worker, info, &running, &mut changes)?
+            }
+            Event::WorkerDisconnected { worker, session } => self.worker_disconnected(now, &worker, session),
+            Event::WorkerLeft { worker } => self.worker_left(now, &worker, &mut changes),
+            Event::Drain { worker } => self.drain(&worker)?,
+            Event::LeasesAsked { worker, count } => self.leases_asked(now, &worker, count, &mut changes)?,
+            Event::Renewed { worker, running } => self.renewed(now, &worker, &running, &mut changes)?,
+            Event::ResultReported { worker, fold, attempt, result } => {
+                self.result_reported(now, worker, fold, attempt, result, &mut changes)
+            }
+            Event::FailureReported { worker, fold, attempt, failure } => {
+                self.failure_reported(now, worker, fold, attempt, &failure, &mut changes)
+            }
+            Event::Tick => self.tick(now, &mut changes),
+        };
+        Ok(Outcome { changes, reply })
+    }
+}

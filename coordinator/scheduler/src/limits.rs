@@ -1,0 +1,71 @@
+//! Time as the scheduler knows it, and the numbers that bound what it does. Reads no clock: every time is given.
+
+/// Milliseconds since an instant that the driver chose. Monotonic; means nothing after a restart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// This many milliseconds later; stops at the end of time instead of overflowing.
+    #[must_use]
+    pub fn plus(self, milliseconds: u64) -> Self {
+        Self(self.0.saturating_add(milliseconds))
+    }
+
+    /// Milliseconds from `earlier` to here; 0 if it is not earlier.
+    pub fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Bounds of the scheduler. The defaults are what the documentation promises.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long a lease lasts without renewal, in milliseconds.
+    pub lease_term: u64,
+    /// How long a worker whose connection closed may take to come back, in milliseconds.
+    pub grace: u64,
+    /// How long a fold waits for another worker after it failed on one, in milliseconds.
+    pub avoidance: u64,
+    /// Losses and preemptions of one fold before it counts as failed.
+    pub free_retries: u32,
+    /// Distinct hosts lost under one fold before the fold is blamed.
+    pub lost_hosts: u32,
+    /// Attempts that may run out of memory.
+    pub memory_attempts: u32,
+    /// Attempts that may fail in a way that would happen again.
+    pub error_attempts: u32,
+    /// Slots that one worker may claim.
+    pub max_slots: u32,
+    /// Workers that may be connected at once.
+    pub max_workers: usize,
+    /// Folds that one store may hold.
+    pub max_folds: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            lease_term: 15_000,
+            grace: 2_000,
+            avoidance: 60_000,
+            free_retries: 10,
+            lost_hosts: 3,
+            memory_attempts: 2,
+            error_attempts: 2,
+            max_slots: 1_024,
+            max_workers: 10_000,
+            max_folds: 20_000_000,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_neither_overflows_nor_goes_below_zero() {
+        assert_eq!(Timestamp(u64::MAX).plus(1), Timestamp(u64::MAX));
+        assert_eq!(Timestamp(3).since(Timestamp(5)), 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a store holds, as plain values, and what each [`Change`] does to it. The memory store is this, the SQL
+//! stores are measured against it, and the scheduler starts from it. Decides nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
+
+use crate::change::{Change, Digest, Ending, SweepSaved};
+
+/// Everything that the scheduler needs to go on after a restart. Results themselves are not part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// Sweeps by name.
+    pub sweeps: BTreeMap<SweepName, SweepSaved>,
+    /// Canonical JSON of each trial.
+    pub trials: BTreeMap<TrialId, Arc<str>>,
+    /// Every fold that was ever in a sweep.
+    pub folds: BTreeMap<FoldKey, SavedFold>,
+}
+
+/// A fold as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedFold {
+    /// Where it stands.
+    pub state: SavedState,
+    /// Attempts whose endings no longer count, because somebody asked for a retry after them.
+    pub forgiven: u32,
+    /// Every attempt that was issued, the first one first.
+    pub attempts: Vec<SavedAttempt>,
+}
+
+/// Where a fold stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedState {
+    /// Waits for a worker, or for somebody to want it.
+    Pending,
+    /// The last attempt is running.
+    Leased,
+    /// Has a result.
+    Finished {
+        /// The attempt that brought it.
+        attempt: Attempt,
+        /// Of the result.
+        digest: Digest,
+    },
+    /// Will not be tried again by itself.
+    Failed(Failure),
+}
+
+/// An issued attempt as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedAttempt {
+    /// Who got it.
+    pub worker: WorkerId,
+    /// Where that worker ran.
+    pub host: String,
+    /// How it ended, if it ended without a result.
+    pub ending: Option<Ending>,
+    /// Of its result, if that is kept as a replicate.
+    pub replicate: Option<Digest>,
+}
+
+impl Snapshot {
+    /// Applies one fact. A fact about something unknown changes nothing.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::TrialSaved { trial, canonical } => {
+                self.trials.insert(*trial, canonical.clone());
+            }
+            Change::FoldAdded { fold } => {
+                let new = SavedFold { state: SavedState::Pending, forgiven: 0, attempts: Vec::new() };
+                self.folds.entry(*fold).or_insert(new);
+            }
+            Change::SweepSaved(sweep) => {
+                self.sweeps.insert(sweep.name.clone(), SweepSaved::clone(sweep));
+            }
+            Change::SweepStateSet { sweep, state } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    sweep.state = *state;
+                }
+            }
+            Change::AttemptIssued { fold, .. }
+            | Change::LeaseRevived { fold, .. }
+            | Change::AttemptEnded { fold, .. }
+            | Change::FoldFailed { fold, .. }
+            | Change::FoldRetried { fold }
+            | Change::FoldFinished { fold, .. }
+            | Change::ReplicateKept { fold, .. }
+            | Change::ConflictLogged { fold, .. } => {
+                if let Some(fold) = self.folds.get_mut(fold) {
+                    fold.apply(change);
+                }
+            }
+        }
+    }
+}
+
+impl SavedFold {
+    fn apply(&mut self, change: &Change) {
+        match change {
+            Change::AttemptIssued { worker, host, .. } => {
+                let (worker, host) = (worker.clone(), host.clone());
+                self.attempts.push(SavedAttempt { worker, host, ending: None, replicate: None });
+                self.state = SavedState::Leased;
+            }
+            Change::LeaseRevived { attempt, .. } => {
+                self.with(*attempt, |saved| saved.ending = None);
+                self.state = SavedState::Leased;
+            }
+            Change::AttemptEnded { attempt, ending, .. } => {
+                self.with(*attempt, |saved| saved.ending = Some(*ending));
+                self.state = SavedState::Pending;
+            }
+            Change::FoldFailed { failure, .. } => self.state = SavedState::Failed(failure.clone()),
+            Change::FoldRetried { .. } => {
+                self.forgiven = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
+                self.state = SavedState::Pending;
+            }
+            Change::FoldFinished { attempt, digest, .. } => {
+                self.state = SavedState::Finished { attempt: *attempt, digest: *digest };
+            }
+            Change::ReplicateKept { attempt, digest, .. } => {
+                self.with(*attempt, |saved| saved.replicate = Some(*digest));
+            }
+            _ => {} // conflicts are kept beside; the rest is not about one fold
+        }
+    }
+
+    fn with(&mut self, attempt: Attempt, edit: impl FnOnce(&mut SavedAttempt)) {
+        let index = attempt.0.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        if let Some(saved) = index.and_then(|index| self.attempts.get_mut(index)) {
+            edit(saved);
+        }
+    }
+}

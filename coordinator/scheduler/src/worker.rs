@@ -1,0 +1,199 @@
+//! Workers come and go. A closed connection is not a dead worker: there is a grace to come back; silence costs
+//! a lease term; a goodbye frees everything at once. What a worker runs is decided in `lease`.
+
+use std::collections::HashSet;
+
+use togl_sweeps::trial::NUMERICS;
+use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
+
+use crate::books::{FoldAt, Presence, Scheduler, Timer, Worker, WorkerAt};
+use crate::change::{Change, Ending};
+use crate::event::{Joined, Rejection, Reply, WorkerInfo};
+use crate::limits::Timestamp;
+
+impl Scheduler {
+    pub(crate) fn worker_joined(
+        &mut self,
+        now: Timestamp,
+        worker: &WorkerId,
+        info: WorkerInfo,
+        running: &[(FoldKey, Attempt)],
+        changes: &mut Vec<Change>,
+    ) -> Result<Reply, Rejection> {
+        self.check_worker(worker, &info)?;
+        let at = self.enrol(worker, &info.host);
+        self.sessions += 1;
+        let session = self.sessions;
+        let draining = self.workers[at.at()].presence.as_ref().is_some_and(|presence| presence.draining);
+        self.dismiss(at);
+        let deadline = now.plus(self.limits.lease_term);
+        self.timers.insert((deadline, Timer::Worker(at)));
+        self.workers[at.at()].presence = Some(Presence { info, session, closed: false, draining, deadline });
+        self.connected += 1;
+        self.revision += 1;
+        self.requeue_unlisted(now, at, running, changes);
+        let orders = self.orders(now, at, running, changes);
+        Ok(Reply::Joined(Joined { session, lease_term: self.limits.lease_term, orders }))
+    }
+
+    fn check_worker(&self, worker: &WorkerId, info: &WorkerInfo) -> Result<(), Rejection> {
+        if info.slots > self.limits.max_slots {
+            let (slots, most) = (info.slots, self.limits.max_slots);
+            return Err(Rejection::TooManySlots { worker: worker.clone(), slots, most });
+        }
+        if info.numerics != NUMERICS {
+            let (theirs, ours) = (info.numerics, NUMERICS);
+            return Err(Rejection::OtherNumerics { worker: worker.clone(), theirs, ours });
+        }
+        if self.connected >= self.limits.max_workers && self.present(worker).is_err() {
+            return Err(Rejection::TooManyWorkers { most: self.limits.max_workers });
+        }
+        Ok(())
+    }
+
+    /// The place of a worker, made if it has none.
+    pub(crate) fn enrol(&mut self, worker: &WorkerId, host: &str) -> WorkerAt {
+        if let Some(at) = self.by_worker.get(worker) {
+            return *at;
+        }
+        let entry = Worker {
+            id: worker.clone(),
+            host: host.to_owned(),
+            leases: Default::default(),
+            remembered: false,
+            presence: None,
+        };
+        let at = match self.vacant.pop() {
+            Some(at) => {
+                self.workers[at.at()] = entry;
+                at
+            }
+            None => {
+                self.workers.push(entry);
+                WorkerAt::next(self.workers.len() - 1)
+            }
+        };
+        self.by_worker.insert(worker.clone(), at);
+        at
+    }
+
+    /// Leases that never reached the worker, or that it forgot.
+    fn requeue_unlisted(
+        &mut self,
+        now: Timestamp,
+        at: WorkerAt,
+        running: &[(FoldKey, Attempt)],
+        changes: &mut Vec<Change>,
+    ) {
+        let listed: HashSet<(FoldKey, Attempt)> = running.iter().copied().collect();
+        let leases: Vec<FoldAt> = self.workers[at.at()].leases.iter().copied().collect();
+        for fold_at in leases {
+            let fold = &self.folds[fold_at.at()];
+            if !listed.contains(&(fold.key, fold.last_attempt())) {
+                let ending = Ending::Failed(FailureClass::Preempted);
+                self.end_attempt(now, fold_at, ending, "the worker came back without it", changes);
+            }
+        }
+    }
+
+    pub(crate) fn worker_disconnected(&mut self, now: Timestamp, worker: &WorkerId, session: u64) -> Reply {
+        let grace = now.plus(self.limits.grace);
+        if let Some((at, presence)) = self.presence_mut(worker)
+            && presence.session == session
+            && !presence.closed
+        {
+            presence.closed = true;
+            self.set_worker_deadline(at, grace);
+            self.revision += 1;
+        }
+        Reply::Done
+    }
+
+    pub(crate) fn worker_left(
+        &mut self,
+        now: Timestamp,
+        worker: &WorkerId,
+        changes: &mut Vec<Change>,
+    ) -> Reply {
+        if let Some(at) = self.by_worker.get(worker).copied() {
+            self.remove_worker(now, at, FailureClass::Preempted, "the worker left", changes);
+        }
+        Reply::Done
+    }
+
+    pub(crate) fn worker_lost(&mut self, now: Timestamp, at: WorkerAt, changes: &mut Vec<Change>) {
+        let closed = self.workers[at.at()].presence.as_ref().is_some_and(|presence| presence.closed);
+        let message = match closed {
+            true => format!("its connection was lost for more than {} ms", self.limits.grace),
+            false => format!("the worker was silent for {} ms", self.limits.lease_term),
+        };
+        self.remove_worker(now, at, FailureClass::WorkerLost, &message, changes);
+    }
+
+    fn remove_worker(
+        &mut self,
+        now: Timestamp,
+        at: WorkerAt,
+        class: FailureClass,
+        message: &str,
+        changes: &mut Vec<Change>,
+    ) {
+        let leases: Vec<FoldAt> = self.workers[at.at()].leases.iter().copied().collect();
+        for fold in leases {
+            self.end_attempt(now, fold, Ending::Failed(class), message, changes);
+        }
+        self.dismiss(at);
+        let worker = &self.workers[at.at()];
+        if !worker.remembered {
+            self.by_worker.remove(&worker.id);
+            self.vacant.push(at);
+        }
+        self.revision += 1;
+    }
+
+    /// Forgets that a worker is here.
+    fn dismiss(&mut self, at: WorkerAt) {
+        if let Some(presence) = self.workers[at.at()].presence.take() {
+            self.timers.remove(&(presence.deadline, Timer::Worker(at)));
+            self.connected -= 1;
+        }
+    }
+
+    pub(crate) fn drain(&mut self, worker: &WorkerId) -> Result<Reply, Rejection> {
+        let Some((_, presence)) = self.presence_mut(worker) else {
+            return Err(Rejection::UnknownWorker { worker: worker.clone() });
+        };
+        presence.draining = true;
+        self.revision += 1;
+        Ok(Reply::Done)
+    }
+
+    /// The place of a worker that is here.
+    pub(crate) fn present(&self, worker: &WorkerId) -> Result<WorkerAt, Rejection> {
+        let at = self.by_worker.get(worker).copied();
+        at.filter(|at| self.workers[at.at()].presence.is_some())
+            .ok_or_else(|| Rejection::UnknownWorker { worker: worker.clone() })
+    }
+
+    fn presence_mut(&mut self, worker: &WorkerId) -> Option<(WorkerAt, &mut Presence)> {
+        let at = *self.by_worker.get(worker)?;
+        Some((at, self.workers[at.at()].presence.as_mut()?))
+    }
+
+    /// A sign of life: the worker has a lease term from now, whatever became of its connection.
+    pub(crate) fn heard_from(&mut self, now: Timestamp, at: WorkerAt) {
+        if let Some(presence) = self.workers[at.at()].presence.as_mut() {
+            self.revision += u64::from(presence.closed);
+            presence.closed = false;
+        }
+        self.set_worker_deadline(at, now.plus(self.limits.lease_term));
+    }
+
+    fn set_worker_deadline(&mut self, at: WorkerAt, deadline: Timestamp) {
+        if let Some(presence) = self.workers[at.at()].presence.as_mut() {
+            self.timers.remove(&(presence.deadline, Timer::Worker(at)));
+            presence.deadline = deadline;
+            self.timers.insert((deadline, Timer::Worker(at)));
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which message counts: one test per row of the acceptance table.
+
+use togl_scheduler::{Abandon, Change, FailureAnswer, FoldState, Refusal, ResultAnswer};
+use togl_sweeps::result::example;
+use togl_sweeps::{Attempt, FailureClass};
+
+use crate::world::{World, fold, worker};
+
+/// A fold whose first attempt (worker `w`) is presumed lost and whose second runs on `v`.
+fn with_two_attempts() -> (World, togl_scheduler::Lease, togl_scheduler::Lease) {
+    let mut world = World::with_sweep(1, 1);
+    let first = world.lease("w");
+    world.pass(16_000);
+    world.join("v", "elsewhere", 1);
+    let second = world.lease("v");
+    assert_eq!((first.attempt, second.attempt), (Attempt(1), Attempt(2)));
+    (world, first, second)
+}
+
+#[test]
+fn the_first_result_of_the_current_attempt_is_accepted() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    assert_eq!(world.report("w", &lease, 0.5), ResultAnswer::Accepted);
+    assert_eq!(world.state(lease.fold), FoldState::Finished { attempt: Attempt(1), worker: worker("w") });
+    assert!(world.view("s").has_ended());
+}
+
+#[test]
+fn a_late_result_of_a_presumed_dead_worker_fills_the_fold_and_the_newer_attempt_is_told_to_abandon() {
+    let (mut world, first, second) = with_two_attempts();
+    assert_eq!(world.report("w", &first, 0.5), ResultAnswer::Accepted);
+    assert_eq!(world.state(fold(0)), FoldState::Finished { attempt: Attempt(1), worker: worker("w") });
+    assert_eq!(world.renew("v", &[&second]), [Err(Abandon::Finished)]);
+}
+
+#[test]
+fn a_result_for_a_pending_fold_whose_attempt_was_lost_is_accepted() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    world.pass(16_000);
+    assert_eq!(world.state(fold(0)), FoldState::Pending);
+    assert_eq!(world.report("w", &lease, 0.5), ResultAnswer::Accepted);
+}
+
+#[test]
+fn a_result_for_a_failed_fold_is_accepted() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    assert_eq!(world.fail("w", &lease, FailureClass::Config), FailureAnswer::Failed);
+    assert_eq!(world.report("w", &lease, 0.5), ResultAnswer::Accepted);
+    assert_eq!(world.view("s").counts.failed, 0);
+}
+
+#[test]
+fn the_same_report_again_is_acknowledged_as_the_same_and_stores_nothing() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    world.report("w", &lease, 0.5);
+    let stored = world.history.len();
+    assert_eq!(world.report("w", &lease, 0.5), ResultAnswer::Same);
+    assert_eq!(world.history.len(), stored);
+}
+
+#[test]
+fn the_same_attempt_with_other_numbers_is_a_logged_conflict_and_the_first_stays() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    world.report("w", &lease, 0.5);
+    let before = world.store.clone();
+    assert_eq!(world.report("w", &lease, 0.75), ResultAnswer::Conflict);
+    assert_eq!(world.store, before);
+    assert!(matches!(world.history.last(), Some(Change::ConflictLogged { .. })));
+}
+
+#[test]
+fn the_result_of_another_attempt_is_kept_once_as_a_replicate_and_compared() {
+    let (mut world, first, second) = with_two_attempts();
+    assert_eq!(world.report("v", &second, 0.5), ResultAnswer::Accepted);
+    assert_eq!(world.report("w", &first, 0.5), ResultAnswer::Replicate { agrees: true });
+    assert_eq!(world.report("w", &first, 0.5), ResultAnswer::Same);
+    assert_eq!(world.report("w", &first, 0.25), ResultAnswer::Conflict);
+    assert_eq!(world.state(fold(0)), FoldState::Finished { attempt: Attempt(2), worker: worker("v") });
+}
+
+#[test]
+fn a_replicate_with_other_numbers_is_kept_and_said_to_disagree() {
+    let (mut world, first, second) = with_two_attempts();
+    world.report("v", &second, 0.5);
+    assert_eq!(world.report("w", &first, 0.75), ResultAnswer::Replicate { agrees: false });
+    assert!(matches!(world.history.last(), Some(Change::ReplicateKept { agrees: false, .. })));
+}
+
+#[test]
+fn what_was_never_issued_is_refused_for_good() {
+    let mut world = World::with_sweep(2, 1);
+    let lease = world.lease("w");
+    let stored = world.history.len();
+    let refused = [
+        ("w", lease.fold, Attempt(2)),
+        ("w", lease.fold, Attempt(0)),
+        ("w", lease.fold, Attempt(u32::MAX)),
+        ("w", fold(1), Attempt(1)),
+        ("w", fold(99), Attempt(1)),
+        ("stranger", lease.fold, Attempt(1)),
+    ];
+    for (name, fold, attempt) in refused {
+        let answer = world.report_result(name, fold, attempt, example(0.5));
+        let worker = worker(name);
+        assert_eq!(answer, ResultAnswer::Refused(Refusal::NeverIssued { fold, attempt, worker }));
+    }
+    assert_eq!(world.history.len(), stored);
+}
+
+#[test]
+fn a_process_that_took_over_a_spool_may_report_what_its_predecessor_trained() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    let mut result = example(0.5);
+    result.provenance.worker = "w".to_owned();
+    let answer = world.report_result("successor", lease.fold, lease.attempt, result);
+    assert_eq!(answer, ResultAnswer::Accepted);
+    assert_eq!(world.state(fold(0)), FoldState::Finished { attempt: Attempt(1), worker: worker("w") });
+}
+
+#[test]
+fn renewals_and_failures_of_a_superseded_attempt_change_nothing() {
+    let (mut world, first, second) = with_two_attempts();
+    world.join("w", "h", 1);
+    let stored = world.history.len();
+    assert_eq!(world.renew("w", &[&first]), [Err(Abandon::Superseded)]);
+    assert_eq!(world.fail("w", &first, FailureClass::Config), FailureAnswer::Superseded);
+    assert_eq!(world.renew("v", &[&second]), [Ok(())]);
+    assert_eq!(world.history.len(), stored, "renewals are not stored");
+}
+
+#[test]
+fn failures_of_attempts_that_were_never_issued_are_refused() {
+    let mut world = World::with_sweep(1, 1);
+    let mut lease = world.lease("w");
+    world.join("v", "elsewhere", 1);
+    assert!(matches!(world.fail("v", &lease, FailureClass::Config), FailureAnswer::Refused(_)));
+    lease.attempt = Attempt(7);
+    assert!(matches!(world.fail("w", &lease, FailureClass::Config), FailureAnswer::Refused(_)));
+    assert_eq!(world.view("s").counts.running, 1);
+}
+
+#[test]
+fn a_result_that_can_never_be_a_row_is_refused_and_counts_as_a_failed_attempt() {
+    let mut world = World::with_sweep(1, 1);
+    let lease = world.lease("w");
+    let mut result = example(0.5);
+    result.test.loss = f64::NAN;
+    let answer = world.report_result("w", lease.fold, lease.attempt, result);
+    assert!(matches!(answer, ResultAnswer::Refused(Refusal::Invalid { .. })));
+    assert_eq!(world.state(fold(0)), FoldState::Pending);
+
+    world.pass(60_000);
+    world.join("w", "h", 1);
+    let lease = world.lease("w");
+    let mut result = example(0.5);
+    result.history[0].train.loss = f64::INFINITY;
+    world.report_result("w", lease.fold, lease.attempt, result);
+    assert_eq!(world.failure(fold(0)).class, FailureClass::NotFinite);
+}

@@ -1,0 +1,12 @@
+//! Stories about the scheduler, told through a [`world::World`] that checks all invariants and the store after
+//! every event. One file a subject; the names of the tests are the requirements.
+
+mod acceptance;
+mod explain;
+mod failures;
+mod leases;
+mod random_worlds;
+mod restarts;
+mod sweeps;
+mod workers;
+mod world;

@@ -1,0 +1,221 @@
+//! A small world around the scheduler: a store that is given every change, a clock that is moved by hand, and
+//! words for what happens. After each event it checks that all books agree and that the store holds what a
+//! restart needs.
+
+use std::collections::BTreeMap;
+
+use togl_scheduler::{
+    Abandon, Change, Event, FailureAnswer, FoldState, Joined, Lease, Limits, Rejection, Reply, ResultAnswer,
+    Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp, WorkerInfo,
+};
+use togl_sweeps::result::example;
+use togl_sweeps::spec::Limits as SweepLimits;
+use togl_sweeps::trial::NUMERICS;
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+
+pub struct World {
+    pub scheduler: Scheduler,
+    pub store: Snapshot,
+    pub now: Timestamp,
+    /// Every change there ever was.
+    pub history: Vec<Change>,
+    /// The attempt and the accuracy that each fold was acknowledged with.
+    acknowledged: BTreeMap<FoldKey, (Attempt, u64)>,
+}
+
+/// Fold number `n`: four folds make a trial.
+pub fn fold(n: u32) -> FoldKey {
+    FoldKey { trial: trial(n / 4), split: n % 4, seed: 0 }
+}
+
+pub fn trial(n: u32) -> TrialId {
+    TrialId::from_bytes([u8::try_from(n).unwrap(); 16])
+}
+
+pub fn worker(name: &str) -> WorkerId {
+    name.parse().unwrap()
+}
+
+pub fn sweep(name: &str) -> SweepName {
+    name.parse().unwrap()
+}
+
+/// A sweep with these folds, to be adjusted and submitted.
+pub fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Submission {
+    let numbers: Vec<u32> = folds.into_iter().collect();
+    let mut trials: Vec<u32> = numbers.iter().map(|n| n / 4).collect();
+    trials.dedup();
+    Submission {
+        name: sweep(name),
+        yaml: format!("{name} {numbers:?}"),
+        priority: 0,
+        limits: SweepLimits::default(),
+        trials: trials.into_iter().map(|n| (trial(n), format!("{{\"trial\":{n}}}"))).collect(),
+        folds: numbers.into_iter().map(fold).collect(),
+    }
+}
+
+pub fn info(host: &str, slots: u32) -> WorkerInfo {
+    WorkerInfo { host: host.to_owned(), slots, numerics: NUMERICS, ..WorkerInfo::default() }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
+        let store = Snapshot::default();
+        Self { scheduler, store, now: Timestamp(0), history: Vec::new(), acknowledged: BTreeMap::new() }
+    }
+}
+
+impl World {
+    /// A world with one sweep `s` of `folds` folds and one worker `w` on host `h` with `slots` slots.
+    pub fn with_sweep(folds: u32, slots: u32) -> Self {
+        let mut world = Self::default();
+        world.submit(submission("s", 0..folds));
+        world.join("w", "h", slots);
+        world
+    }
+
+    pub fn try_tell(&mut self, event: Event) -> Result<Reply, Rejection> {
+        let before = self.scheduler.revision();
+        let outcome = match self.scheduler.handle(self.now, event) {
+            Ok(outcome) => outcome,
+            Err(rejection) => {
+                assert_eq!(self.scheduler.revision(), before, "a rejection changes nothing");
+                self.check();
+                return Err(rejection);
+            }
+        };
+        for change in &outcome.changes {
+            self.store.apply(change);
+        }
+        self.history.extend(outcome.changes);
+        self.check();
+        Ok(outcome.reply)
+    }
+
+    pub fn tell(&mut self, event: Event) -> Reply {
+        self.try_tell(event).unwrap()
+    }
+
+    fn check(&self) {
+        self.scheduler.check_invariants().unwrap();
+        assert_eq!(self.scheduler.snapshot(), self.store, "the store must hold what a restart needs");
+        for (key, (attempt, _)) in &self.acknowledged {
+            let state = self.scheduler.fold(key).unwrap().state;
+            assert!(matches!(state, FoldState::Finished { attempt: kept, .. } if kept == *attempt));
+        }
+    }
+
+    pub fn submit(&mut self, submission: Submission) -> Submitted {
+        match self.tell(Event::Submit(Box::new(submission))) {
+            Reply::Submitted(submitted) => submitted,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn cancel(&mut self, name: &str) -> Reply {
+        self.tell(Event::Cancel { sweep: sweep(name) })
+    }
+
+    pub fn join(&mut self, name: &str, host: &str, slots: u32) -> Joined {
+        self.join_with(name, host, slots, &[])
+    }
+
+    pub fn join_with(&mut self, name: &str, host: &str, slots: u32, leases: &[&Lease]) -> Joined {
+        let running = in_hand(leases);
+        match self.tell(Event::WorkerJoined { worker: worker(name), info: info(host, slots), running }) {
+            Reply::Joined(joined) => joined,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn leases(&mut self, name: &str, count: u32) -> Vec<Lease> {
+        match self.tell(Event::LeasesAsked { worker: worker(name), count }) {
+            Reply::Leases(leases) => leases,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn lease(&mut self, name: &str) -> Lease {
+        self.leases(name, 1).pop().expect("something to lease")
+    }
+
+    pub fn renew(&mut self, name: &str, leases: &[&Lease]) -> Vec<Result<(), Abandon>> {
+        match self.tell(Event::Renewed { worker: worker(name), running: in_hand(leases) }) {
+            Reply::Orders(orders) => orders.into_iter().map(|order| order.verdict).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn report(&mut self, name: &str, lease: &Lease, accuracy: f64) -> ResultAnswer {
+        self.report_result(name, lease.fold, lease.attempt, example(accuracy))
+    }
+
+    pub fn report_result(
+        &mut self,
+        name: &str,
+        fold: FoldKey,
+        attempt: Attempt,
+        result: FoldResult,
+    ) -> ResultAnswer {
+        let accuracy = result.test.accuracy.to_bits();
+        let event = Event::ResultReported { worker: worker(name), fold, attempt, result: Box::new(result) };
+        let Reply::Result(answer) = self.tell(event) else { panic!("not an answer to a result") };
+        if answer == ResultAnswer::Accepted {
+            let before = self.acknowledged.insert(fold, (attempt, accuracy));
+            assert_eq!(before, None, "a second result was accepted for {fold}");
+        }
+        if answer == ResultAnswer::Same {
+            let kept = self.acknowledged.get(&fold);
+            assert!(kept.is_some_and(|(kept, with)| *kept != attempt || *with == accuracy));
+        }
+        answer
+    }
+
+    pub fn fail(&mut self, name: &str, lease: &Lease, class: FailureClass) -> FailureAnswer {
+        let failure = Failure::new(class, format!("a {class} on purpose"));
+        let (fold, attempt) = (lease.fold, lease.attempt);
+        match self.tell(Event::FailureReported { worker: worker(name), fold, attempt, failure }) {
+            Reply::Failure(answer) => answer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Lets time pass, with a tick whenever one is due.
+    pub fn pass(&mut self, milliseconds: u64) {
+        let end = self.now.plus(milliseconds);
+        while let Some(deadline) = self.scheduler.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            self.tell(Event::Tick);
+        }
+        self.now = end;
+    }
+
+    /// The coordinator dies and starts again from its store; its clock starts anew.
+    pub fn restart(&mut self) {
+        self.now = Timestamp(0);
+        let limits = self.scheduler.limits().clone();
+        self.scheduler = Scheduler::restore(limits, self.store.clone(), self.now);
+        self.check();
+    }
+
+    pub fn state(&self, key: FoldKey) -> FoldState {
+        self.scheduler.fold(&key).unwrap().state
+    }
+
+    pub fn failure(&self, key: FoldKey) -> Failure {
+        match self.state(key) {
+            FoldState::Failed(failure) => failure,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn view(&self, name: &str) -> SweepView {
+        self.scheduler.sweep(&sweep(name)).unwrap()
+    }
+}
+
+fn in_hand(leases: &[&Lease]) -> Vec<(FoldKey, Attempt)> {
+    leases.iter().map(|lease| (lease.fold, lease.attempt)).collect()
+}

@@ -1,0 +1,191 @@
+//! The driver: owns scheduler, store and clock, takes mail, decides, stores, and only then replies. Whatever
+//! mail has arrived while the last transaction was written shares the next one, so the more there is to do the
+//! less each costs. Knows no wire types; its channels stay behind the [`Handle`].
+//!
+//! If a transaction fails, the state in memory is ahead of the store: the driver tells everybody who waits,
+//! stops, and the process must end and start again from the store.
+
+mod batch;
+mod handle;
+
+use std::sync::Arc;
+
+use togl_scheduler::{Event, Limits, Scheduler};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::batch::Batch;
+use self::handle::Mail;
+pub use self::handle::{CallError, Handle};
+use crate::clock::Clock;
+use crate::store::{Store, StoreError};
+
+/// Mail that may wait before senders have to.
+const MAILBOX: usize = 4_096;
+
+/// Mail that shares a transaction at the most.
+const BATCH: usize = 1_024;
+
+/// Why the driver ended, or did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The store could not be used; what is not acknowledged is not stored.
+    #[error(transparent)]
+    Store(#[from] Arc<StoreError>),
+    /// The operating system refused a thread or its timer.
+    #[error("cannot start the driver: {0}")]
+    Start(#[from] std::io::Error),
+    /// A bug.
+    #[error("the driver panicked; this is a bug, and its log says where")]
+    Panicked,
+}
+
+impl From<StoreError> for DriverError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// The driver itself, to be run once. Most callers want [`start`].
+pub struct Driver {
+    scheduler: Scheduler,
+    store: Box<dyn Store>,
+    clock: Arc<dyn Clock>,
+    mail: mpsc::Receiver<Mail>,
+    changes: watch::Sender<u64>,
+    supply: watch::Sender<u64>,
+}
+
+/// A driver that runs on its own thread.
+#[derive(Debug)]
+pub struct Running {
+    ended: oneshot::Receiver<Result<(), DriverError>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+/// Starts a driver on a thread of its own, from what the store holds.
+pub fn start(
+    store: Box<dyn Store>,
+    clock: Arc<dyn Clock>,
+    limits: Limits,
+) -> Result<(Handle, Running), DriverError> {
+    let (handle, driver) = Driver::new(store, clock, limits)?;
+    // A runtime of its own: it waits for mail and time, and writing to the store may block it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+    let (report, ended) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("togl-driver".to_owned()).spawn(move || {
+        let result = runtime.block_on(driver.run());
+        _ = report.send(result); // whoever does not wait for the end does not want to know
+    })?;
+    Ok((handle, Running { ended, thread }))
+}
+
+impl Running {
+    /// Waits until the driver has ended: well after a stop, with an error if the store failed.
+    pub async fn ended(self) -> Result<(), DriverError> {
+        let result = self.ended.await;
+        // It has sent its last word, or panicked: joining takes no time worth mentioning.
+        match (result, self.thread.join()) {
+            (Ok(result), Ok(())) => result,
+            _ => Err(DriverError::Panicked),
+        }
+    }
+}
+
+/// Why the driver woke up.
+enum Wake {
+    Mail,
+    Time,
+    /// Every handle is gone.
+    Alone,
+}
+
+impl Driver {
+    /// A driver that starts from what the store holds, and a handle to it. Nothing happens before
+    /// [`Driver::run`].
+    pub fn new(
+        store: Box<dyn Store>,
+        clock: Arc<dyn Clock>,
+        limits: Limits,
+    ) -> Result<(Handle, Self), DriverError> {
+        let snapshot = store.load()?;
+        let (sweeps, folds) = (snapshot.sweeps.len(), snapshot.folds.len());
+        let scheduler = Scheduler::restore(limits, snapshot, clock.now());
+        tracing::info!(sweeps, folds, "loaded the store");
+        let (sender, mail) = mpsc::channel(MAILBOX);
+        let (changes, supply) =
+            (watch::Sender::new(scheduler.revision()), watch::Sender::new(scheduler.supply()));
+        let handle = Handle::new(
+            sender,
+            changes.subscribe(),
+            supply.subscribe(),
+            store.reader()?,
+            store.incarnation(),
+        );
+        Ok((handle, Self { scheduler, store, clock, mail, changes, supply }))
+    }
+
+    /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
+    pub async fn run(mut self) -> Result<(), DriverError> {
+        let mut mail = Vec::with_capacity(BATCH);
+        let mut stopping = false;
+        while !stopping {
+            match self.wait(&mut mail).await {
+                Wake::Mail | Wake::Time => stopping = self.work(&mut mail)?,
+                Wake::Alone => stopping = true,
+            }
+        }
+        self.mail.close();
+        tracing::info!("the driver stops");
+        self.store.close()?;
+        Ok(())
+    }
+
+    async fn wait(&mut self, mail: &mut Vec<Mail>) -> Wake {
+        let deadline = self.scheduler.next_deadline();
+        let clock = &self.clock;
+        let time = async {
+            match deadline {
+                Some(deadline) => clock.sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            received = self.mail.recv_many(mail, BATCH) => if received == 0 { Wake::Alone } else { Wake::Mail },
+            () = time => Wake::Time,
+        }
+    }
+
+    /// One round: decide about all mail, store, reply. Says whether a stop was asked for.
+    fn work(&mut self, mail: &mut Vec<Mail>) -> Result<bool, DriverError> {
+        let now = self.clock.now();
+        let mut batch = Batch::default();
+        for piece in mail.drain(..) {
+            batch.take(piece, &mut self.scheduler, now);
+        }
+        // Mail first: a renewal that waited while we were busy is in time.
+        if self.scheduler.next_deadline().is_some_and(|deadline| deadline <= now) {
+            _ = batch.decide(&mut self.scheduler, now, Event::Tick); // a tick cannot be rejected
+        }
+        if let Err(error) = batch.store(self.store.as_mut()) {
+            tracing::error!(%error, "the store failed; the coordinator stops, nothing acknowledged is lost");
+            let error = Arc::new(error);
+            batch.fail(&error);
+            return Err(DriverError::Store(error));
+        }
+        self.publish();
+        Ok(batch.finish(&self.scheduler, self.store.as_mut(), now))
+    }
+
+    fn publish(&self) {
+        for (channel, value) in
+            [(&self.changes, self.scheduler.revision()), (&self.supply, self.scheduler.supply())]
+        {
+            channel.send_if_modified(|old| std::mem::replace(old, value) != value);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

@@ -1,0 +1,122 @@
+//! One round of the driver: mail that shares a transaction. Collects decisions and who waits for them, writes
+//! once, and answers afterwards, so that nobody hears of anything that is not stored. Used by the driver only.
+
+use std::sync::Arc;
+
+use togl_scheduler::{Change, Event, Rejection, Reply, Scheduler, Timestamp};
+use tokio::sync::oneshot;
+
+use super::handle::{CallError, Look, Mail};
+use crate::store::{LogPiece, Store, StoreError};
+
+/// What was decided about one event.
+type Answer = Result<Reply, Rejection>;
+
+/// Somebody who waits, and what he will hear.
+struct Waiting {
+    reply: oneshot::Sender<Result<Vec<Answer>, CallError>>,
+    answers: Vec<Answer>,
+}
+
+#[derive(Default)]
+pub(super) struct Batch {
+    changes: Vec<Change>,
+    waiting: Vec<Waiting>,
+    looks: Vec<Look>,
+    logs: Vec<LogPiece>,
+    stops: Vec<oneshot::Sender<()>>,
+}
+
+impl Batch {
+    /// Decides about one piece of mail.
+    pub(super) fn take(&mut self, mail: Mail, scheduler: &mut Scheduler, now: Timestamp) {
+        match mail {
+            Mail::Call { events, reply } => {
+                let answers = events.into_iter().map(|event| self.decide(scheduler, now, event)).collect();
+                self.waiting.push(Waiting { reply, answers });
+            }
+            Mail::Look(look) => self.looks.push(look),
+            Mail::Log { worker, piece } => {
+                if scheduler.has_issued(&piece.fold, piece.attempt, &worker) {
+                    self.logs.push(piece);
+                }
+            }
+            Mail::Stop(done) => self.stops.push(done),
+        }
+    }
+
+    /// Asks the scheduler and keeps what must be stored.
+    pub(super) fn decide(&mut self, scheduler: &mut Scheduler, now: Timestamp, event: Event) -> Answer {
+        let outcome = scheduler.handle(now, event)?;
+        self.changes.extend(outcome.changes);
+        Ok(outcome.reply)
+    }
+
+    /// Writes everything in one transaction; nothing to write costs nothing.
+    pub(super) fn store(&self, store: &mut dyn Store) -> Result<(), StoreError> {
+        if self.changes.is_empty() {
+            return Ok(());
+        }
+        store.commit(&self.changes)
+    }
+
+    /// Tells everybody that nothing was stored.
+    pub(super) fn fail(self, error: &Arc<StoreError>) {
+        for waiting in self.waiting {
+            _ = waiting.reply.send(Err(CallError::Store(error.clone()))); // gone callers do not mind
+        }
+    }
+
+    /// Lets everybody hear. Says whether somebody asked to stop.
+    pub(super) fn finish(self, scheduler: &Scheduler, store: &mut dyn Store, now: Timestamp) -> bool {
+        for change in &self.changes {
+            log(change);
+        }
+        for Waiting { reply, answers } in self.waiting {
+            _ = reply.send(Ok(answers)); // a caller that went away asks again
+        }
+        for look in self.looks {
+            look(scheduler, now);
+        }
+        if !self.logs.is_empty()
+            && let Err(error) = store.append_log(&self.logs)
+        {
+            tracing::warn!(%error, "trainer output was not kept");
+        }
+        let stopping = !self.stops.is_empty();
+        for done in self.stops {
+            _ = done.send(());
+        }
+        stopping
+    }
+}
+
+/// What an operator may want to read about.
+fn log(change: &Change) {
+    match change {
+        Change::SweepSaved(sweep) => {
+            tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
+        }
+        Change::SweepStateSet { sweep, state } => tracing::info!(%sweep, %state, "sweep changed"),
+        Change::AttemptIssued { fold, attempt, worker, .. } => {
+            tracing::debug!(%fold, %attempt, %worker, "leased");
+        }
+        Change::LeaseRevived { fold, attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
+        Change::AttemptEnded { fold, attempt, ending, message } => {
+            tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");
+        }
+        Change::FoldFailed { fold, failure } => {
+            tracing::warn!(%fold, class = %failure.class, message = failure.message, "fold failed");
+        }
+        Change::FoldFinished { fold, attempt, worker, .. } => {
+            tracing::debug!(%fold, %attempt, %worker, "finished");
+        }
+        Change::ReplicateKept { fold, attempt, worker, agrees, .. } => {
+            tracing::info!(%fold, %attempt, %worker, agrees, "replicate kept");
+        }
+        Change::ConflictLogged { fold, attempt, worker, .. } => {
+            tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
+        }
+        Change::TrialSaved { .. } | Change::FoldAdded { .. } | Change::FoldRetried { .. } => {}
+    }
+}

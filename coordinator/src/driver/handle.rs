@@ -1,0 +1,200 @@
+//! The handle: how everybody else talks to the driver. Cheap to clone; hides the channels. Calls answer only
+//! after what they led to is stored, and looks see only what is stored.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use togl_scheduler::{
+    Event, Explanation, FoldLookupError, FoldView, Rejection, Reply, Scheduler, SweepDetail, SweepView,
+    Timestamp, WorkerView,
+};
+use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::store::{LogPiece, Reader, ResultPage, ResultQuery, StoreError, StoredSweep};
+
+/// Something to do with the stored state.
+pub(super) type Look = Box<dyn FnOnce(&Scheduler, Timestamp) + Send>;
+
+/// What the driver can be sent.
+pub(super) enum Mail {
+    /// Events to decide about, together.
+    Call { events: Vec<Event>, reply: oneshot::Sender<Result<Vec<Result<Reply, Rejection>>, CallError>> },
+    /// A question about the state.
+    Look(Look),
+    /// Output of a trainer.
+    Log { worker: WorkerId, piece: LogPiece },
+    /// Finish what is in hand and end.
+    Stop(oneshot::Sender<()>),
+}
+
+/// Why a call has no answer.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum CallError {
+    /// The event cannot be; it changed nothing.
+    #[error(transparent)]
+    Rejected(#[from] Rejection),
+    /// The store failed. Whatever was asked may be asked again once the coordinator has restarted.
+    #[error(transparent)]
+    Store(Arc<StoreError>),
+    /// The driver has ended.
+    #[error("the coordinator is stopping; try again in a moment")]
+    Stopped,
+}
+
+impl From<StoreError> for CallError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Arc::new(error))
+    }
+}
+
+/// A way to talk to the driver.
+#[derive(Clone)]
+pub struct Handle {
+    mail: mpsc::Sender<Mail>,
+    changes: watch::Receiver<u64>,
+    supply: watch::Receiver<u64>,
+    reader: Arc<Mutex<Box<dyn Reader>>>,
+    incarnation: u64,
+}
+
+impl Handle {
+    pub(super) fn new(
+        mail: mpsc::Sender<Mail>,
+        changes: watch::Receiver<u64>,
+        supply: watch::Receiver<u64>,
+        reader: Box<dyn Reader>,
+        incarnation: u64,
+    ) -> Self {
+        Self { mail, changes, supply, reader: Arc::new(Mutex::new(reader)), incarnation }
+    }
+
+    /// Tells the scheduler about one event. When it returns, what it led to is stored.
+    pub async fn call(&self, event: Event) -> Result<Reply, CallError> {
+        let answer = self.call_all(vec![event]).await?.pop();
+        Ok(answer.ok_or(CallError::Stopped)??)
+    }
+
+    /// Tells the scheduler about several events, in order, in one transaction. One answer for each.
+    pub async fn call_all(&self, events: Vec<Event>) -> Result<Vec<Result<Reply, Rejection>>, CallError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Mail::Call { events, reply }).await?;
+        answer.await.map_err(|_| CallError::Stopped)?
+    }
+
+    /// Adds output of a trainer. Not waited for, and dropped if the worker never had the attempt.
+    pub async fn append_log(
+        &self,
+        worker: WorkerId,
+        fold: FoldKey,
+        attempt: Attempt,
+        text: String,
+    ) -> Result<(), CallError> {
+        self.send(Mail::Log { worker, piece: LogPiece { fold, attempt, text } }).await
+    }
+
+    /// Changes whenever something that can be seen has changed and is stored.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    /// Changes whenever there may be something new to lease: who asked in vain should ask again.
+    pub fn supply(&self) -> watch::Receiver<u64> {
+        self.supply.clone()
+    }
+
+    /// The number of the store; reports for another one do not belong here.
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    /// All sweeps, in the order of their first submission.
+    pub async fn sweeps(&self) -> Result<Vec<SweepView>, CallError> {
+        self.look(|scheduler, _| scheduler.sweeps()).await
+    }
+
+    /// One sweep in one line; none if there is none of that name.
+    pub async fn sweep(&self, name: SweepName) -> Result<Option<SweepView>, CallError> {
+        self.look(move |scheduler, _| scheduler.sweep(&name)).await
+    }
+
+    /// One sweep with what runs and what failed.
+    pub async fn sweep_detail(&self, name: SweepName) -> Result<Option<SweepDetail>, CallError> {
+        self.look(move |scheduler, _| scheduler.sweep_detail(&name)).await
+    }
+
+    /// Folds of a sweep in order, from a position, at most `limit`.
+    pub async fn folds(
+        &self,
+        name: SweepName,
+        from: usize,
+        limit: usize,
+    ) -> Result<Option<Vec<FoldView>>, CallError> {
+        self.look(move |scheduler, _| scheduler.folds_of(&name, from, limit)).await
+    }
+
+    /// Workers that are connected, or were a moment ago.
+    pub async fn workers(&self) -> Result<Vec<WorkerView>, CallError> {
+        self.look(|scheduler, _| scheduler.workers()).await
+    }
+
+    /// The fold that `text` means; its trial may be shortened.
+    pub async fn find_fold(&self, text: String) -> Result<Result<FoldKey, FoldLookupError>, CallError> {
+        self.look(move |scheduler, _| scheduler.find_fold(&text)).await
+    }
+
+    /// Why a fold is not running; none if there is no such fold.
+    pub async fn explain(&self, fold: FoldKey) -> Result<Option<Explanation>, CallError> {
+        self.look(move |scheduler, now| scheduler.explain(now, &fold)).await
+    }
+
+    /// A page of results.
+    pub async fn results(&self, query: ResultQuery) -> Result<ResultPage, CallError> {
+        self.read(move |reader| reader.results(&query)).await
+    }
+
+    /// What the trainers of a fold wrote.
+    pub async fn log(&self, fold: FoldKey) -> Result<Vec<LogPiece>, CallError> {
+        self.read(move |reader| reader.log(&fold)).await
+    }
+
+    /// The texts of all sweeps.
+    pub async fn stored_sweeps(&self) -> Result<Vec<StoredSweep>, CallError> {
+        self.read(|reader| reader.sweeps()).await
+    }
+
+    /// Stops the driver: mail that arrived before is dealt with, later calls hear that it is stopping.
+    pub async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        if self.send(Mail::Stop(done)).await.is_ok() {
+            _ = stopped.await; // an error means that it has ended, which is what was asked for
+        }
+    }
+
+    async fn send(&self, mail: Mail) -> Result<(), CallError> {
+        self.mail.send(mail).await.map_err(|_| CallError::Stopped)
+    }
+
+    /// Looks at the state after everything sent before is stored.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Scheduler, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, CallError> {
+        let (reply, answer) = oneshot::channel();
+        let look = move |scheduler: &Scheduler, now| _ = reply.send(look(scheduler, now));
+        self.send(Mail::Look(Box::new(look))).await?;
+        answer.await.map_err(|_| CallError::Stopped)
+    }
+
+    /// Reads the store beside the driver, on a thread where that may take its time.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let reader = self.reader.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+            read(reader.as_ref())
+        });
+        Ok(task.await.map_err(|_| CallError::Stopped)??)
+    }
+}

@@ -1,0 +1,217 @@
+//! The driver keeps its promises: stored before heard, one transaction for what comes together, time without a
+//! real clock, and an end when the store fails.
+
+use futures::future::join_all;
+use togl_scheduler::{FoldState, Lease, Rejection, Reply, ResultAnswer};
+use togl_sweeps::result::example;
+
+use super::*;
+use crate::clock::ManualClock;
+use crate::store::ResultQuery;
+use crate::store::contract::{fold, join, report, submission, sweep, worker};
+use crate::store::memory::MemoryStore;
+use crate::store::sqlite::SqliteStore;
+
+struct Setup {
+    store: MemoryStore,
+    clock: ManualClock,
+    handle: Handle,
+    running: Running,
+}
+
+impl Setup {
+    fn new() -> Self {
+        Self::on(MemoryStore::default())
+    }
+
+    fn on(store: MemoryStore) -> Self {
+        let clock = ManualClock::default();
+        let (handle, running) =
+            start(Box::new(store.clone()), Arc::new(clock.clone()), Limits::default()).unwrap();
+        Self { store, clock, handle, running }
+    }
+}
+
+async fn leases(handle: &Handle, name: &str, count: u32) -> Vec<Lease> {
+    match handle.call(Event::LeasesAsked { worker: worker(name), count }).await.unwrap() {
+        Reply::Leases(leases) => leases,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_was_heard_is_stored() {
+    let Setup { store, handle, .. } = Setup::new();
+    handle.call(submission("s", 0..3)).await.unwrap();
+    assert_eq!(store.load().unwrap().folds.len(), 3);
+    handle.call(join("w", 1)).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    let reply = handle.call(report("w", &lease, example(0.5))).await.unwrap();
+    assert_eq!(reply, Reply::Result(ResultAnswer::Accepted));
+    let rows = handle.results(ResultQuery::accepted(sweep("s"))).await.unwrap().rows;
+    assert_eq!((rows.len(), rows[0].fold), (1, lease.fold));
+}
+
+#[tokio::test]
+async fn mail_that_arrives_together_shares_one_transaction() {
+    let store = MemoryStore::default();
+    let clock = Arc::new(ManualClock::default());
+    let (handle, driver) = Driver::new(Box::new(store.clone()), clock, Limits::default()).unwrap();
+    let names: Vec<String> = (0..100).map(|n| format!("s{n}")).collect();
+    let calls = join_all(names.iter().map(|name| handle.call(submission(name, 0..3))));
+    let talk = async {
+        let replies = calls.await;
+        handle.stop().await;
+        replies
+    };
+    let (replies, ended) = tokio::join!(talk, driver.run());
+    ended.unwrap();
+    assert!(replies.iter().all(Result::is_ok));
+    assert_eq!(store.commits(), 1);
+}
+
+#[tokio::test]
+async fn several_events_of_one_message_share_a_transaction_and_answer_one_by_one() {
+    let Setup { store, handle, .. } = Setup::new();
+    let unknown = Event::Cancel { sweep: sweep("nowhere") };
+    let answers = handle.call_all(vec![submission("s", 0..3), unknown, join("w", 2)]).await.unwrap();
+    assert!(matches!(answers[0], Ok(Reply::Submitted(_))));
+    assert!(matches!(answers[1], Err(Rejection::UnknownSweep { .. })));
+    assert!(matches!(answers[2], Ok(Reply::Joined(_))));
+    assert_eq!(store.commits(), 1);
+}
+
+#[tokio::test]
+async fn renewals_and_looks_write_nothing() {
+    let Setup { store, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..3), join("w", 2)]).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    let commits = store.commits();
+    for _ in 0..5 {
+        let running = vec![(lease.fold, lease.attempt)];
+        handle.call(Event::Renewed { worker: worker("w"), running }).await.unwrap();
+        handle.sweeps().await.unwrap();
+    }
+    assert_eq!(store.commits(), commits);
+}
+
+#[tokio::test]
+async fn leases_end_in_time_without_any_mail_and_watchers_wake() {
+    let Setup { clock, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..1), join("w", 1)]).await.unwrap();
+    leases(&handle, "w", 1).await;
+    let (mut changes, mut supply) = (handle.watch(), handle.supply());
+    changes.mark_unchanged();
+    supply.mark_unchanged();
+    clock.advance(15_000);
+    changes.changed().await.unwrap();
+    supply.changed().await.unwrap();
+    let folds = handle.folds(sweep("s"), 0, 10).await.unwrap().unwrap();
+    assert_eq!(folds[0].state, FoldState::Pending);
+    assert!(handle.workers().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_rejected_event_is_told_and_changes_nothing() {
+    let Setup { store, handle, .. } = Setup::new();
+    let error = handle.call(Event::Pause { sweep: sweep("nowhere") }).await.unwrap_err();
+    assert!(matches!(error, CallError::Rejected(Rejection::UnknownSweep { .. })), "{error}");
+    assert_eq!(store.commits(), 0);
+}
+
+#[tokio::test]
+async fn if_the_store_fails_callers_hear_it_and_the_driver_ends_with_an_error() {
+    let Setup { store, handle, running, .. } = Setup::new();
+    handle.call(submission("s", 0..1)).await.unwrap();
+    store.set_failing(true);
+    let error = handle.call(submission("t", 0..2)).await.unwrap_err();
+    assert!(matches!(error, CallError::Store(_)), "{error}");
+    assert!(matches!(running.ended().await, Err(DriverError::Store(_))));
+    assert!(matches!(handle.call(submission("t", 0..2)).await, Err(CallError::Stopped)));
+
+    store.set_failing(false);
+    let again = Setup::on(store);
+    let sweeps = again.handle.sweeps().await.unwrap();
+    assert_eq!(sweeps.len(), 1, "what was not acknowledged is not there, what was is");
+}
+
+#[tokio::test]
+async fn a_restarted_driver_goes_on_where_the_last_one_was() {
+    let Setup { store, handle, running, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..2), join("w", 2)]).await.unwrap();
+    let given = leases(&handle, "w", 2).await;
+    handle.call(report("w", &given[0], example(0.5))).await.unwrap();
+    handle.stop().await;
+    running.ended().await.unwrap();
+
+    let Setup { handle: next, .. } = Setup::on(store);
+    assert_eq!(next.incarnation(), handle.incarnation());
+    let view = next.sweep(sweep("s")).await.unwrap().unwrap();
+    assert_eq!((view.counts.finished, view.counts.running), (1, 1));
+    let same = next.call(report("w", &given[0], example(0.5))).await.unwrap();
+    assert_eq!(same, Reply::Result(ResultAnswer::Same));
+    let late = next.call(report("w", &given[1], example(0.5))).await.unwrap();
+    assert_eq!(late, Reply::Result(ResultAnswer::Accepted));
+}
+
+#[tokio::test]
+async fn stopping_ends_the_driver_and_later_calls_hear_it() {
+    let Setup { handle, running, .. } = Setup::new();
+    handle.stop().await;
+    running.ended().await.unwrap();
+    assert!(matches!(handle.sweeps().await, Err(CallError::Stopped)));
+    handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_driver_without_handles_ends() {
+    let Setup { handle, running, .. } = Setup::new();
+    drop(handle);
+    running.ended().await.unwrap();
+}
+
+#[tokio::test]
+async fn output_of_trainers_is_kept_for_attempts_that_the_worker_had() {
+    let Setup { handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..2), join("w", 1)]).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    let say =
+        |name: &str, text: &str| handle.append_log(worker(name), lease.fold, lease.attempt, text.to_owned());
+    say("w", "epoch 1\n").await.unwrap();
+    say("stranger", "hello\n").await.unwrap();
+    say("w", "epoch 2\n").await.unwrap();
+    handle.sweeps().await.unwrap(); // whatever was sent before has been dealt with
+    handle.sweeps().await.unwrap(); // and, one round later, written
+    let pieces = handle.log(lease.fold).await.unwrap();
+    assert_eq!((pieces.len(), pieces[0].text.as_str()), (1, "epoch 1\nepoch 2\n"));
+}
+
+#[tokio::test]
+async fn a_sweep_runs_to_its_end_on_sqlite_and_is_there_after_a_restart() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("store.sqlite");
+    let start = || {
+        let store = Box::new(SqliteStore::open(&path).unwrap());
+        start(store, Arc::new(ManualClock::default()), Limits::default()).unwrap()
+    };
+    let (handle, running) = start();
+    handle.call_all(vec![submission("s", 0..20), join("w", 4)]).await.unwrap();
+    loop {
+        let given = leases(&handle, "w", 4).await;
+        if given.is_empty() {
+            break;
+        }
+        let reports = given.iter().map(|lease| report("w", lease, example(0.5))).collect();
+        assert!(handle.call_all(reports).await.unwrap().iter().all(Result::is_ok));
+    }
+    handle.stop().await;
+    running.ended().await.unwrap();
+    drop(handle);
+
+    let (handle, _running) = start();
+    let detail = handle.sweep_detail(sweep("s")).await.unwrap().unwrap();
+    assert!(detail.summary.has_ended());
+    assert_eq!(handle.results(ResultQuery::accepted(sweep("s"))).await.unwrap().rows.len(), 20);
+    let found = handle.find_fold(fold(3).to_string()).await.unwrap().unwrap();
+    assert!(handle.explain(found).await.unwrap().unwrap().reason.to_string().starts_with("it is finished"));
+}

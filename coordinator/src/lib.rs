@@ -1,0 +1,12 @@
+//! The coordinator: a write-ahead driver around the pure scheduler, the stores, and the gRPC server.
+//!
+//! The server authenticates and converts; the driver decides by asking the scheduler and stores every decision
+//! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
+
+pub mod clock;
+pub mod driver;
+pub mod server;
+pub mod service;
+pub mod store;
+pub mod tasks;
+pub mod tokens;

@@ -1,0 +1,79 @@
+//! The live board: how far each running fold has come, as last heard. In memory only, latest wins; it is for
+//! people who watch and decides nothing.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use togl_proto::wire;
+use togl_sweeps::{FoldKey, WorkerId};
+
+/// What is known of one running fold.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    pub(super) worker: WorkerId,
+    pub(super) slot: u32,
+    pub(super) progress: Option<wire::Progress>,
+}
+
+/// Progress by fold, and how long folds took since this coordinator started.
+#[derive(Debug, Default)]
+struct Notes {
+    running: HashMap<FoldKey, Seen>,
+    finished: u32,
+    seconds: f64,
+}
+
+/// The board. A plain mutex: it is held for a map access only, never across an await.
+#[derive(Debug, Default)]
+pub(super) struct Board(Mutex<Notes>);
+
+impl Board {
+    /// Replaces what this worker said before.
+    pub(super) fn update(&self, worker: &WorkerId, running: impl IntoIterator<Item = (FoldKey, Seen)>) {
+        let mut notes = self.lock();
+        notes.running.retain(|_, seen| seen.worker != *worker);
+        notes.running.extend(running);
+    }
+
+    /// What is known of a fold.
+    pub(super) fn get(&self, fold: &FoldKey) -> Option<Seen> {
+        self.lock().running.get(fold).cloned()
+    }
+
+    /// A fold took this long.
+    pub(super) fn note_seconds(&self, seconds: f64) {
+        let mut notes = self.lock();
+        notes.finished += 1;
+        notes.seconds += seconds;
+    }
+
+    /// Mean time of the folds that finished since the start; none if none did.
+    pub(super) fn mean_seconds(&self) -> Option<f64> {
+        let notes = self.lock();
+        (notes.finished > 0).then(|| notes.seconds / f64::from(notes.finished))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Notes> {
+        // A panic while holding it cannot leave a map half-written that would matter for watching.
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::TrialId;
+
+    use super::*;
+
+    #[test]
+    fn the_latest_word_of_a_worker_replaces_its_earlier_ones() {
+        let board = Board::default();
+        let worker: WorkerId = "w1".parse().unwrap();
+        let fold = |n| FoldKey { trial: TrialId::from_bytes([n; 16]), split: 0, seed: 0 };
+        let seen = || Seen { worker: worker.clone(), slot: 0, progress: None };
+        board.update(&worker, [(fold(1), seen())]);
+        board.update(&worker, [(fold(2), seen())]);
+        assert!(board.get(&fold(1)).is_none());
+        assert!(board.get(&fold(2)).is_some());
+    }
+}

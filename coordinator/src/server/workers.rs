@@ -1,0 +1,314 @@
+//! The workers' service: one task per session that turns wire messages into events for the driver and its
+//! replies into wire messages. Authenticates (through the door), converts, asks; decides nothing.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use togl_proto::wire::{self, coordinator_message::Kind, worker_message};
+use togl_proto::{convert, convert::ConvertError};
+use togl_scheduler::{Event, FailureAnswer, Lease, Order, Rejection, Reply, ResultAnswer, WorkerInfo};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, WorkerId};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+use super::Shared;
+use super::board::Seen;
+use crate::driver::CallError;
+use crate::tasks;
+
+/// Heartbeats carry the progress that people watch, so they come more often than leases need.
+const HEARTBEAT_MS: u32 = 500;
+
+type Outgoing = mpsc::Sender<Result<wire::CoordinatorMessage, Status>>;
+
+/// The service.
+pub(super) struct WorkersService(pub(super) Arc<Shared>);
+
+#[tonic::async_trait]
+impl wire::workers_server::Workers for WorkersService {
+    type SessionStream = ReceiverStream<Result<wire::CoordinatorMessage, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<wire::WorkerMessage>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let (outgoing, messages) = mpsc::channel(64);
+        let shared = self.0.clone();
+        tasks::spawn("worker session", converse(shared, request.into_inner(), outgoing));
+        Ok(Response::new(ReceiverStream::new(messages)))
+    }
+}
+
+/// One session from hello to the end of the stream.
+async fn converse(shared: Arc<Shared>, mut incoming: Streaming<wire::WorkerMessage>, outgoing: Outgoing) {
+    let mut session = match greet(&shared, &mut incoming, &outgoing).await {
+        Ok(session) => session,
+        Err(status) => return drop(outgoing.send(Err(status)).await),
+    };
+    let ended = session.listen(&mut incoming).await;
+    session.shared.board.update(&session.worker, []);
+    let farewell = match ended {
+        End::Goodbye => Event::WorkerLeft { worker: session.worker.clone() },
+        End::Lost => Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number },
+        End::Refused(status) => {
+            let _ = session.outgoing.send(Err(status)).await;
+            Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number }
+        }
+    };
+    if let Err(error) = session.shared.handle.call(farewell).await {
+        tracing::debug!(worker = %session.worker, %error, "farewell was not taken");
+    }
+}
+
+async fn greet(
+    shared: &Arc<Shared>,
+    incoming: &mut Streaming<wire::WorkerMessage>,
+    outgoing: &Outgoing,
+) -> Result<Session, Status> {
+    let first = incoming.next().await.transpose()?.and_then(|message| message.kind);
+    let Some(worker_message::Kind::Hello(hello)) = first else {
+        return Err(Status::invalid_argument("a session begins with a hello"));
+    };
+    let worker: WorkerId = hello.worker.parse().map_err(|e| Status::invalid_argument(format!("worker: {e}")))?;
+    let running = running_folds(&hello.running).map_err(invalid)?;
+    let info = WorkerInfo {
+        host: hello.host.chars().take(255).collect(),
+        slots: hello.slots,
+        devices: hello.devices.into_iter().take(hello.slots as usize).collect(),
+        memory: 0,
+        code_version: hello.code_version.chars().take(64).collect(),
+        numerics: hello.numerics,
+    };
+    let event = Event::WorkerJoined { worker: worker.clone(), info, running };
+    let Reply::Joined(joined) = shared.handle.call(event).await.map_err(super::status)? else {
+        return Err(super::confused());
+    };
+    tracing::info!(%worker, host = %hello.host, slots = hello.slots, "worker joined");
+    let session = Session {
+        shared: shared.clone(),
+        worker,
+        number: joined.session,
+        outgoing: outgoing.clone(),
+        wanted: 0,
+    };
+    let lease_ms = u32::try_from(joined.lease_term).unwrap_or(u32::MAX);
+    let welcome = wire::Welcome {
+        incarnation: shared.incarnation.clone(),
+        heartbeat_ms: (lease_ms / 3).min(HEARTBEAT_MS),
+        lease_ms,
+        verdicts: Some(verdicts(joined.orders)),
+    };
+    session.say(Kind::Welcome(welcome)).await;
+    Ok(session)
+}
+
+/// How a session ended.
+enum End {
+    Goodbye,
+    Lost,
+    Refused(Status),
+}
+
+struct Session {
+    shared: Arc<Shared>,
+    worker: WorkerId,
+    number: u64,
+    outgoing: Outgoing,
+    /// Leases that the worker asked for and has not got yet.
+    wanted: u32,
+}
+
+impl Session {
+    async fn listen(&mut self, incoming: &mut Streaming<wire::WorkerMessage>) -> End {
+        let mut supply = self.shared.handle.supply();
+        loop {
+            let handled = tokio::select! {
+                message = incoming.next() => match message {
+                    Some(Ok(message)) => match message.kind {
+                        Some(worker_message::Kind::Goodbye(_)) => return End::Goodbye,
+                        kind => self.on_message(kind).await,
+                    },
+                    _ => return End::Lost,
+                },
+                changed = supply.changed() => match changed {
+                    Ok(()) => self.fill_demand().await,
+                    Err(_) => return End::Lost, // the driver stopped
+                },
+            };
+            if let Err(status) = handled {
+                return End::Refused(status);
+            }
+        }
+    }
+
+    async fn on_message(&mut self, kind: Option<worker_message::Kind>) -> Result<(), Status> {
+        match kind {
+            Some(worker_message::Kind::Ask(ask)) => {
+                self.wanted = ask.count;
+                self.fill_demand().await
+            }
+            Some(worker_message::Kind::Heartbeat(heartbeat)) => self.on_heartbeat(heartbeat).await,
+            Some(worker_message::Kind::Reports(reports)) => self.on_reports(reports).await,
+            Some(worker_message::Kind::Log(lines)) => self.on_log(lines).await,
+            Some(worker_message::Kind::Hello(_)) => Err(Status::invalid_argument("hello is said once a session")),
+            Some(worker_message::Kind::Goodbye(_)) | None => Ok(()),
+        }
+    }
+
+    async fn fill_demand(&mut self) -> Result<(), Status> {
+        if self.wanted == 0 {
+            return Ok(());
+        }
+        let event = Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted };
+        let Reply::Leases(leases) = self.ask(event).await? else { return Err(super::confused()) };
+        if leases.is_empty() {
+            return Ok(());
+        }
+        self.wanted = self.wanted.saturating_sub(leases.len() as u32);
+        let leases = leases.into_iter().map(lease).collect();
+        self.say(Kind::Leases(wire::Leases { leases })).await;
+        Ok(())
+    }
+
+    async fn on_heartbeat(&mut self, heartbeat: wire::Heartbeat) -> Result<(), Status> {
+        let running = running_folds(&heartbeat.running).map_err(invalid)?;
+        let seen = running.iter().zip(heartbeat.running).map(|((fold, _), said)| {
+            let worker = self.worker.clone();
+            (*fold, Seen { worker, slot: said.slot, progress: said.progress })
+        });
+        self.shared.board.update(&self.worker, seen.collect::<Vec<_>>());
+        let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await? else {
+            return Err(super::confused());
+        };
+        let stops = verdicts(orders.into_iter().filter(|order| order.verdict.is_err()).collect());
+        if !stops.verdicts.is_empty() {
+            self.say(Kind::Verdicts(stops)).await;
+        }
+        Ok(())
+    }
+
+    /// Everything in one message is decided and stored together.
+    async fn on_reports(&mut self, reports: wire::Reports) -> Result<(), Status> {
+        let results = reports.results.into_iter().map(|report| result_event(&self.worker, report));
+        let failures = reports.failures.into_iter().map(|report| failure_event(&self.worker, report));
+        let (mut refused, mut taken, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        for report in results.chain(failures) {
+            match report.event {
+                Ok(event) => {
+                    taken.push((report.fold, report.attempt, report.seconds));
+                    events.push(event);
+                }
+                Err(error) => refused.push(acknowledge(report.fold, report.attempt, Err(error.to_string()))),
+            }
+        }
+        let answers = self.shared.handle.call_all(events).await.map_err(super::status)?;
+        for ((fold, attempt, seconds), answer) in taken.into_iter().zip(answers) {
+            let outcome = self.judge(answer, seconds)?;
+            refused.push(acknowledge(fold, attempt, outcome));
+        }
+        self.say(Kind::Acknowledgements(wire::Acknowledgements { acknowledgements: refused })).await;
+        Ok(())
+    }
+
+    /// What the worker is told of a report; `Err` inside: refused for good, with the reason.
+    fn judge(&self, answer: Result<Reply, Rejection>, seconds: f64) -> Result<Result<(), String>, Status> {
+        let answer = answer.map_err(|rejection| super::status(CallError::Rejected(rejection)))?;
+        Ok(match answer {
+            Reply::Result(ResultAnswer::Accepted) => {
+                self.shared.board.note_seconds(seconds);
+                Ok(())
+            }
+            Reply::Result(ResultAnswer::Refused(refusal)) | Reply::Failure(FailureAnswer::Refused(refusal)) => {
+                tracing::warn!(worker = %self.worker, %refusal, "report refused");
+                Err(refusal.to_string())
+            }
+            Reply::Result(_) | Reply::Failure(_) => Ok(()),
+            _ => return Err(super::confused()),
+        })
+    }
+
+    /// Losing a line of a log is allowed; failing the session over it is not.
+    async fn on_log(&mut self, lines: wire::LogLines) -> Result<(), Status> {
+        let (fold, attempt) =
+            (convert::fold(lines.fold).map_err(invalid)?, convert::attempt(lines.attempt).map_err(invalid)?);
+        if let Err(error) = self.shared.handle.append_log(self.worker.clone(), fold, attempt, lines.text).await {
+            tracing::debug!(%fold, %error, "log line dropped");
+        }
+        Ok(())
+    }
+
+    async fn ask(&self, event: Event) -> Result<Reply, Status> {
+        self.shared.handle.call(event).await.map_err(super::status)
+    }
+
+    /// If the worker is gone, the other direction notices.
+    async fn say(&self, kind: Kind) {
+        let _ = self.outgoing.send(Ok(wire::CoordinatorMessage { kind: Some(kind) })).await;
+    }
+}
+
+fn running_folds(running: &[wire::Running]) -> Result<Vec<(FoldKey, Attempt)>, ConvertError> {
+    running.iter().map(|r| Ok((convert::fold(r.fold.clone())?, convert::attempt(r.attempt)?))).collect()
+}
+
+fn verdicts(orders: Vec<Order>) -> wire::Verdicts {
+    let verdict = |order: Order| wire::Verdict {
+        fold: Some(order.fold.into()),
+        attempt: order.attempt.0,
+        go_on: order.verdict.is_ok(),
+    };
+    wire::Verdicts { verdicts: orders.into_iter().map(verdict).collect() }
+}
+
+fn lease(lease: Lease) -> wire::Lease {
+    wire::Lease {
+        fold: Some(lease.fold.into()),
+        attempt: lease.attempt.0,
+        config: lease.trial.to_string(),
+        time_limit_seconds: lease.fold_seconds.unwrap_or(0),
+    }
+}
+
+/// A report on its way to the driver, with what its acknowledgement must repeat.
+struct Report {
+    fold: Option<wire::Fold>,
+    attempt: u32,
+    seconds: f64,
+    event: Result<Event, ConvertError>,
+}
+
+fn result_event(worker: &WorkerId, report: wire::ResultReport) -> Report {
+    let (fold, attempt) = (report.fold.clone(), report.attempt);
+    let convert = || -> Result<(f64, Event), ConvertError> {
+        let result: FoldResult = report.result.ok_or(ConvertError::Missing("result"))?.try_into()?;
+        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
+        let (seconds, result) = (result.seconds, Box::new(result));
+        Ok((seconds, Event::ResultReported { worker: worker.clone(), fold, attempt, result }))
+    };
+    let (seconds, event) = match convert() {
+        Ok((seconds, event)) => (seconds, Ok(event)),
+        Err(error) => (0.0, Err(error)),
+    };
+    Report { fold, attempt, seconds, event }
+}
+
+fn failure_event(worker: &WorkerId, report: wire::FailureReport) -> Report {
+    let (fold, attempt) = (report.fold.clone(), report.attempt);
+    let convert = || -> Result<Event, ConvertError> {
+        let failure: Failure = report.failure.ok_or(ConvertError::Missing("failure"))?.try_into()?;
+        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
+        tracing::warn!(%worker, %fold, %attempt, %failure, "attempt failed");
+        Ok(Event::FailureReported { worker: worker.clone(), fold, attempt, failure })
+    };
+    Report { fold, attempt, seconds: 0.0, event: convert() }
+}
+
+fn acknowledge(fold: Option<wire::Fold>, attempt: u32, outcome: Result<(), String>) -> wire::Acknowledgement {
+    let accepted = outcome.is_ok();
+    wire::Acknowledgement { fold, attempt, accepted, reason: outcome.err().unwrap_or_default() }
+}
+
+fn invalid(error: ConvertError) -> Status {
+    Status::invalid_argument(error.to_string())
+}

@@ -1,0 +1,240 @@
+//! The store: what must outlive the process, in domain words. One trait for the driver, which writes, and one
+//! for whoever reads results beside it. Back ends keep facts; they decide nothing and know no wire type.
+//!
+//! [`sqlite`] is the embedded default, [`memory`] is for tests; one suite of contract tests runs on both.
+
+pub mod memory;
+pub mod sqlite;
+
+#[cfg(test)]
+mod contract;
+
+use std::path::PathBuf;
+
+use togl_scheduler::{Change, Snapshot, SweepState};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, WorkerId};
+
+/// Bytes of trainer output that are kept for one attempt; older ones make room for newer ones.
+pub const LOG_LIMIT: usize = 64 * 1024;
+
+/// What the driver writes to. Owned by one coordinator at a time.
+pub trait Store: Send {
+    /// Everything the scheduler needs to start.
+    fn load(&self) -> Result<Snapshot, StoreError>;
+
+    /// Keeps these facts, all or none. When it returns, they survive a loss of power.
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+
+    /// Adds output of trainers, at most [`LOG_LIMIT`] bytes an attempt. Output of attempts that were never
+    /// issued is dropped.
+    fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError>;
+
+    /// A random number made with the store: tells whether a report belongs here.
+    fn incarnation(&self) -> u64;
+
+    /// A way to read what was committed without stopping the writer.
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+
+    /// Puts everything in order for the next start.
+    fn close(self: Box<Self>) -> Result<(), StoreError>;
+}
+
+/// What reads a store, perhaps while a coordinator writes to it.
+pub trait Reader: Send {
+    /// All sweeps, in the order of their first submission.
+    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError>;
+
+    /// A page of results.
+    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError>;
+
+    /// What the trainers of a fold wrote, the first attempt first.
+    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError>;
+}
+
+/// A sweep as a reader sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSweep {
+    /// Its name.
+    pub name: SweepName,
+    /// The text as written.
+    pub yaml: String,
+    /// Whether it runs.
+    pub state: SweepState,
+}
+
+/// Which results.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResultQuery {
+    /// Of this sweep.
+    pub sweep: SweepName,
+    /// Of this kind.
+    pub kind: ResultKind,
+    /// From this position in the order of the sweep's folds.
+    pub from: u64,
+    /// Folds to look at; those without a result are left out.
+    pub limit: u64,
+}
+
+impl ResultQuery {
+    /// The first page of the accepted results of a sweep.
+    pub fn accepted(sweep: SweepName) -> Self {
+        Self { sweep, kind: ResultKind::Accepted, from: 0, limit: 1_000 }
+    }
+}
+
+/// What a stored result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResultKind {
+    /// The fold's result: at most one a fold.
+    Accepted,
+    /// Another attempt's result of a finished fold.
+    Replicate,
+    /// A second, different report of an attempt.
+    Conflict,
+}
+
+impl ResultKind {
+    /// The one spelling.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Replicate => "replicate",
+            Self::Conflict => "conflict",
+        }
+    }
+}
+
+/// Some results, and where the next ones begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultPage {
+    /// In the order of the sweep's folds.
+    pub rows: Vec<ResultRow>,
+    /// [`ResultQuery::from`] of the next page; none after the last.
+    pub next: Option<u64>,
+}
+
+/// One result with what it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResultRow {
+    /// Which fold.
+    pub fold: FoldKey,
+    /// Which attempt brought it.
+    pub attempt: Attempt,
+    /// Who had that attempt.
+    pub worker: WorkerId,
+    /// Canonical JSON of the trial.
+    pub trial: String,
+    /// The result.
+    pub result: FoldResult,
+}
+
+/// Output of a trainer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPiece {
+    /// Of which fold.
+    pub fold: FoldKey,
+    /// Of which attempt.
+    pub attempt: Attempt,
+    /// As written.
+    pub text: String,
+}
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder is not there.
+    #[error("{} does not exist; create the folder, or choose another with `--state`", path.display())]
+    NoFolder {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is nothing to read.
+    #[error("there is no store at {}", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("cannot write to {}: {source}; check its owner and permissions, or choose another with `--state`", path.display())]
+    NotWritable {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The operating system refused reading.
+    #[error("cannot read {}: {source}", path.display())]
+    NotReadable {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// Somebody else has it.
+    #[error("another coordinator ({holder}) is using {}; stop it, or choose another store with `--state`", path.display())]
+    Locked {
+        /// The store.
+        path: PathBuf,
+        /// `pid N`, if known.
+        holder: String,
+    },
+    /// Not one of ours.
+    #[error("{} is not a togl store; it was left untouched", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// From the future.
+    #[error(
+        "{} was written by a newer togl (schema {found}, this one knows up to {known}); update togl; \
+         the file was left untouched", path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Damaged.
+    #[error("{} is damaged ({detail}); restore it from a backup", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// A stored value that cannot be what was stored.
+    #[error("the store holds an impossible {what}: {detail}; restore it from a backup")]
+    Impossible {
+        /// What it is.
+        what: &'static str,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// No sweep of this name.
+    #[error("there is no sweep `{0}` in the store")]
+    UnknownSweep(SweepName),
+    /// SQLite said no.
+    #[error("the store failed: {0}")]
+    Sqlite(#[from] rusqlite::Error),
+    /// A fault that a test asked for.
+    #[error("the store failed: {0}")]
+    Injected(&'static str),
+}
+
+/// Adds `more` to `text` and lets the oldest lines go if that makes it too long.
+pub(crate) fn append_bounded(text: &mut String, more: &str) {
+    text.push_str(more);
+    if text.len() <= LOG_LIMIT {
+        return;
+    }
+    let at_least = text.len() - LOG_LIMIT;
+    let line = text.bytes().skip(at_least).position(|byte| byte == b'\n').map(|next| at_least + next + 1);
+    let mut cut = line.filter(|line| *line < text.len()).unwrap_or(at_least);
+    while !text.is_char_boundary(cut) {
+        cut += 1;
+    }
+    text.drain(..cut);
+}

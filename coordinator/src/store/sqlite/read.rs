@@ -1,0 +1,204 @@
+//! Tables back into values. Everything that comes back is checked: a value that cannot have been stored is a
+//! typed error, and a result whose digest does not fit is refused rather than shown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use togl_scheduler::{Digest, SavedAttempt, SavedFold, SavedState, Snapshot, SweepSaved};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, SweepName, TrialId};
+
+use super::super::{LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep};
+use super::write::find_fold;
+
+fn impossible(what: &'static str, error: impl ToString) -> StoreError {
+    StoreError::Impossible { what, detail: error.to_string() }
+}
+
+fn word<T: FromStr<Err: ToString>>(what: &'static str, text: &str) -> Result<T, StoreError> {
+    text.parse().map_err(|error: T::Err| impossible(what, error))
+}
+
+/// Everything the scheduler needs to start.
+pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
+    let mut attempts = load_attempts(on)?;
+    let mut snapshot = Snapshot { trials: load_trials(on)?, ..Snapshot::default() };
+    let mut keys = HashMap::new();
+    let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
+                   fold.message, fold.attempt, result.digest
+               FROM fold JOIN trial ON trial.id = fold.trial
+               LEFT JOIN result ON result.fold = fold.id AND result.kind = 'accepted'";
+    let mut statement = on.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        let key = fold_key(row, 1)?;
+        let attempts = attempts.remove(&id).unwrap_or_default();
+        keys.insert(id, key);
+        snapshot.folds.insert(key, SavedFold { state: saved_state(row)?, forgiven: row.get(5)?, attempts });
+    }
+    snapshot.sweeps = load_sweeps(on, &keys)?;
+    Ok(snapshot)
+}
+
+fn saved_state(row: &Row<'_>) -> Result<SavedState, StoreError> {
+    match row.get_ref(4)?.as_str().map_err(rusqlite::Error::from)? {
+        "pending" => Ok(SavedState::Pending),
+        "leased" => Ok(SavedState::Leased),
+        "finished" => {
+            let attempt = Attempt(row.get(8)?);
+            Ok(SavedState::Finished { attempt, digest: Digest(row.get::<_, i64>(9)?.cast_unsigned()) })
+        }
+        "failed" => {
+            let class: String = row.get(6)?;
+            Ok(SavedState::Failed(Failure { class: word("failure class", &class)?, message: row.get(7)? }))
+        }
+        other => Err(impossible("state of a fold", format!("`{other}`"))),
+    }
+}
+
+/// A fold's key from three columns: trial, split, seed.
+fn fold_key(row: &Row<'_>, first: usize) -> Result<FoldKey, StoreError> {
+    let trial = TrialId::from_bytes(row.get(first)?);
+    let seed: i64 = row.get(first + 2)?;
+    Ok(FoldKey { trial, split: row.get(first + 1)?, seed: seed.cast_unsigned() })
+}
+
+fn load_trials(on: &Connection) -> Result<BTreeMap<TrialId, Arc<str>>, StoreError> {
+    let mut statement = on.prepare("SELECT trial, canonical FROM trial")?;
+    let rows = statement.query_map([], |row| Ok((TrialId::from_bytes(row.get(0)?), row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn load_attempts(on: &Connection) -> Result<HashMap<i64, Vec<SavedAttempt>>, StoreError> {
+    let sql = "SELECT attempt.fold, attempt.attempt, worker.name, worker.host, attempt.ending, result.digest
+               FROM attempt JOIN worker ON worker.id = attempt.worker
+               LEFT JOIN result ON result.fold = attempt.fold AND result.kind = 'replicate'
+                   AND result.attempt = attempt.attempt
+               ORDER BY attempt.fold, attempt.attempt";
+    let mut statement = on.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    let mut attempts: HashMap<i64, Vec<SavedAttempt>> = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let of_fold = attempts.entry(row.get(0)?).or_insert_with(|| Vec::with_capacity(1));
+        let (number, name): (u32, String) = (row.get(1)?, row.get(2)?);
+        if number as usize != of_fold.len() + 1 {
+            return Err(impossible("attempt", format!("number {number} after {}", of_fold.len())));
+        }
+        let ending: Option<String> = row.get(4)?;
+        let replicate: Option<i64> = row.get(5)?;
+        of_fold.push(SavedAttempt {
+            worker: word("worker", &name)?,
+            host: row.get(3)?,
+            ending: ending.map(|ending| word("ending", &ending)).transpose()?,
+            replicate: replicate.map(|digest| Digest(digest.cast_unsigned())),
+        });
+    }
+    Ok(attempts)
+}
+
+fn load_sweeps(
+    on: &Connection,
+    keys: &HashMap<i64, FoldKey>,
+) -> Result<BTreeMap<SweepName, SweepSaved>, StoreError> {
+    let mut statement = on.prepare("SELECT id, name, place, yaml, priority, limits, state FROM sweep")?;
+    let mut rows = statement.query([])?;
+    let mut sweeps = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (id, name, state): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(6)?);
+        let name: SweepName = word("name of a sweep", &name)?;
+        let limits: String = row.get(5)?;
+        let sweep = SweepSaved {
+            name: name.clone(),
+            order: row.get::<_, i64>(2)?.cast_unsigned(),
+            yaml: row.get(3)?,
+            priority: row.get(4)?,
+            limits: serde_json::from_str(&limits).map_err(|error| impossible("limits of a sweep", error))?,
+            state: word("state of a sweep", &state)?,
+            folds: load_references(on, id, keys)?,
+        };
+        sweeps.insert(name, sweep);
+    }
+    Ok(sweeps)
+}
+
+fn load_references(
+    on: &Connection,
+    sweep: i64,
+    keys: &HashMap<i64, FoldKey>,
+) -> Result<Vec<FoldKey>, StoreError> {
+    let mut statement =
+        on.prepare_cached("SELECT fold FROM sweep_fold WHERE sweep = ?1 ORDER BY position")?;
+    let ids = statement.query_map([sweep], |row| row.get::<_, i64>(0))?;
+    let find = |id: i64| keys.get(&id).copied().ok_or_else(|| impossible("fold of a sweep", id));
+    ids.map(|id| find(id?)).collect()
+}
+
+/// All sweeps, in the order of their first submission.
+pub(super) fn sweeps(on: &Connection) -> Result<Vec<StoredSweep>, StoreError> {
+    let mut statement = on.prepare_cached("SELECT name, yaml, state FROM sweep ORDER BY place")?;
+    let mut rows = statement.query([])?;
+    let mut sweeps = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (name, state): (String, String) = (row.get(0)?, row.get(2)?);
+        let (name, state) = (word("name of a sweep", &name)?, word("state of a sweep", &state)?);
+        sweeps.push(StoredSweep { name, yaml: row.get(1)?, state });
+    }
+    Ok(sweeps)
+}
+
+/// A page of results.
+pub(super) fn results(on: &Connection, query: &ResultQuery) -> Result<ResultPage, StoreError> {
+    // One transaction, so that the page and the number of folds belong together.
+    let on = on.unchecked_transaction()?;
+    let sql =
+        "SELECT id, (SELECT count(*) FROM sweep_fold WHERE sweep = sweep.id) FROM sweep WHERE name = ?1";
+    let found = on.query_row(sql, [query.sweep.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+    });
+    let (sweep, folds) = found.optional()?.ok_or_else(|| StoreError::UnknownSweep(query.sweep.clone()))?;
+    let next = query.from.saturating_add(query.limit).min(folds);
+    let sql = "SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical,
+                   result.digest, result.body
+               FROM sweep_fold
+               JOIN result ON result.fold = sweep_fold.fold AND result.kind = ?2
+               JOIN attempt ON attempt.fold = result.fold AND attempt.attempt = result.attempt
+               JOIN worker ON worker.id = attempt.worker
+               JOIN fold ON fold.id = sweep_fold.fold
+               JOIN trial ON trial.id = fold.trial
+               WHERE sweep_fold.sweep = ?1 AND sweep_fold.position >= ?3 AND sweep_fold.position < ?4
+               ORDER BY sweep_fold.position, result.attempt";
+    let mut statement = on.prepare_cached(sql)?;
+    let from = query.from.min(folds);
+    let mut found =
+        statement.query(params![sweep, query.kind.as_str(), from.cast_signed(), next.cast_signed()])?;
+    let mut rows = Vec::new();
+    while let Some(row) = found.next()? {
+        rows.push(result_row(row)?);
+    }
+    Ok(ResultPage { rows, next: (next < folds).then_some(next) })
+}
+
+fn result_row(row: &Row<'_>) -> Result<ResultRow, StoreError> {
+    let fold = fold_key(row, 0)?;
+    let worker: String = row.get(4)?;
+    let body = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
+    let result: FoldResult = serde_json::from_str(body).map_err(|error| impossible("result", error))?;
+    if Digest::of(&result).0.cast_signed() != row.get::<_, i64>(6)? {
+        return Err(impossible("result", format!("the numbers of fold {fold} do not fit their digest")));
+    }
+    let worker = word("worker", &worker)?;
+    Ok(ResultRow { fold, attempt: Attempt(row.get(3)?), worker, trial: row.get(5)?, result })
+}
+
+/// What the trainers of a fold wrote.
+pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
+    let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
+    let mut statement =
+        on.prepare_cached("SELECT attempt, text FROM log WHERE fold = ?1 ORDER BY attempt")?;
+    let pieces = statement.query_map([id], |row| {
+        Ok(LogPiece { fold: *fold, attempt: Attempt(row.get(0)?), text: row.get(1)? })
+    })?;
+    Ok(pieces.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,178 @@
+//! The tables of the SQLite store, how older ones become newer ones, and how a file is recognised as ours.
+//! Forward only: a step is never changed once released, a new one is added at the end.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::super::StoreError;
+use super::explain;
+
+/// Marks the file as a togl store: the letters `TOGL`.
+const APPLICATION_ID: u32 = 0x544f_474c;
+
+/// Where SQLite keeps the application id in the file's header.
+const APPLICATION_ID_AT: usize = 68;
+
+/// What each version adds to the one before.
+const STEPS: [&str; 1] = [FIRST];
+
+const FIRST: &str = "
+CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
+INSERT INTO store VALUES (random());
+
+CREATE TABLE trial (
+    id INTEGER PRIMARY KEY,
+    trial BLOB NOT NULL UNIQUE CHECK (length(trial) = 16),
+    canonical TEXT NOT NULL
+) STRICT;
+
+-- `seed` holds the bits of an unsigned number. `attempt` is that of the result, `class` and `message` belong to
+-- failed folds.
+CREATE TABLE fold (
+    id INTEGER PRIMARY KEY,
+    trial INTEGER NOT NULL REFERENCES trial (id),
+    split INTEGER NOT NULL,
+    seed INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'leased', 'finished', 'failed')),
+    attempt INTEGER,
+    class TEXT,
+    message TEXT,
+    forgiven INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (trial, split, seed)
+) STRICT;
+
+CREATE TABLE sweep (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    place INTEGER NOT NULL,
+    yaml TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    limits TEXT NOT NULL,
+    state TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE sweep_fold (
+    sweep INTEGER NOT NULL REFERENCES sweep (id),
+    position INTEGER NOT NULL,
+    fold INTEGER NOT NULL REFERENCES fold (id),
+    PRIMARY KEY (sweep, position)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE worker (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    UNIQUE (name, host)
+) STRICT;
+
+-- Every attempt that was ever issued. `ending` and `message` belong to those that brought no result.
+CREATE TABLE attempt (
+    fold INTEGER NOT NULL REFERENCES fold (id),
+    attempt INTEGER NOT NULL,
+    worker INTEGER NOT NULL REFERENCES worker (id),
+    ending TEXT,
+    message TEXT,
+    PRIMARY KEY (fold, attempt)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE result (
+    id INTEGER PRIMARY KEY,
+    fold INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('accepted', 'replicate', 'conflict')),
+    digest INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (fold, kind, attempt),
+    FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)
+) STRICT;
+CREATE UNIQUE INDEX one_accepted_result_a_fold ON result (fold) WHERE kind = 'accepted';
+
+CREATE TABLE log (
+    fold INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (fold, attempt),
+    FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)
+) STRICT;
+";
+
+/// The version that this program writes.
+fn known() -> u32 {
+    STEPS.len() as u32
+}
+
+/// The name of a file in the form that takes options; everything unusual is escaped.
+pub(super) fn uri(path: &Path, options: &str) -> String {
+    use std::fmt::Write;
+    let mut name = "file:".to_owned();
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' => {
+                name.push(char::from(*byte))
+            }
+            other => _ = write!(name, "%{other:02X}"), // writing to a string cannot fail
+        }
+    }
+    name + options
+}
+
+/// Refuses a file that is not ours or newer than we are, without touching it or anything beside it.
+pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
+    let not_readable = |source| StoreError::NotReadable { path: path.to_owned(), source };
+    let mut header = Vec::with_capacity(100);
+    File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)).map_err(not_readable)?;
+    let ours = APPLICATION_ID.to_be_bytes();
+    let marked = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + ours.len()) == Some(&ours[..]);
+    if !(header.starts_with(b"SQLite format 3\0") && marked) {
+        return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri(path, "?immutable=1"), flags);
+    let connection = connection.map_err(|error| explain(path, error))?;
+    check_version(&connection, path)
+}
+
+/// Refuses a store that is newer than we are.
+pub(super) fn check_version(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let found = version(connection).map_err(|error| explain(path, error))?;
+    if found > known() {
+        return Err(StoreError::Newer { path: path.to_owned(), found, known: known() });
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_row("SELECT coalesce(max(version), 0) FROM schema_version", [], |row| row.get(0))
+}
+
+/// Makes an empty file a store.
+pub(super) fn create(connection: &mut Connection) -> Result<(), StoreError> {
+    connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT")?;
+    migrate(connection)
+}
+
+/// Brings a store to the version of this program, one step and one transaction at a time.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let found = version(connection)?;
+    for (step, version) in STEPS.iter().zip(1u32..).skip(found as usize) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(step)?;
+        transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unusual_file_names_are_escaped() {
+        assert_eq!(uri(Path::new("/a b/c?d#é%.db"), "?x=1"), "file:/a%20b/c%3Fd%23%C3%A9%25.db?x=1");
+    }
+}

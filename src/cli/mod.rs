@@ -1,0 +1,119 @@
+//! The grammar of the command line: plural nouns list, verbs act. One file per verb.
+
+mod cancel;
+mod lists;
+mod logs;
+mod run;
+mod serve;
+mod status;
+mod submit;
+mod table;
+mod version;
+mod worker;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use togl_sweeps::SweepSpec;
+
+use crate::problem::Problem;
+
+/// What every verb gives back.
+pub type Outcome = Result<ExitCode, Problem>;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    done
+  1    done, with a negative outcome: failed folds, nothing found
+  2    bad usage or input
+  3    the coordinator cannot be reached
+  4    our fault; please report it
+  130  interrupted
+
+First steps:
+  togl run sweeps/quickstart.yaml     everything on this machine, a table at the end
+  togl serve                          a coordinator that other machines can join";
+
+/// Distributed hyperparameter sweeps for topological graph neural networks
+#[derive(Debug, Parser)]
+#[command(name = "togl", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub struct Togl {
+    /// Say more (-v: what happens, -vv: everything)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run a sweep file on this machine: coordinator, workers, progress, table
+    Run(run::Run),
+    /// Serve a coordinator
+    Serve(serve::Serve),
+    /// Send a sweep file to a coordinator
+    Submit(submit::Submit),
+    /// Show one sweep
+    Status(status::Status),
+    /// Show one sweep until it has ended
+    Watch(status::Watch),
+    /// Stop a sweep; its results are kept
+    Cancel(cancel::Cancel),
+    /// Make the table of a sweep
+    Table(table::Table),
+    /// List sweeps
+    Sweeps(lists::Sweeps),
+    /// List workers
+    Workers(lists::Workers),
+    /// Show what the trainers of a fold wrote
+    Logs(logs::Logs),
+    /// Run `togl-worker`
+    Worker(worker::Worker),
+    /// Show versions
+    Version(version::Version),
+}
+
+impl Togl {
+    /// Does what was asked.
+    pub async fn run(self) -> Outcome {
+        match self.verb {
+            Verb::Run(verb) => verb.run().await,
+            Verb::Serve(verb) => verb.run().await,
+            Verb::Submit(verb) => verb.run().await,
+            Verb::Status(verb) => verb.run().await,
+            Verb::Watch(verb) => verb.run().await,
+            Verb::Cancel(verb) => verb.run().await,
+            Verb::Table(verb) => verb.run().await,
+            Verb::Sweeps(verb) => verb.run().await,
+            Verb::Workers(verb) => verb.run().await,
+            Verb::Logs(verb) => verb.run().await,
+            Verb::Worker(verb) => verb.run(),
+            Verb::Version(verb) => verb.run(),
+        }
+    }
+}
+
+/// Reads and checks a sweep file; errors carry its name.
+fn read_sweep(file: &Path) -> Result<(String, SweepSpec), Problem> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Problem::usage(format!("cannot read the sweep file {name}: {error}"))
+            .hint("name a YAML file, such as sweeps/quickstart.yaml")
+    })?;
+    let spec = SweepSpec::parse(&text).map_err(|error| {
+        let colon = if error.at.is_some() { ":" } else { ": " };
+        Problem::usage(format!("{name}{colon}{error}"))
+    })?;
+    Ok((text, spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        super::Togl::command().debug_assert();
+    }
+}

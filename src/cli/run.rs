@@ -1,0 +1,136 @@
+//! `togl run FILE`: everything on this machine. An embedded coordinator, local workers that are started again
+//! when they die, progress, and the table at the end. What was finished before is not trained again.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use togl_proto::client;
+use togl_sweeps::SweepSpec;
+use tokio::sync::watch;
+
+use super::{Outcome, serve, status, submit, table};
+use crate::embedded::{self, Embedded};
+use crate::local::{self, LocalWorker};
+use crate::output;
+use crate::problem::{self, Problem};
+use crate::progress::Progress;
+use crate::remote::{Client, SweepStatus};
+use crate::rows;
+use crate::state::StateDir;
+
+/// Run a sweep file on this machine
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    /// The sweep file
+    file: PathBuf,
+    /// Folds to train at the same time [default: one per GPU, or one per CPU core]
+    #[arg(long, value_name = "N")]
+    slots: Option<u32>,
+    /// Device to train on: cpu, cuda, cuda:N or mps [default: CUDA where it works, else CPU]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Where the table is written [default: tables/NAME in the state directory]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// The state directory [default: the user's own]
+    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
+    state: Option<PathBuf>,
+    /// Where data sets are
+    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
+    data_dir: Option<PathBuf>,
+}
+
+impl Run {
+    pub(super) async fn run(self) -> Outcome {
+        let (yaml, spec) = super::read_sweep(&self.file)?;
+        check_datasets(&spec)?;
+        let program = local::worker_program()?;
+        let state = StateDir::resolve(self.state.clone())?;
+        let Embedded { coordinator, announcement } = Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
+        let address = coordinator.address().to_string();
+        let tokens = coordinator.tokens().clone();
+        let worker = LocalWorker {
+            program,
+            address: address.clone(),
+            token: tokens.worker.clone(),
+            slots: self.slots,
+            device: self.device.clone(),
+            state: state.path().to_owned(),
+            data_dir: self.data_dir.clone(),
+        };
+        let (finish, mut finished) = watch::channel(false);
+        let serving = coordinator.run(async move {
+            let _ = finished.wait_for(|done| *done).await; // an error means that this command is over
+        });
+        let command = async {
+            let mut client = client::sweeps(&address, &tokens.operator).await.map_err(Problem::ours)?;
+            let outcome = self.carry_out(&mut client, yaml, spec.name.as_str(), worker, &state).await;
+            drop(client);
+            let _ = finish.send(true);
+            outcome
+        };
+        let (served, outcome) = tokio::join!(serving, command);
+        drop(announcement);
+        served.map_err(|error| embedded::explain(error, &state))?;
+        outcome
+    }
+
+    async fn carry_out(
+        &self,
+        client: &mut Client,
+        yaml: String,
+        sweep: &str,
+        worker: LocalWorker,
+        state: &StateDir,
+    ) -> Outcome {
+        let submitted = submit::submit(client, yaml).await?;
+        eprintln!("{}", submitted.sentence());
+        let last = match submitted.done == submitted.folds {
+            true => None,
+            false => Some(self.train(client, sweep, worker).await?),
+        };
+        let collected = rows::from_coordinator(client, sweep).await?;
+        let made = table::make(&collected)?;
+        output::print(&togl_analysis::render::terminal(&made, output::colour()))?;
+        let folder = self.out.clone().unwrap_or_else(|| state.tables(sweep));
+        table::write(&folder, &collected, &made)?;
+        let failures = last.map(|status| status.failures).unwrap_or_default();
+        eprint!("{}", status::failures(&failures));
+        Ok(ExitCode::from(if failures.is_empty() { problem::DONE } else { problem::NEGATIVE }))
+    }
+
+    /// Trains what is missing; Ctrl-C stops the trainers and keeps what is finished.
+    async fn train(&self, client: &mut Client, sweep: &str, worker: LocalWorker) -> Result<SweepStatus, Problem> {
+        let (stop, told) = watch::channel(false);
+        let mut progress = Progress::start();
+        let keep = worker.keep(told, |text| eprintln!("{text}"));
+        tokio::pin!(keep);
+        let outcome = tokio::select! {
+            watched = status::watch(client, sweep, &mut progress) => watched,
+            () = serve::interrupted() => Err(self.interrupted()),
+            gave_up = &mut keep => {
+                progress.finish();
+                return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));
+            }
+        };
+        progress.finish();
+        let _ = stop.send(true);
+        let _ = keep.await; // how the worker takes its leave does not matter any more
+        outcome
+    }
+
+    fn interrupted(&self) -> Problem {
+        let state = self.state.as_ref().map_or_else(String::new, |folder| format!(" --state {}", folder.display()));
+        Problem::interrupted("trainers stopped; finished folds are kept")
+            .hint(format!("go on with `togl run {}{state}`", self.file.display()))
+    }
+}
+
+/// A data set that does not exist should not wait for a worker to say so.
+fn check_datasets(spec: &SweepSpec) -> Result<(), Problem> {
+    let trials = spec.trials().map_err(Problem::usage)?;
+    let mut names: Vec<&str> = trials.iter().map(|trial| trial.config.dataset.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().try_for_each(|name| togl_data::find(name).map(drop).map_err(Problem::usage))
+}

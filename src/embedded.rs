@@ -1,0 +1,44 @@
+//! The coordinator of a state directory, inside this process: starts it, says where it is, and words its
+//! problems for the user. Used by `serve`, for others, and by `run`, for itself.
+
+use std::net::SocketAddr;
+
+use togl_coordinator::service::{Coordinator, ServiceError};
+
+use crate::problem::Problem;
+use crate::state::{Announcement, StateDir};
+
+/// A coordinator and its announcement in the state directory.
+pub struct Embedded {
+    /// The coordinator.
+    pub coordinator: Coordinator,
+    /// Taken back when dropped.
+    pub announcement: Announcement,
+}
+
+impl Embedded {
+    /// Makes the state directory if needed and starts its coordinator.
+    pub async fn start(state: &StateDir, address: SocketAddr) -> Result<Self, Problem> {
+        state.create()?;
+        let coordinator =
+            Coordinator::start(&state.store(), &state.tokens(), address).await.map_err(|e| explain(e, state))?;
+        let announcement = state.announce(&coordinator.address().to_string())?;
+        Ok(Self { coordinator, announcement })
+    }
+}
+
+/// What a coordinator's problem means for the user.
+pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
+    use togl_coordinator::store::StoreError;
+    match error {
+        ServiceError::Listen { .. } => Problem::usage(error).hint("choose another port with --listen HOST:PORT"),
+        ServiceError::Store(StoreError::Locked { .. }) => {
+            let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
+            Problem::usage(error).hint(format!(
+                "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"
+            ))
+        }
+        ServiceError::Store(_) | ServiceError::Tokens(_) => Problem::usage(error),
+        ServiceError::Driver(_) | ServiceError::Serve(_) => Problem::ours(error),
+    }
+}

@@ -1,0 +1,79 @@
+//! What a command says when it cannot do what was asked: one message, perhaps a hint, and the exit code.
+//! Owns the table of exit codes; prints only through [`Problem::print`].
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Nothing to complain about.
+pub const DONE: u8 = 0;
+/// The work was done and the outcome is negative: failed folds, nothing found.
+pub const NEGATIVE: u8 = 1;
+/// Bad usage or input.
+pub const USAGE: u8 = 2;
+/// The coordinator cannot be reached.
+pub const UNREACHABLE: u8 = 3;
+/// Our fault.
+pub const OURS: u8 = 4;
+/// Interrupted by the user.
+pub const INTERRUPTED: u8 = 130;
+
+/// A message, a hint and an exit code.
+#[derive(Debug)]
+pub struct Problem {
+    code: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Problem {
+    fn new(code: u8, message: impl fmt::Display) -> Self {
+        Self { code, message: message.to_string(), hint: None }
+    }
+
+    /// The user asked for something that cannot be.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::new(USAGE, message)
+    }
+
+    /// There is an answer and it is no.
+    pub fn negative(message: impl fmt::Display) -> Self {
+        Self::new(NEGATIVE, message)
+    }
+
+    /// Nobody answers.
+    pub fn unreachable(message: impl fmt::Display) -> Self {
+        Self::new(UNREACHABLE, message)
+    }
+
+    /// This should not have happened.
+    pub fn ours(message: impl fmt::Display) -> Self {
+        Self::new(OURS, message)
+    }
+
+    /// The user pressed Ctrl-C.
+    pub fn interrupted(message: impl fmt::Display) -> Self {
+        Self::new(INTERRUPTED, message)
+    }
+
+    /// What to do about it.
+    pub fn hint(mut self, hint: impl fmt::Display) -> Self {
+        self.hint = Some(hint.to_string());
+        self
+    }
+
+    /// Tells the user and gives the exit code.
+    pub fn print(&self) -> ExitCode {
+        let word = if self.code == INTERRUPTED { "stopped" } else { "error" };
+        eprintln!("{word}: {}", self.message);
+        if let Some(hint) = &self.hint {
+            eprintln!("\n  hint: {hint}");
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Self::ours(error)
+    }
+}

@@ -1,0 +1,298 @@
+//! The coordinator as seen from the command line: where it is, with which token, and what it said, turned into
+//! plain values that can be printed. Wire types stop here.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use togl_coordinator::tokens::Tokens;
+use togl_proto::client::{self, AuthorisedChannel, ConnectError};
+use togl_proto::wire::sweeps_client::SweepsClient;
+use togl_proto::wire::{self};
+use togl_sweeps::TrialConfig;
+use tonic::{Code, Status};
+
+use crate::output::Row;
+use crate::problem::Problem;
+use crate::state::StateDir;
+
+/// Which coordinator a command talks to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Target {
+    /// Where the coordinator listens; the default is the one that serves the state directory
+    #[arg(long, value_name = "HOST:PORT", env = "TOGL_COORDINATOR")]
+    pub coordinator: Option<String>,
+    /// File that holds an operator token; otherwise TOGL_TOKEN, otherwise the state directory's own
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// The state directory [default: the user's own]
+    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
+    pub state: Option<PathBuf>,
+}
+
+/// A connection as a person.
+pub type Client = SweepsClient<AuthorisedChannel>;
+
+impl Target {
+    /// The state directory.
+    pub fn state(&self) -> Result<StateDir, Problem> {
+        StateDir::resolve(self.state.clone())
+    }
+
+    /// Connects.
+    pub async fn connect(&self) -> Result<Client, Problem> {
+        let address = self.address()?;
+        let token = self.token()?;
+        client::sweeps(&address, &token).await.map_err(|error| match error {
+            ConnectError::Unreachable { .. } => {
+                Problem::unreachable(error).hint("start one with `togl serve`, or name another with --coordinator")
+            }
+            other => Problem::usage(other),
+        })
+    }
+
+    fn address(&self) -> Result<String, Problem> {
+        if let Some(address) = &self.coordinator {
+            return Ok(address.clone());
+        }
+        let state = self.state()?;
+        let served = state.served().ok_or_else(|| {
+            Problem::unreachable(format!("no coordinator serves {}", state.path().display()))
+                .hint("start one with `togl serve`, name another with --coordinator, or choose a folder with --state")
+        })?;
+        Ok(served.address)
+    }
+
+    fn token(&self) -> Result<String, Problem> {
+        if let Some(file) = &self.token_file {
+            let text = std::fs::read_to_string(file);
+            return text.map_err(|e| Problem::usage(format!("cannot read {}: {e}", file.display())));
+        }
+        if let Ok(token) = std::env::var("TOGL_TOKEN") {
+            return Ok(token);
+        }
+        let tokens = Tokens::load(&self.state()?.tokens()).map_err(|error| {
+            Problem::usage(error).hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
+        })?;
+        Ok(tokens.operator)
+    }
+}
+
+/// What a refused call means for the user.
+pub fn refused(status: Status) -> Problem {
+    let message = status.message();
+    match status.code() {
+        Code::NotFound => Problem::negative(message),
+        Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
+        Code::Unauthenticated | Code::PermissionDenied => {
+            Problem::usage(message).hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
+        }
+        Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
+            Problem::unreachable(format!("the coordinator went away: {message}"))
+                .hint("results are safe; ask again when it is back")
+        }
+        _ => Problem::ours(format!("the coordinator failed: {message}")),
+    }
+}
+
+/// A sweep and how far it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sweep {
+    /// Its name.
+    pub name: String,
+    /// `active`, `paused`, `cancelled`, or `done` when nothing is left to do.
+    pub state: String,
+    /// Distinct trials.
+    pub trials: u64,
+    /// All folds; the next four add up to it.
+    pub folds: u64,
+    /// Waiting.
+    pub pending: u64,
+    /// In training.
+    pub running: u64,
+    /// With a result.
+    pub finished: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Higher runs first.
+    pub priority: i32,
+}
+
+impl Sweep {
+    /// Whether nothing more will happen.
+    pub fn ended(&self) -> bool {
+        self.state == "cancelled" || self.finished + self.failed == self.folds
+    }
+}
+
+impl From<wire::SweepSummary> for Sweep {
+    fn from(s: wire::SweepSummary) -> Self {
+        let done = s.state == "active" && s.finished + s.failed == s.folds;
+        Self {
+            state: if done { "done".to_owned() } else { s.state },
+            name: s.name,
+            trials: s.trials,
+            folds: s.folds,
+            pending: s.pending,
+            running: s.running,
+            finished: s.finished,
+            failed: s.failed,
+            priority: s.priority,
+        }
+    }
+}
+
+impl Row for Sweep {
+    const COLUMNS: &'static [&'static str] =
+        &["NAME", "STATE", "TRIALS", "FOLDS", "PENDING", "RUNNING", "FINISHED", "FAILED"];
+
+    fn cells(&self) -> Vec<String> {
+        let counts = [self.trials, self.folds, self.pending, self.running, self.finished, self.failed];
+        let words = [self.name.clone(), self.state.clone()];
+        words.into_iter().chain(counts.iter().map(u64::to_string)).collect()
+    }
+}
+
+/// A worker as listed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Worker {
+    /// Its id.
+    pub worker: String,
+    /// Host name.
+    pub host: String,
+    /// `connected`, `disconnected` or `draining`.
+    pub state: String,
+    /// Folds at once.
+    pub slots: u32,
+    /// Device of each slot.
+    pub devices: Vec<String>,
+    /// What it trains.
+    pub running: Vec<String>,
+    /// Version of its program.
+    pub code_version: String,
+}
+
+impl From<wire::WorkerSummary> for Worker {
+    fn from(w: wire::WorkerSummary) -> Self {
+        let running = w.running.iter().map(|f| fold_text(Some(f))).collect();
+        let wire::WorkerSummary { worker, host, state, slots, devices, code_version, .. } = w;
+        Self { worker, host, state, slots, devices, running, code_version }
+    }
+}
+
+impl Row for Worker {
+    const COLUMNS: &'static [&'static str] = &["WORKER", "HOST", "STATE", "BUSY", "SLOTS", "DEVICES", "VERSION"];
+
+    fn cells(&self) -> Vec<String> {
+        let mut devices = self.devices.clone();
+        devices.dedup();
+        vec![
+            self.worker.clone(),
+            self.host.clone(),
+            self.state.clone(),
+            self.running.len().to_string(),
+            self.slots.to_string(),
+            devices.join(" "),
+            self.code_version.clone(),
+        ]
+    }
+}
+
+/// One sweep, watched.
+#[derive(Debug, Clone, Serialize)]
+pub struct SweepStatus {
+    /// Counts.
+    #[serde(flatten)]
+    pub sweep: Sweep,
+    /// Trials with all their folds.
+    pub trials_finished: u64,
+    /// Estimate; 0 if there is none.
+    pub eta_seconds: u64,
+    /// In training.
+    pub in_training: Vec<RunningFold>,
+    /// Given up.
+    pub failures: Vec<FailedFold>,
+}
+
+/// A fold in training.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunningFold {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What is trained on what, such as `GCN-3 on necklaces`.
+    pub title: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// By whom.
+    pub worker: String,
+    /// On which of its slots.
+    pub slot: u32,
+    /// Epochs done.
+    pub epoch: u32,
+    /// Epochs at the most; 0 until the first is done.
+    pub max_epochs: u32,
+    /// Validation accuracy of the last epoch.
+    pub validation_accuracy: Option<f64>,
+}
+
+/// A fold that was given up.
+#[derive(Debug, Clone, Serialize)]
+pub struct FailedFold {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What was trained on what.
+    pub title: String,
+    /// Failure class.
+    pub class: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl From<wire::SweepStatus> for SweepStatus {
+    fn from(status: wire::SweepStatus) -> Self {
+        Self {
+            sweep: status.summary.unwrap_or_default().into(),
+            trials_finished: status.trials_finished,
+            eta_seconds: status.eta_seconds,
+            in_training: status.running.into_iter().map(Into::into).collect(),
+            failures: status.failures.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<wire::RunningFold> for RunningFold {
+    fn from(running: wire::RunningFold) -> Self {
+        let progress = running.progress.unwrap_or_default();
+        Self {
+            title: title(&running.config, running.fold.as_ref()),
+            fold: fold_text(running.fold.as_ref()),
+            attempt: running.attempt,
+            worker: running.worker,
+            slot: running.slot,
+            epoch: progress.epoch,
+            max_epochs: progress.max_epochs,
+            validation_accuracy: progress.validation.map(|metrics| metrics.accuracy),
+        }
+    }
+}
+
+impl From<wire::FailedFold> for FailedFold {
+    fn from(failed: wire::FailedFold) -> Self {
+        let failure = failed.failure.unwrap_or_default();
+        Self {
+            title: title(&failed.config, failed.fold.as_ref()),
+            fold: fold_text(failed.fold.as_ref()),
+            class: failure.class,
+            message: failure.message,
+        }
+    }
+}
+
+fn fold_text(fold: Option<&wire::Fold>) -> String {
+    fold.map_or_else(String::new, |f| format!("{}/{}/{}", f.trial, f.split, f.seed))
+}
+
+fn title(config: &str, fold: Option<&wire::Fold>) -> String {
+    let named = TrialConfig::from_canonical(config).map(|trial| format!("{} on {}", trial.method(), trial.dataset));
+    let named = named.unwrap_or_else(|_| "a trial of another version".to_owned());
+    fold.map_or_else(|| named.clone(), |f| format!("{named}, split {}, seed {}", f.split, f.seed))
+}

@@ -1,0 +1,97 @@
+//! From finished folds to the frame behind a table: asks a coordinator, or reads its store when none is serving,
+//! and puts every result at its trial's place in the sweep. Computes no numbers.
+
+use std::collections::HashMap;
+
+use togl_analysis::frame::{FoldFrame, FoldRow};
+use togl_coordinator::store::{Reader, ResultQuery, sqlite};
+use togl_proto::{convert, wire};
+use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialId};
+
+use crate::problem::Problem;
+use crate::remote::{self, Client};
+use crate::state::StateDir;
+
+/// One finished fold as it is stored.
+struct Finished {
+    fold: FoldKey,
+    attempt: u32,
+    worker: String,
+    result: FoldResult,
+}
+
+/// A sweep and its finished folds.
+pub struct Collected {
+    /// The sweep as it was submitted.
+    pub spec: SweepSpec,
+    /// One row per finished fold of it.
+    pub frame: FoldFrame,
+}
+
+/// Asks a coordinator.
+pub async fn from_coordinator(client: &mut Client, sweep: &str) -> Result<Collected, Problem> {
+    let request = wire::StatusRequest { sweep: sweep.to_owned() };
+    let yaml = client.status(request).await.map_err(remote::refused)?.into_inner().yaml;
+    let request = wire::ResultsRequest { sweep: sweep.to_owned() };
+    let mut stream = client.results(request).await.map_err(remote::refused)?.into_inner();
+    let mut finished = Vec::new();
+    while let Some(row) = stream.message().await.map_err(remote::refused)? {
+        let broken = |error| Problem::ours(format!("the coordinator sent a row that makes no sense: {error}"));
+        let result = row.result.ok_or(convert::ConvertError::Missing("result")).map_err(broken)?;
+        finished.push(Finished {
+            fold: convert::fold(row.fold).map_err(broken)?,
+            attempt: row.attempt,
+            worker: row.worker,
+            result: result.try_into().map_err(broken)?,
+        });
+    }
+    collect(&yaml, finished)
+}
+
+/// Reads the store of a state directory; works whether or not a coordinator is serving it.
+pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
+    let name: SweepName = sweep.parse().map_err(Problem::usage)?;
+    let store = sqlite::open_read_only(&state.store()).map_err(|error| {
+        Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
+    })?;
+    let sweeps = store.sweeps().map_err(Problem::ours)?;
+    let Some(stored) = sweeps.iter().find(|stored| stored.name == name) else {
+        let hint = togl_sweeps::nearest::hint(sweep, sweeps.iter().map(|stored| stored.name.as_str()));
+        return Err(Problem::negative(format!("there is no sweep `{sweep}` in {}; {hint}", state.path().display())));
+    };
+    let mut query = ResultQuery::accepted(name);
+    let mut finished = Vec::new();
+    loop {
+        let page = store.results(&query).map_err(Problem::ours)?;
+        finished.extend(page.rows.into_iter().map(|row| Finished {
+            fold: row.fold,
+            attempt: row.attempt.0,
+            worker: row.worker.to_string(),
+            result: row.result,
+        }));
+        match page.next {
+            Some(next) => query.from = next,
+            None => return collect(&stored.yaml, finished),
+        }
+    }
+}
+
+fn collect(yaml: &str, finished: Vec<Finished>) -> Result<Collected, Problem> {
+    let spec = SweepSpec::parse(yaml)
+        .map_err(|error| Problem::ours(format!("the stored sweep file cannot be read any more: {error}")))?;
+    let trials = spec.trials().map_err(Problem::ours)?;
+    let places: HashMap<TrialId, _> = trials.into_iter().map(|trial| (trial.id, trial)).collect();
+    let rows = finished.into_iter().filter_map(|done| {
+        let trial = places.get(&done.fold.trial)?;
+        Some(FoldRow {
+            position: trial.position,
+            fold: done.fold,
+            config: trial.config.clone(),
+            attempt: done.attempt,
+            worker: done.worker,
+            result: done.result,
+        })
+    });
+    let frame = FoldFrame::from_rows(rows).map_err(Problem::ours)?;
+    Ok(Collected { spec, frame })
+}

@@ -1,0 +1,43 @@
+//! Link flags that let the binaries find libtorch without LD_LIBRARY_PATH, here and after `make install`, and
+//! the commit that this program is built from.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    link_libtorch();
+    remember_commit();
+}
+
+fn link_libtorch() {
+    println!("cargo:rerun-if-env-changed=LIBTORCH");
+    // `make install` puts the libraries beside the binaries; that copy is tried first.
+    println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/../lib/togl/torch/lib");
+    let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
+    let folder = fs::canonicalize(&folder).unwrap_or_else(|_| PathBuf::from(folder));
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    if folder.join("libtorch_cuda.so").exists() {
+        // Nothing names a symbol of it, so the linker would drop it and CUDA would look absent at run time.
+        println!("cargo:rustc-link-arg=-Wl,--no-as-needed");
+        println!("cargo:rustc-link-arg=-L{}", folder.display());
+        println!("cargo:rustc-link-arg=-ltorch_cuda");
+        println!("cargo:rustc-link-arg=-Wl,--as-needed");
+    }
+}
+
+fn remember_commit() {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    for file in ["../.git/HEAD", "../.git/index"] {
+        if Path::new(file).exists() {
+            println!("cargo:rerun-if-changed={file}");
+        }
+    }
+    let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
+    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+    println!("cargo:rustc-env=TOGL_COMMIT={commit}");
+    println!("cargo:rustc-env=TOGL_DIRTY={dirty}");
+}

@@ -1,0 +1,96 @@
+//! The error of this crate: each variant is something a caller can act on, names the thing it is about,
+//! and ends with a hint where there is one.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::splits::SplitError;
+use crate::structure::StructureError;
+
+/// Why a data set could not be opened or split.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// No source has this name.
+    #[error("unknown data set `{name}`\n\nhint: {hint}")]
+    UnknownDataset {
+        /// What was asked for.
+        name: String,
+        /// The nearest name and all names.
+        hint: String,
+    },
+    /// An option has a value that no data set can be made with.
+    #[error("{option} {value} cannot be used for {dataset}: {reason}")]
+    BadOption {
+        /// The data set.
+        dataset: String,
+        /// The option.
+        option: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong, and what would be right.
+        reason: String,
+    },
+    /// The files of a data set are not there.
+    #[error("the files of {dataset} are missing: looked at {}\n\nhint: {hint}", list(.looked_at))]
+    MissingFiles {
+        /// The data set.
+        dataset: String,
+        /// Every place that was tried.
+        looked_at: Vec<PathBuf>,
+        /// How to get them.
+        hint: String,
+    },
+    /// The operating system refused.
+    #[error("cannot read {}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Its reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file does not say what its format promises.
+    #[error("{file}, line {line}: {problem}")]
+    Malformed {
+        /// The file, or archive and member.
+        file: String,
+        /// The line, from 1; one past the last where the file ends too early.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file that has no lines does not say what its format promises.
+    #[error("{file}: {problem}")]
+    Damaged {
+        /// The file, or archive and member.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file is larger than any benchmark's, most likely an archive made to fill the memory.
+    #[error("{file} holds more than {limit} bytes after decompression; it is not read any further")]
+    TooLarge {
+        /// The file, or archive and member.
+        file: String,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// Parts that were read do not form a data set.
+    #[error("{dataset} is not a sound data set")]
+    Structure {
+        /// The data set.
+        dataset: String,
+        /// The broken rule.
+        #[source]
+        source: StructureError,
+    },
+    /// A split cannot be made.
+    #[error(transparent)]
+    Split(#[from] SplitError),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    if shown.is_empty() { "no folder (none was given)".to_string() } else { shown.join(", ") }
+}

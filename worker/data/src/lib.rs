@@ -1,0 +1,70 @@
+//! Data sets of togl: generators, readers, splits, and the catalogue that finds them by name.
+//!
+//! Everything here is a pure function of its arguments and of the files it is given: no printing, no global
+//! random state, no environment. Tensors belong to `togl-learning`.
+//!
+//! Layout
+//! - `dataset`, `structure`, `builder`: the one in-memory form of all data sets, and what makes it valid
+//! - `streams`, `normal`: random numbers that depend on named coordinates only
+//! - `cycles`, `necklaces`, `no_cycles`, `sphere_torus`, `clique_planting`: one synthetic source
+//!   a file; `synthetic` is what they share
+//! - `tu`, `tu_format`, `features`: the TU benchmark sets, their files and node features
+//! - `files`, `lines`: text files in folders and archives, within limits
+//! - `pattern`, `cluster`, `block_model`: node classification in generated block models
+//! - `molhiv`, `graph6`: molecules in OGB's layout; lists of small graphs
+//! - `images`, `idx`, `cifar`, `tar`: image files; `superpixels`, `slic`, `colour`: their graphs
+//! - `edge_order`: the one order of edges that were read from files
+//! - `splits`, `folds`: who trains, who validates, who tests
+//! - `structure_only`: random node features that replace the real ones
+//! - `catalogue`: names to sources
+
+mod block_model;
+mod builder;
+mod catalogue;
+mod cifar;
+mod clique_planting;
+mod cluster;
+mod colour;
+mod cycles;
+mod dataset;
+mod digest;
+mod edge_order;
+mod error;
+mod features;
+mod files;
+mod folds;
+mod graph6;
+mod idx;
+mod images;
+mod lines;
+mod molhiv;
+mod necklaces;
+mod no_cycles;
+mod normal;
+mod pattern;
+mod progress;
+mod slic;
+mod sphere_torus;
+mod splits;
+mod streams;
+mod structure;
+mod structure_only;
+mod superpixels;
+mod synthetic;
+mod tar;
+mod tu;
+mod tu_format;
+
+pub use builder::DatasetBuilder;
+pub use catalogue::{OpenOptions, Source, find, open, sources};
+pub use dataset::{Dataset, DatasetParts, Graph, Task};
+pub use digest::{DataDigest, SplitDigest};
+pub use error::Error;
+pub use features::FeatureChoice;
+pub use graph6::{Graph6Error, SimpleGraph, parse_graph6, read_graph6};
+pub use progress::{Observer, Progress, Work};
+pub use splits::{Split, SplitError, SplitRule, ValidSplits};
+pub use streams::{Purpose, Stage, Stream};
+pub use structure::StructureError;
+pub use structure_only::{STRUCTURE_ONLY_WIDTH, fill_structure_only};
+pub use tu::read_tu;

@@ -1,0 +1,132 @@
+//! The TU benchmark sets by name: where their files may lie, how each is split, what to do when they are
+//! absent. The format is read by `tu_format`; nothing is downloaded here.
+
+use std::path::{Path, PathBuf};
+
+use crate::catalogue::{OpenOptions, Source};
+use crate::dataset::{Dataset, DatasetParts, Task};
+use crate::error::Error;
+use crate::features::FeatureChoice;
+use crate::files::FileSet;
+use crate::folds;
+use crate::splits::{Split, SplitRule};
+use crate::tu_format::TuFiles;
+
+const DOWNLOAD_SITE: &str = "https://www.chrsmrrs.com/graphkerneldatasets";
+const STRATIFIED: SplitRule = SplitRule::StratifiedFolds { folds: 5 };
+const PUBLISHED: SplitRule = SplitRule::Published { splits: 10 };
+
+/// One data set of the collection.
+pub(crate) struct Tu {
+    name: &'static str,
+    summary: &'static str,
+    split_rule: SplitRule,
+}
+
+macro_rules! tu_sets {
+    ($($constant:ident $name:literal $rule:ident $summary:literal;)*) => {
+        $(pub(crate) static $constant: Tu = Tu { name: $name, summary: $summary, split_rule: $rule };)*
+    };
+}
+
+tu_sets! {
+    COLLAB "COLLAB" STRATIFIED "collaboration networks of physicists, 3 fields";
+    DD "DD" PUBLISHED "protein structures, enzymes or not";
+    ENZYMES "ENZYMES" PUBLISHED "protein structures, 6 enzyme classes";
+    IMDB_BINARY "IMDB-BINARY" STRATIFIED "actors who appear together, 2 genres";
+    IMDB_MULTI "IMDB-MULTI" STRATIFIED "actors who appear together, 3 genres";
+    MUTAG "MUTAG" STRATIFIED "molecules, mutagenic or not";
+    NCI1 "NCI1" STRATIFIED "molecules, active against lung cancer or not";
+    NCI109 "NCI109" STRATIFIED "molecules, active against ovarian cancer or not";
+    PROTEINS "PROTEINS" STRATIFIED "protein structures, enzymes or not, 1 attribute";
+    PROTEINS_FULL "PROTEINS_full" PUBLISHED "protein structures, enzymes or not, 29 attributes";
+    PTC_MR "PTC_MR" STRATIFIED "molecules, carcinogenic for male rats or not";
+    REDDIT_BINARY "REDDIT-BINARY" STRATIFIED "discussion threads, 2 kinds";
+    REDDIT_MULTI_5K "REDDIT-MULTI-5K" STRATIFIED "discussion threads, 5 kinds";
+}
+
+impl Source for Tu {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn split_rule(&self) -> SplitRule {
+        self.split_rule
+    }
+
+    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
+        options.refuse_graphs(self.name)?;
+        let places = places(self.name, options.data_dir.as_deref());
+        let files = FileSet::open_first(&places)?.ok_or_else(|| missing(self.name, &places, options))?;
+        let published = match (self.split_rule, &options.data_dir) {
+            (SplitRule::Published { splits }, Some(data_dir)) => folds::read(data_dir, self.name, splits)?,
+            _ => Vec::new(),
+        };
+        read(self.name, files, options.features, self.split_rule, published)
+    }
+}
+
+/// Reads any data set in the format of the TU collection, which the catalogue need not know, from its
+/// folder or its archive. Its splits are five stratified folds.
+pub fn read_tu(path: &Path, name: &str, features: FeatureChoice) -> Result<Dataset, Error> {
+    let places = [path.to_path_buf()];
+    let missing = || Error::MissingFiles {
+        dataset: name.to_string(),
+        looked_at: places.to_vec(),
+        hint: format!("the path is a folder or archive that holds {name}_A.txt and its sisters"),
+    };
+    let files = FileSet::open_first(&places)?.ok_or_else(missing)?;
+    read(name, files, features, STRATIFIED, Vec::new())
+}
+
+fn read(
+    name: &str,
+    files: FileSet,
+    features: FeatureChoice,
+    split_rule: SplitRule,
+    published_splits: Vec<Split>,
+) -> Result<Dataset, Error> {
+    let mut files = TuFiles { name, files };
+    let topology = files.topology()?;
+    let (labels, classes) = files.classes(topology.node_offsets.len() - 1)?;
+    let features = files.features(features, &topology)?;
+    let parts = DatasetParts {
+        name: name.to_string(),
+        task: Task::GraphClassification,
+        classes,
+        node_offsets: topology.node_offsets,
+        edge_offsets: topology.edge_offsets,
+        sources: topology.sources,
+        targets: topology.targets,
+        feature_width: features.width,
+        features: features.values,
+        labels,
+        split_rule,
+        published_splits,
+    };
+    Dataset::new(parts).map_err(|source| Error::Structure { dataset: name.to_string(), source })
+}
+
+/// Unpacked before packed: whoever unpacked it may have changed it on purpose.
+fn places(name: &str, data_dir: Option<&Path>) -> Vec<PathBuf> {
+    let Some(data_dir) = data_dir else { return Vec::new() };
+    let archive = format!("{name}.zip");
+    let collection = data_dir.join("tu");
+    vec![collection.join(name), collection.join(&archive), data_dir.join(name), data_dir.join(archive)]
+}
+
+fn missing(name: &str, places: &[PathBuf], options: &OpenOptions) -> Error {
+    let folder = match &options.data_dir {
+        Some(data_dir) => data_dir.join("tu").display().to_string(),
+        None => "a folder `tu` and give the folder above it as data folder".to_string(),
+    };
+    Error::MissingFiles {
+        dataset: name.to_string(),
+        looked_at: places.to_vec(),
+        hint: format!("download {DOWNLOAD_SITE}/{name}.zip into {folder}"),
+    }
+}

@@ -1,0 +1,43 @@
+//! Compiles the native operations against libtorch's headers and links this crate's own tests to libtorch.
+//! Packages with a binary need the same link arguments: cargo does not hand them on.
+
+use std::path::{Path, PathBuf};
+
+fn main() {
+    println!("cargo:rerun-if-changed=native/ops.h");
+    println!("cargo:rerun-if-changed=native/ops.cpp");
+    println!("cargo:rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
+    let Some(library) = std::env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
+        println!("cargo:warning=torch-sys did not say where libtorch is; nothing is linked");
+        return;
+    };
+    let library = library.canonicalize().unwrap_or(library);
+    link(&library);
+    compile(&library);
+}
+
+/// Run-time search path of the tests, and libtorch's CUDA half if it is there (the linker would drop it as unused).
+fn link(library: &Path) {
+    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
+    if library.join("libtorch_cuda.so").exists() {
+        for argument in ["-Wl,--no-as-needed", "-ltorch_cuda", "-Wl,--as-needed"] {
+            println!("cargo:rustc-link-arg={argument}");
+        }
+    }
+}
+
+fn compile(library: &Path) {
+    let include = library.with_file_name("include");
+    cc::Build::new()
+        .cpp(true)
+        .std("c++20")
+        .opt_level(3)
+        .debug(false)
+        .warnings(false)
+        .flag_if_supported("-fno-math-errno")
+        .flag_if_supported("-fno-trapping-math")
+        .include(&include)
+        .include(include.join("torch/csrc/api/include"))
+        .file("native/ops.cpp")
+        .compile("togl_ops");
+}

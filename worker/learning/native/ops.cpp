@@ -1,0 +1,478 @@
+// Native operations of the learning crate; `ops.h` says what each one promises.
+// Floats on the CPU take the loops in this file (one thread, fixed order of additions); every other type and
+// device takes the ATen composition beside them, so both must compute the same function.
+
+#include "ops.h"
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#define TOGL_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define TOGL_HOT
+#endif
+
+#define TOGL_ONLY __restrict__  // nothing else points there, so loops need no checks
+
+using at::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+namespace {
+
+// Autograd functions take an absent tensor as an empty optional, not as an undefined tensor.
+using Maybe = std::optional<Tensor>;
+
+Tensor borrow(void *pointer) { return *static_cast<Tensor *>(pointer); }
+
+Maybe borrow_maybe(void *pointer) { return pointer ? Maybe(borrow(pointer)) : Maybe(); }
+
+template <class Work> char *guarded(Work work) {
+  try {
+    work();
+    return nullptr;
+  } catch (const c10::Error &error) {
+    return strdup(error.what_without_backtrace());
+  } catch (const std::exception &error) {
+    return strdup(error.what());
+  }
+}
+
+bool plain(const Tensor &x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
+
+// ---------------------------------------------------------------------------------------------- sparse product
+
+TOGL_HOT void sparse_rows(int64_t rows, int64_t width, const int64_t *TOGL_ONLY start, const int64_t *TOGL_ONLY columns,
+                          const float *TOGL_ONLY values, const float *TOGL_ONLY x, float *TOGL_ONLY out) {
+  for (int64_t row = 0; row < rows; ++row) {
+    float *to = out + row * width;
+    for (int64_t j = 0; j < width; ++j) to[j] = 0.0f;
+    for (int64_t entry = start[row]; entry < start[row + 1]; ++entry) {
+      const float *from = x + columns[entry] * width;
+      if (values) {
+        const float value = values[entry];
+        for (int64_t j = 0; j < width; ++j) to[j] += value * from[j];
+      } else {
+        for (int64_t j = 0; j < width; ++j) to[j] += from[j];
+      }
+    }
+  }
+}
+
+Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values, const Tensor &x) {
+  const int64_t rows = start.size(0) - 1, width = x.size(1);
+  if (plain(x)) {
+    const Tensor dense = x.contiguous();
+    Tensor out = at::empty({rows, width}, x.options());
+    sparse_rows(rows, width, start.const_data_ptr<int64_t>(), columns.const_data_ptr<int64_t>(),
+                values.defined() ? values.const_data_ptr<float>() : nullptr, dense.const_data_ptr<float>(),
+                out.data_ptr<float>());
+    return out;
+  }
+  const Tensor weights = values.defined() ? values.to(x.scalar_type()) : at::ones(columns.sizes(), x.options());
+  if (x.is_cuda()) {
+    const Tensor matrix = at::sparse_csr_tensor(start, columns, weights, {rows, x.size(0)}, weights.options().layout(at::kSparseCsr));
+    return matrix.matmul(x);
+  }
+  const Tensor counts = start.slice(0, 1) - start.slice(0, 0, rows);
+  const Tensor row_of = at::repeat_interleave(counts);
+  const Tensor messages = x.index_select(0, columns) * weights.unsqueeze(1);
+  return at::zeros({rows, width}, x.options()).index_add(0, row_of, messages);
+}
+
+struct SparseProduct : public torch::autograd::Function<SparseProduct> {
+  static Tensor forward(AutogradContext *ctx, const Tensor &x, const Tensor &start, const Tensor &columns,
+                        const Maybe &values, const Tensor &t_start, const Tensor &t_columns, const Maybe &t_values) {
+    ctx->save_for_backward({t_start, t_columns, t_values.value_or(Tensor())});
+    return multiply(start, columns, values.value_or(Tensor()), x);
+  }
+  static variable_list backward(AutogradContext *ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    Tensor grad = multiply(saved[0], saved[1], saved[2], grads[0]);
+    return {grad, Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+  }
+};
+
+// -------------------------------------------------------------------------------------------------- batch norm
+
+constexpr int64_t BLOCK = 32;  // rows summed as float before they are added to a double
+
+TOGL_HOT void column_moments(int64_t rows, int64_t width, const float *TOGL_ONLY x, double *TOGL_ONLY mean,
+                             double *TOGL_ONLY var, float *TOGL_ONLY part, float *TOGL_ONLY centre) {
+  for (int64_t j = 0; j < width; ++j) mean[j] = var[j] = 0.0;
+  for (int64_t first = 0; first < rows; first += BLOCK) {
+    const int64_t last = std::min(rows, first + BLOCK);
+    for (int64_t j = 0; j < width; ++j) part[j] = 0.0f;
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t j = 0; j < width; ++j) part[j] += x[i * width + j];
+    for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    mean[j] /= (double)rows;
+    centre[j] = (float)mean[j];
+  }
+  for (int64_t first = 0; first < rows; first += BLOCK) {
+    const int64_t last = std::min(rows, first + BLOCK);
+    for (int64_t j = 0; j < width; ++j) part[j] = 0.0f;
+    for (int64_t i = first; i < last; ++i)
+      for (int64_t j = 0; j < width; ++j) {
+        const float away = x[i * width + j] - centre[j];
+        part[j] += away * away;
+      }
+    for (int64_t j = 0; j < width; ++j) var[j] += part[j];
+  }
+  for (int64_t j = 0; j < width; ++j) var[j] /= (double)rows;
+}
+
+// out = act((x - mean) * scale + shift) [+ residual], and act is ReLU or nothing.
+TOGL_HOT void scale_rows(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY mean, const float *TOGL_ONLY scale,
+                         const float *TOGL_ONLY shift, const float *TOGL_ONLY residual, bool relu, float *TOGL_ONLY out) {
+  for (int64_t i = 0; i < rows; ++i) {
+    const float *from = x + i * width;
+    float *to = out + i * width;
+    if (relu)
+      for (int64_t j = 0; j < width; ++j) {
+        const float y = (from[j] - mean[j]) * scale[j] + shift[j];
+        to[j] = y > 0.0f ? y : 0.0f;
+      }
+    else
+      for (int64_t j = 0; j < width; ++j) to[j] = (from[j] - mean[j]) * scale[j] + shift[j];
+    if (residual) {
+      const float *add = residual + i * width;
+      for (int64_t j = 0; j < width; ++j) to[j] += add[j];
+    }
+  }
+}
+
+// gy = g masked by the activation (written to `masked`); sums of gy and of gy * (x - mean) per column.
+TOGL_HOT void gradient_moments(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY g,
+                               const float *TOGL_ONLY scale, const float *TOGL_ONLY shift, const float *TOGL_ONLY mean,
+                               bool relu, float *TOGL_ONLY masked, double *TOGL_ONLY sum, double *TOGL_ONLY dot,
+                               float *TOGL_ONLY part, float *TOGL_ONLY part_dot) {
+  const float floor = relu ? 0.0f : -INFINITY;  // gradients pass where y > floor
+  for (int64_t j = 0; j < width; ++j) sum[j] = dot[j] = 0.0;
+  for (int64_t first = 0; first < rows; first += BLOCK) {
+    const int64_t last = std::min(rows, first + BLOCK);
+    for (int64_t j = 0; j < width; ++j) part[j] = part_dot[j] = 0.0f;
+    for (int64_t i = first; i < last; ++i) {
+      const float *TOGL_ONLY from = x + i * width;
+      const float *TOGL_ONLY up = g + i * width;
+      float *TOGL_ONLY to = masked + i * width;
+      for (int64_t j = 0; j < width; ++j) {
+        const float away = from[j] - mean[j];
+        const float y = away * scale[j] + shift[j];
+        const float through = up[j];
+        const float grad = y > floor ? through : 0.0f;
+        to[j] = grad;
+        part[j] += grad;
+        part_dot[j] += grad * away;
+      }
+    }
+    for (int64_t j = 0; j < width; ++j) {
+      sum[j] += part[j];
+      dot[j] += part_dot[j];
+    }
+  }
+}
+
+// g = a * g + b * (x - mean) + c, per column.
+TOGL_HOT void combine_rows(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY mean, const float *TOGL_ONLY a,
+                           const float *TOGL_ONLY b, const float *TOGL_ONLY c, float *TOGL_ONLY g) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t at = i * width + j;
+      g[at] = a[j] * g[at] + b[j] * (x[at] - mean[j]) + c[j];
+    }
+}
+
+struct Norm {
+  Tensor weight, bias, running_mean, running_var;
+  double momentum, eps;
+  bool training, relu;
+};
+
+struct BatchNorm : public torch::autograd::Function<BatchNorm> {
+  static Tensor forward(AutogradContext *ctx, const Tensor &input, const Tensor &weight, const Tensor &bias,
+                        const Maybe &maybe_residual, Norm norm) {
+    const Tensor residual = maybe_residual.value_or(Tensor());
+    const Tensor x = input.contiguous();
+    const int64_t rows = x.size(0), width = x.size(1);
+    Tensor stats = at::empty({4, width}, x.options());  // mean, 1/sd, scale, shift
+    float *mean = stats.data_ptr<float>(), *inverse = mean + width, *scale = inverse + width, *shift = scale + width;
+    float *running_mean = norm.running_mean.data_ptr<float>(), *running_var = norm.running_var.data_ptr<float>();
+    if (norm.training) {
+      std::vector<double> m(width), v(width);
+      std::vector<float> part(2 * width);
+      column_moments(rows, width, x.const_data_ptr<float>(), m.data(), v.data(), part.data(), part.data() + width);
+      const double unbias = rows > 1 ? (double)rows / (double)(rows - 1) : 1.0;
+      for (int64_t j = 0; j < width; ++j) {
+        mean[j] = (float)m[j];
+        inverse[j] = (float)(1.0 / std::sqrt(v[j] + norm.eps));
+        running_mean[j] = (float)(norm.momentum * m[j] + (1.0 - norm.momentum) * running_mean[j]);
+        running_var[j] = (float)(norm.momentum * v[j] * unbias + (1.0 - norm.momentum) * running_var[j]);
+      }
+    } else {
+      for (int64_t j = 0; j < width; ++j) {
+        mean[j] = running_mean[j];
+        inverse[j] = (float)(1.0 / std::sqrt((double)running_var[j] + norm.eps));
+      }
+    }
+    const float *w = weight.const_data_ptr<float>(), *b = bias.const_data_ptr<float>();
+    for (int64_t j = 0; j < width; ++j) {
+      scale[j] = w[j] * inverse[j];
+      shift[j] = b[j];
+    }
+    const Tensor add = residual.defined() ? residual.contiguous() : residual;
+    Tensor out = at::empty_like(x);
+    scale_rows(rows, width, x.const_data_ptr<float>(), mean, scale, shift, add.defined() ? add.const_data_ptr<float>() : nullptr,
+               norm.relu, out.data_ptr<float>());
+    ctx->save_for_backward({x, stats});
+    ctx->saved_data["training"] = norm.training;
+    ctx->saved_data["relu"] = norm.relu;
+    ctx->saved_data["residual"] = residual.defined();
+    return out;
+  }
+
+  static variable_list backward(AutogradContext *ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const Tensor x = saved[0], stats = saved[1], g = grads[0].contiguous();
+    const int64_t rows = x.size(0), width = x.size(1);
+    const float *mean = stats.const_data_ptr<float>(), *inverse = mean + width, *scale = inverse + width,
+                *shift = scale + width;
+    Tensor dx = at::empty_like(x), parameters = at::empty({2, width}, x.options());
+    std::vector<double> sum(width), dot(width);
+    std::vector<float> part(2 * width), coefficients(3 * width);
+    gradient_moments(rows, width, x.const_data_ptr<float>(), g.const_data_ptr<float>(), scale, shift, mean,
+                     ctx->saved_data["relu"].toBool(), dx.data_ptr<float>(), sum.data(), dot.data(), part.data(),
+                     part.data() + width);
+    float *dweight = parameters.data_ptr<float>(), *dbias = dweight + width;
+    float *a = coefficients.data(), *b = a + width, *c = b + width;
+    const bool training = ctx->saved_data["training"].toBool();
+    for (int64_t j = 0; j < width; ++j) {
+      dweight[j] = (float)(dot[j] * inverse[j]);
+      dbias[j] = (float)sum[j];
+      a[j] = scale[j];
+      const double slope = training ? -(double)scale[j] * inverse[j] * inverse[j] * dot[j] / (double)rows : 0.0;
+      const double level = training ? -(double)scale[j] * sum[j] / (double)rows : 0.0;
+      b[j] = (float)slope;
+      c[j] = (float)level;
+    }
+    combine_rows(rows, width, x.const_data_ptr<float>(), mean, a, b, c, dx.data_ptr<float>());
+    const Tensor dresidual = ctx->saved_data["residual"].toBool() ? grads[0] : Tensor();
+    return {dx, parameters.select(0, 0), parameters.select(0, 1), dresidual, Tensor()};
+  }
+};
+
+Tensor composed_batch_norm(const Norm &norm, const Tensor &x, const Tensor &residual) {
+  Tensor y;
+  if (norm.training) {
+    const Tensor mean = x.mean(0), var = x.var(0, false);
+    const double rows = (double)x.size(0), unbias = rows > 1 ? rows / (rows - 1) : 1.0;
+    {
+      at::NoGradGuard no_grad;
+      norm.running_mean.mul_(1 - norm.momentum).add_(mean, norm.momentum);
+      norm.running_var.mul_(1 - norm.momentum).add_(var, norm.momentum * unbias);
+    }
+    y = (x - mean) * (var + norm.eps).rsqrt() * norm.weight + norm.bias;
+  } else {
+    y = (x - norm.running_mean) * (norm.running_var + norm.eps).rsqrt() * norm.weight + norm.bias;
+  }
+  if (norm.relu) y = y.relu();
+  return residual.defined() ? y + residual : y;
+}
+
+// ------------------------------------------------------------------------------------------ coordinate functions
+
+struct Units {
+  int64_t q;
+  const float *triangle, *gauss, *width, *line, *line_bias, *centre, *radius;
+};
+
+Units units_of(const variable_list &p) {
+  return {p[0].size(0), p[0].const_data_ptr<float>(), p[1].const_data_ptr<float>(), p[2].const_data_ptr<float>(),
+          p[3].const_data_ptr<float>(), p[4].const_data_ptr<float>(), p[5].const_data_ptr<float>(), p[6].const_data_ptr<float>()};
+}
+
+float sign(float x) { return (float)((x > 0.0f) - (x < 0.0f)); }
+
+void coordinates_forward(int64_t points, const Units &u, const float *birth, const float *death, float *out) {
+  const int64_t q = u.q;
+  const float narrow = 1.0f / (2.0f * u.width[0] * u.width[0]);
+  for (int64_t i = 0; i < points; ++i) {
+    const float b = birth[i], d = death[i];
+    float *to = out + i * 4 * q;
+    for (int64_t j = 0; j < q; ++j) {
+      const float height = d - std::fabs(u.triangle[j] - b);
+      to[j] = height > 0.0f ? height : 0.0f;
+      const float gb = b - u.gauss[j], gd = d - u.gauss[j];
+      to[q + j] = std::exp(-(gb * gb + gd * gd) * narrow);
+      to[2 * q + j] = u.line[2 * j] * b + u.line[2 * j + 1] * d + u.line_bias[j];
+      const float distance = std::fabs(b - u.centre[j]) + std::fabs(d - u.centre[j]);
+      to[3 * q + j] = 1.0f / (1.0f + distance) - 1.0f / (1.0f + std::fabs(std::fabs(u.radius[j]) - distance));
+    }
+  }
+}
+
+// Gradients of both coordinates; those of the units are summed into `du`: 7q + 1 doubles in the order of `Units`.
+void coordinates_backward(int64_t points, const Units &u, const float *birth, const float *death, const float *value,
+                          const float *grad, float *db, float *dd, double *du) {
+  const int64_t q = u.q;
+  const float s = u.width[0], narrow = 1.0f / (s * s);
+  double *triangle = du, *gauss = du + q, *width = du + 2 * q, *line = width + 1, *bias = line + 2 * q,
+         *centre = bias + q, *radius = centre + q;
+  for (int64_t i = 0; i < points; ++i) {
+    const float b = birth[i], d = death[i];
+    const float *g = grad + i * 4 * q, *y = value + i * 4 * q;
+    float to_b = 0.0f, to_d = 0.0f;
+    for (int64_t j = 0; j < q; ++j) {
+      if (y[j] > 0.0f) {
+        const float side = sign(u.triangle[j] - b) * g[j];
+        to_d += g[j];
+        to_b += side;
+        triangle[j] -= side;
+      }
+      const float gb = b - u.gauss[j], gd = d - u.gauss[j], gy = g[q + j] * y[q + j] * narrow;
+      to_b -= gy * gb;
+      to_d -= gy * gd;
+      gauss[j] += gy * (gb + gd);
+      width[0] += gy * (gb * gb + gd * gd) / s;
+      const float gl = g[2 * q + j];
+      to_b += gl * u.line[2 * j];
+      to_d += gl * u.line[2 * j + 1];
+      line[2 * j] += gl * b;
+      line[2 * j + 1] += gl * d;
+      bias[j] += gl;
+      const float sb = sign(b - u.centre[j]), sd = sign(d - u.centre[j]);
+      const float distance = std::fabs(b - u.centre[j]) + std::fabs(d - u.centre[j]);
+      const float gap = std::fabs(u.radius[j]) - distance, near = 1.0f / (1.0f + distance),
+                  far = 1.0f / (1.0f + std::fabs(gap));
+      const float outer = g[3 * q + j] * far * far * sign(gap);
+      const float inner = -g[3 * q + j] * near * near - outer;
+      to_b += inner * sb;
+      to_d += inner * sd;
+      centre[j] -= inner * (sb + sd);
+      radius[j] += outer * sign(u.radius[j]);
+    }
+    db[i] = to_b;
+    dd[i] = to_d;
+  }
+}
+
+struct Coordinates : public torch::autograd::Function<Coordinates> {
+  static Tensor forward(AutogradContext *ctx, const Tensor &birth, const Tensor &death, const Tensor &p0,
+                        const Tensor &p1, const Tensor &p2, const Tensor &p3, const Tensor &p4, const Tensor &p5,
+                        const Tensor &p6) {
+    const Tensor b = birth.contiguous(), d = death.contiguous();
+    const variable_list parameters = {p0, p1, p2, p3, p4, p5, p6};
+    const Units units = units_of(parameters);
+    Tensor out = at::empty({b.size(0), b.size(1), 4 * units.q}, b.options());
+    coordinates_forward(b.numel(), units, b.const_data_ptr<float>(), d.const_data_ptr<float>(), out.data_ptr<float>());
+    ctx->save_for_backward({p0, p1, p2, p3, p4, p5, p6, b, d, out});
+    return out;
+  }
+
+  static variable_list backward(AutogradContext *ctx, variable_list grads) {
+    const auto saved = ctx->get_saved_variables();
+    const Units units = units_of(saved);
+    const Tensor b = saved[7], d = saved[8], out = saved[9], g = grads[0].contiguous();
+    Tensor db = at::empty_like(b), dd = at::empty_like(d);
+    std::vector<double> du(7 * units.q + 1, 0.0);
+    coordinates_backward(b.numel(), units, b.const_data_ptr<float>(), d.const_data_ptr<float>(), out.const_data_ptr<float>(),
+                         g.const_data_ptr<float>(), db.data_ptr<float>(), dd.data_ptr<float>(), du.data());
+    variable_list result = {db, dd};
+    const double *from = du.data();
+    for (int p = 0; p < 7; ++p) {
+      Tensor to = at::empty_like(saved[p]);
+      float *data = to.data_ptr<float>();
+      for (int64_t j = 0; j < to.numel(); ++j) data[j] = (float)*from++;
+      result.push_back(to);
+    }
+    return result;
+  }
+};
+
+// -------------------------------------------------------------------------------------------------------- Adam
+
+TOGL_HOT void adam_rows(int64_t count, float *TOGL_ONLY p, const float *TOGL_ONLY g, float *TOGL_ONLY m, float *TOGL_ONLY v, float beta1, float beta2,
+                        float decay, float step_size, float root_correction, float eps) {
+  for (int64_t i = 0; i < count; ++i) {
+    const float grad = g[i] + decay * p[i];
+    m[i] += (1.0f - beta1) * (grad - m[i]);
+    v[i] = beta2 * v[i] + (1.0f - beta2) * grad * grad;
+    p[i] -= step_size * m[i] / (std::sqrt(v[i]) / root_correction + eps);
+  }
+}
+
+void adam_step(const togl_adam_settings &s, Tensor p, Tensor g, Tensor m, Tensor v) {
+  const double correction1 = 1.0 - std::pow(s.beta1, (double)s.step), correction2 = 1.0 - std::pow(s.beta2, (double)s.step);
+  const double step_size = s.lr / correction1, root = std::sqrt(correction2);
+  if (plain(p) && p.is_contiguous()) {
+    const Tensor grad = g.contiguous();
+    adam_rows(p.numel(), p.data_ptr<float>(), grad.const_data_ptr<float>(), m.data_ptr<float>(), v.data_ptr<float>(),
+              (float)s.beta1, (float)s.beta2, (float)s.weight_decay, (float)step_size, (float)root, (float)s.eps);
+    return;
+  }
+  if (s.weight_decay != 0.0) g = g.add(p, s.weight_decay);
+  m.lerp_(g, 1.0 - s.beta1);
+  v.mul_(s.beta2).addcmul_(g, g, 1.0 - s.beta2);
+  p.addcdiv_(m, v.sqrt().div_(root).add_(s.eps), -step_size);
+}
+
+}  // namespace
+
+extern "C" {
+
+char *togl_sparse_product(const togl_sparse *a, void *x, void **out) {
+  return guarded([&] {
+    *out = new Tensor(SparseProduct::apply(borrow(x), borrow(a->row_start), borrow(a->columns), borrow_maybe(a->values),
+                                           borrow(a->t_row_start), borrow(a->t_columns), borrow_maybe(a->t_values)));
+  });
+}
+
+char *togl_batch_norm(const togl_norm *n, void *input, void *add, void **out) {
+  return guarded([&] {
+    const Tensor x = borrow(input);
+    const Maybe residual = borrow_maybe(add);
+    const Norm norm = {borrow(n->weight), borrow(n->bias), borrow(n->running_mean), borrow(n->running_var),
+                       n->momentum, n->eps, n->training != 0, n->relu != 0};
+    if (plain(x))
+      *out = new Tensor(BatchNorm::apply(x, norm.weight, norm.bias, residual, norm));
+    else
+      *out = new Tensor(composed_batch_norm(norm, x, residual.value_or(Tensor())));
+  });
+}
+
+char *togl_coordinate_functions(const togl_coordinates *f, void *birth, void *death, void **out) {
+  return guarded([&] {
+    *out = new Tensor(Coordinates::apply(borrow(birth), borrow(death), borrow(f->triangle), borrow(f->gauss_centre),
+                                         borrow(f->gauss_width), borrow(f->line_weight), borrow(f->line_bias),
+                                         borrow(f->hat_centre), borrow(f->hat_radius)));
+  });
+}
+
+char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second) {
+  return guarded([&] {
+    at::NoGradGuard no_grad;
+    for (int64_t i = 0; i < count; ++i) {
+      Tensor p = borrow(parameters[i]);
+      if (!p.grad().defined()) continue;
+      adam_step(*settings, p, p.grad(), borrow(first[i]), borrow(second[i]));
+      p.mutable_grad().reset();
+    }
+  });
+}
+
+char *togl_libtorch_version(void) { return strdup(TORCH_VERSION); }
+}

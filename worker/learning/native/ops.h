@@ -1,0 +1,62 @@
+// What `ops.cpp` offers to Rust: the handful of tensor operations that need an autograd function of their own or
+// that would otherwise be many small ones. Tensors travel as torch-sys does it: as pointers to `at::Tensor`.
+// Every function catches what libtorch throws and returns it as text (to be freed with `free`), or null.
+#pragma once
+
+#include <stdint.h>
+
+extern "C" {
+struct togl_sparse {
+  void *row_start;    // i64 [rows + 1]
+  void *columns;      // i64 [entries]
+  void *values;       // [entries], or null: every entry is 1
+  void *t_row_start;  // the transposed matrix, in the same form
+  void *t_columns;
+  void *t_values;
+};
+
+// out = A x; the gradient of x is A^T g. Nothing is differentiated through A.
+char *togl_sparse_product(const togl_sparse *matrix, void *x, void **out);
+
+struct togl_norm {
+  void *weight;
+  void *bias;
+  void *running_mean;
+  void *running_var;
+  double momentum;
+  double eps;
+  int32_t training;
+  int32_t relu;
+};
+
+// out = act(batch_norm(x)) [+ residual]; running statistics are updated in training.
+char *togl_batch_norm(const togl_norm *norm, void *x, void *residual, void **out);
+
+struct togl_coordinates {
+  void *triangle;      // [q]
+  void *gauss_centre;  // [q]
+  void *gauss_width;   // [1]
+  void *line_weight;   // [q, 2]
+  void *line_bias;     // [q]
+  void *hat_centre;    // [q]
+  void *hat_radius;    // [q]
+};
+
+// out [m, k, 4q]: the four coordinate functions of the points (birth, death), both [m, k]; CPU and float only.
+char *togl_coordinate_functions(const togl_coordinates *functions, void *birth, void *death, void **out);
+
+struct togl_adam_settings {
+  double lr;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  int64_t step;  // from 1
+};
+
+// One step for `count` parameters; each gradient is taken from its parameter and then dropped.
+char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second);
+
+// Version of the libtorch that is loaded, as text to be freed.
+char *togl_libtorch_version(void);
+}

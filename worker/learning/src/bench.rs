@@ -1,0 +1,124 @@
+//! Measures how long a training epoch takes: forward, backward and optimiser over batches that were collated
+//! beforehand, and the collation by itself. The clock is an argument; nothing here prints.
+
+use serde::Serialize;
+use togl_data::{Dataset, Stage};
+
+use crate::batch::{Batch, Collator, Draws, Needs};
+use crate::error::{Result, TrainError, guard};
+use crate::train::{Job, Learner, draws, training_batches};
+
+/// Seconds of one training epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EpochTiming {
+    /// Name of the network, such as `GCN-4`.
+    pub method: String,
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// Graphs trained in an epoch.
+    pub graphs: usize,
+    /// Mini-batches in an epoch.
+    pub batches: usize,
+    /// Epochs measured.
+    pub epochs: usize,
+    /// Median seconds of an epoch over batches collated beforehand.
+    pub median: f64,
+    /// Least seconds of an epoch.
+    pub min: f64,
+    /// Seconds to collate the batches of an epoch.
+    pub collation: f64,
+    /// Graphs a second at the median.
+    pub graphs_per_second: f64,
+}
+
+/// Trains the fold of `job` for `warmup` epochs, then measures `epochs` more. The time limit is not applied.
+///
+/// # Errors
+/// As training; and `epochs` must not be 0.
+pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: usize) -> Result<EpochTiming> {
+    if epochs == 0 {
+        return Err(TrainError::Config("at least one epoch has to be measured".to_owned()));
+    }
+    guard(|| {
+        let mut learner = Learner::new(job, dataset)?;
+        let begun = (job.clock)();
+        let batches = collate(job, dataset, &learner)?;
+        let collation = (job.clock)() - begun;
+        for _ in 0..warmup {
+            train(&mut learner, &batches, job.trial.lr)?;
+        }
+        let mut seconds = Vec::with_capacity(epochs);
+        for _ in 0..epochs {
+            let begun = (job.clock)();
+            train(&mut learner, &batches, job.trial.lr)?;
+            seconds.push((job.clock)() - begun);
+        }
+        seconds.sort_by(f64::total_cmp);
+        let median = (seconds[(epochs - 1) / 2] + seconds[epochs / 2]) / 2.0;
+        let graphs = batches.iter().map(|(batch, _)| batch.graph_ids.len()).sum();
+        Ok(EpochTiming {
+            method: job.trial.method(),
+            parameters: learner.parameters.count(),
+            graphs,
+            batches: batches.len(),
+            epochs,
+            median,
+            min: seconds[0],
+            collation,
+            graphs_per_second: if median > 0.0 { graphs as f64 / median } else { 0.0 },
+        })
+    })
+}
+
+fn collate(job: &Job<'_>, dataset: &Dataset, learner: &Learner) -> Result<Vec<(Batch, Draws)>> {
+    let split = dataset.split(job.split.into())?;
+    let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+    let batch = |(step, members): (usize, &Vec<u32>)| {
+        let draws = draws(job, Stage::Training, 0, step);
+        Ok((collator.collate(members, draws)?, draws))
+    };
+    training_batches(job, &split.train, 0).iter().enumerate().map(batch).collect()
+}
+
+fn train(learner: &mut Learner, batches: &[(Batch, Draws)], lr: f64) -> Result<()> {
+    for (batch, draws) in batches {
+        let (loss, _) = learner.learn(batch, *draws, lr)?;
+        let loss = loss.f_double_value(&[])?;
+        if !loss.is_finite() {
+            return Err(TrainError::NotFinite(format!("loss is {loss} in a benchmark")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use std::cell::Cell;
+    use togl_data::OpenOptions;
+    use togl_sweeps::TrialConfig;
+
+    #[test]
+    fn epochs_are_timed_by_the_given_clock_only() {
+        let data =
+            togl_data::open("cycles", &OpenOptions { graphs: Some(30), ..OpenOptions::default() }).unwrap();
+        let trial = TrialConfig {
+            dataset: "cycles".to_owned(),
+            hidden_dim: 8,
+            batch_size: 10,
+            ..TrialConfig::default()
+        };
+        let ticks = Cell::new(0.0);
+        let clock = || {
+            ticks.set(ticks.get() + 2.0);
+            ticks.get()
+        };
+        let job =
+            Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, time_limit: None, clock: &clock };
+        let timing = epoch_seconds(&job, &data, 1, 3).unwrap();
+        assert_eq!((timing.median, timing.min, timing.batches, timing.graphs), (2.0, 2.0, 2, 20));
+        assert_eq!(timing.graphs_per_second, 10.0);
+        assert!(epoch_seconds(&job, &data, 0, 0).is_err());
+    }
+}

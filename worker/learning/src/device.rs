@@ -1,0 +1,172 @@
+//! Devices: which there are, whether they work, how many threads libtorch may use. Owns the only global settings of
+//! libtorch that this crate touches (thread counts), and only when it is asked to.
+
+use std::fmt;
+
+use serde::Serialize;
+use tch::{Cuda, Kind, Tensor};
+
+use crate::error::{Result, TrainError, guard};
+use crate::native;
+
+/// The libtorch version that tch and torch-sys were made for.
+pub const EXPECTED_LIBTORCH: &str = "2.13.0";
+
+/// Where to train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// An NVIDIA (or ROCm) device by index.
+    Cuda(usize),
+    /// Apple's GPU.
+    Mps,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => formatter.write_str("cpu"),
+            Self::Cuda(index) => write!(formatter, "cuda:{index}"),
+            Self::Mps => formatter.write_str("mps"),
+        }
+    }
+}
+
+impl Device {
+    /// Device kind for a result's provenance.
+    pub fn describe(self) -> String {
+        self.to_string()
+    }
+
+    /// libtorch's handle, if the device is there.
+    pub(crate) fn open(self) -> Result<tch::Device> {
+        let missing = || Err(TrainError::Config(format!("this machine has no usable device {self}")));
+        match self {
+            Self::Cpu => Ok(tch::Device::Cpu),
+            Self::Cuda(index) if (index as i64) < cuda_devices() => Ok(tch::Device::Cuda(index)),
+            Self::Mps if tch::utils::has_mps() => Ok(tch::Device::Mps),
+            Self::Cuda(_) | Self::Mps => missing(),
+        }
+    }
+}
+
+fn cuda_devices() -> i64 {
+    guard(|| Ok(Cuda::device_count())).unwrap_or(0)
+}
+
+/// Limits libtorch to this many threads, here and in backward passes started from the calling thread.
+///
+/// Call it on the thread that trains, before anything else: OpenMP counts threads per calling thread. One thread
+/// gives bit-reproducible runs.
+pub fn use_threads(threads: usize) {
+    let threads = i32::try_from(threads.max(1)).unwrap_or(i32::MAX);
+    tch::set_num_threads(threads);
+}
+
+/// Limits the threads that libtorch uses between operations. Works once, before the first parallel operation;
+/// later calls are refused by libtorch and reported.
+pub fn use_interop_threads(threads: usize) -> Result<()> {
+    let threads = i32::try_from(threads.max(1)).unwrap_or(i32::MAX);
+    guard(|| {
+        tch::set_num_interop_threads(threads);
+        Ok(())
+    })
+}
+
+/// The libtorch that this program was compiled with.
+pub fn libtorch_version() -> String {
+    native::libtorch_version()
+}
+
+/// What `doctor` shows about tensors.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// Version of libtorch.
+    pub libtorch: String,
+    /// Version that the bindings were made for.
+    pub libtorch_expected: String,
+    /// Threads libtorch uses within an operation.
+    pub threads: i32,
+    /// Threads libtorch uses between operations.
+    pub interop_threads: i32,
+    /// Whether the CUDA half of libtorch is linked in.
+    pub cuda_linked: bool,
+    /// CUDA devices that can be used.
+    pub cuda_devices: i64,
+    /// Whether cuDNN can be used.
+    pub cudnn: bool,
+    /// Whether Apple's GPU can be used.
+    pub mps: bool,
+    /// One entry a device: whether a tiny training step works there.
+    pub devices: Vec<DeviceCheck>,
+}
+
+/// Whether a device computes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DeviceCheck {
+    /// Which device.
+    pub device: String,
+    /// Whether a tiny training step worked.
+    pub works: bool,
+    /// What went wrong, if something did.
+    pub error: Option<String>,
+}
+
+/// Looks at this machine's devices and tries each.
+pub fn inspect() -> Inspection {
+    let cuda_devices = cuda_devices();
+    let devices = std::iter::once(Device::Cpu)
+        .chain((0..cuda_devices).map(|index| Device::Cuda(index as usize)))
+        .chain(tch::utils::has_mps().then_some(Device::Mps));
+    Inspection {
+        libtorch: libtorch_version(),
+        libtorch_expected: EXPECTED_LIBTORCH.to_owned(),
+        threads: tch::get_num_threads(),
+        interop_threads: tch::get_num_interop_threads(),
+        cuda_linked: tch::utils::has_cuda(),
+        cuda_devices,
+        cudnn: guard(|| Ok(Cuda::cudnn_is_available())).unwrap_or(false),
+        mps: tch::utils::has_mps(),
+        devices: devices.map(check).collect(),
+    }
+}
+
+fn check(device: Device) -> DeviceCheck {
+    let error = guard(|| tiny_step(device.open()?)).err().map(|error| error.to_string());
+    DeviceCheck { device: device.describe(), works: error.is_none(), error }
+}
+
+/// Fits a line to four points by one step of gradient descent: forward, backward, update, read back.
+fn tiny_step(device: tch::Device) -> Result<()> {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0]).view([4, 1]).f_to_device(device)?;
+    let mut weight = Tensor::zeros([1, 1], (Kind::Float, device)).set_requires_grad(true);
+    let before = (x.f_matmul(&weight)? - &x).square().sum(Kind::Float);
+    before.f_backward()?;
+    tch::no_grad(|| weight -= weight.grad() * 0.01);
+    let after = (x.f_matmul(&weight)? - &x).square().sum(Kind::Float);
+    if after.f_double_value(&[])? < before.f_double_value(&[])? {
+        return Ok(());
+    }
+    Err(TrainError::Torch("a training step did not reduce the loss".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_found_and_trains() {
+        let inspection = inspect();
+        assert_eq!(inspection.devices[0], DeviceCheck { device: "cpu".to_owned(), works: true, error: None });
+        assert_eq!(inspection.libtorch, EXPECTED_LIBTORCH);
+        assert!(serde_json::to_string(&inspection).unwrap().contains("\"cuda_devices\""));
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_a_setting_error_that_names_it() {
+        let error = Device::Cuda(99).open().unwrap_err();
+        assert_eq!(error.to_string(), "settings: this machine has no usable device cuda:99");
+    }
+}

@@ -1,0 +1,29 @@
+//! Graph convolution: Y = A_hat X W^T + b, A_hat = D^-1/2 A D^-1/2 without self-loops, X `[N, d]`, W `[d', d]`.
+//! Isolated nodes get b. W starts Glorot-uniform, b at 0.
+
+use tch::Tensor;
+
+use crate::error::{Result, TrainError};
+use crate::layers::{Pass, linear::Linear};
+use crate::parameters::Scope;
+
+/// A graph convolution.
+#[derive(Debug)]
+pub struct Gcn {
+    linear: Linear,
+}
+
+impl Gcn {
+    /// Makes `weight` and `bias`.
+    pub fn new(scope: &mut Scope<'_>, width_in: i64, width_out: i64) -> Self {
+        Self { linear: Linear::glorot(scope, width_in, width_out, true) }
+    }
+
+    /// A_hat X W^T + b; the sum over neighbours comes first, so that the bias rides on the matrix product.
+    pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
+        let adjacency = pass.batch.normalised.as_ref();
+        let adjacency =
+            adjacency.ok_or_else(|| TrainError::Config("batch has no normalised adjacency".to_owned()))?;
+        Ok(self.linear.forward(&adjacency.product(x)?))
+    }
+}

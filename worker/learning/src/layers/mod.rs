@@ -1,0 +1,29 @@
+//! The layers, one a file. A layer is built from a [`Scope`](crate::parameters::Scope), which names its parameters,
+//! and maps tensors to tensors; it owns no random numbers, no training loop and no data.
+
+pub mod batch_norm;
+pub mod coordinates;
+pub mod deepset;
+pub mod dropout;
+pub mod filtration;
+pub mod gat;
+pub mod gated_gcn;
+pub mod gcn;
+pub mod gin;
+pub mod graph_layer;
+pub mod head;
+pub mod linear;
+pub mod togl;
+
+use crate::batch::{Batch, Draws};
+
+/// One walk of one batch through a network.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass<'a> {
+    /// The batch.
+    pub batch: &'a Batch,
+    /// Batch statistics and dropout, or running statistics and none.
+    pub training: bool,
+    /// Coordinates of every random draw in it.
+    pub draws: Draws,
+}

@@ -1,0 +1,34 @@
+//! Tensors, layers, models and training: the only crate of togl that uses libtorch.
+//!
+//! Layout
+//! - `parameters`, `adam`: named tensors with their initial values, and the optimiser
+//! - `sparse`, `batch`: graphs as matrices, and how graphs of a data set become a mini-batch
+//! - `persistence`: filtration values to persistence pairs that carry gradients
+//! - `layers`, `model`: one layer a file, and the network of a trial
+//! - `metrics`, `schedule`, `train`: one fold from first epoch to test
+//! - `device`, `bench`, `verify`: what the commands `doctor`, `bench` and `verify` call
+//! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
+//!
+//! Nothing here reads a clock, prints, or draws from a global random generator.
+
+pub mod adam;
+pub mod batch;
+pub mod bench;
+pub mod device;
+pub mod error;
+pub mod layers;
+pub mod metrics;
+pub mod model;
+mod native;
+pub mod parameters;
+pub mod persistence;
+mod reference;
+pub mod schedule;
+pub mod sparse;
+pub mod train;
+pub mod verify;
+
+pub use device::{Device, Inspection, inspect, use_threads};
+pub use error::TrainError;
+pub use train::{Flow, Job, Observer, Progress, train_fold};
+pub use verify::{CaseReport, verify_dir, verify_file};

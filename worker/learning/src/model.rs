@@ -1,0 +1,86 @@
+//! Assembles the network of a trial: embedding, graph layers before TOGL, TOGL, graph layers after it, head.
+//! Owns the order of the parts; what each part does is in `layers`.
+
+use tch::Tensor;
+use togl_data::{Dataset, Task};
+use togl_sweeps::TrialConfig;
+
+use crate::batch::Needs;
+use crate::error::{Result, TrainError};
+use crate::layers::graph_layer::{GraphLayer, state_width};
+use crate::layers::{Pass, head::Head, linear::Linear, togl::Togl};
+use crate::parameters::Parameters;
+
+/// What a network has to fit to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Features a node.
+    pub features: i64,
+    /// Classes.
+    pub classes: i64,
+    /// One prediction a node instead of one a graph.
+    pub node_task: bool,
+}
+
+impl Shape {
+    /// The shape that a trial's network needs for this data set.
+    pub fn of(dataset: &Dataset, trial: &TrialConfig) -> Self {
+        Self {
+            features: Needs::of(trial).feature_width(dataset) as i64,
+            classes: i64::from(dataset.classes()),
+            node_task: dataset.task() == Task::NodeClassification,
+        }
+    }
+}
+
+/// A network.
+#[derive(Debug)]
+pub struct Model {
+    embedding: Linear,
+    before: Vec<GraphLayer>,
+    togl: Option<Togl>,
+    after: Vec<GraphLayer>,
+    head: Head,
+}
+
+impl Model {
+    /// Builds the network of `trial`; its parameters are made in `parameters`.
+    pub fn new(trial: &TrialConfig, shape: Shape, parameters: &mut Parameters) -> Result<Self> {
+        trial.check().map_err(|error| TrainError::Config(error.to_string()))?;
+        if shape.features == 0 {
+            return Err(TrainError::Data("the nodes have no features".to_owned()));
+        }
+        let width = state_width(trial);
+        let layers = trial.graph_layers();
+        let before = if trial.togl { trial.layers_around_togl().0 } else { layers };
+        let mut root = parameters.root();
+        let embedding = Linear::new(&mut root.child("embedding"), shape.features, width);
+        let mut layer =
+            |index: u32| GraphLayer::new(&mut root.child("layers").child(index), trial, index + 1 == layers);
+        let (first, second) =
+            ((0..before).map(&mut layer).collect(), (before..layers).map(&mut layer).collect());
+        let togl = trial.togl.then(|| Togl::new(&mut root.child("togl"), trial, width));
+        let head = Head::new(&mut root.child("head"), trial, shape.classes, shape.node_task);
+        Ok(Self { embedding, before: first, togl, after: second, head })
+    }
+
+    /// Class scores, one row a graph (or a node for node tasks).
+    pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        let mut x = self.embedding.forward(&pass.batch.features);
+        for layer in &self.before {
+            x = layer.forward(&x, pass)?;
+        }
+        let mut graph = None;
+        if let Some(togl) = &self.togl {
+            (x, graph) = togl.forward(&x, pass)?;
+        }
+        for layer in &self.after {
+            x = layer.forward(&x, pass)?;
+        }
+        self.head.forward(&x, graph.as_ref(), pass)
+    }
+}
+
+#[cfg(test)]
+#[path = "model_tests.rs"]
+mod tests;

@@ -1,0 +1,186 @@
+//! The border to `native/ops.cpp`: safe functions over the C interface, errors as [`TrainError`].
+//! Owns every `unsafe` block of this crate. Pointers are borrowed for the call only; a returned tensor is owned.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+
+use tch::Tensor;
+
+use crate::error::{Result, TrainError};
+
+#[repr(C)]
+struct RawSparse {
+    row_start: *mut c_void,
+    columns: *mut c_void,
+    values: *mut c_void,
+    t_row_start: *mut c_void,
+    t_columns: *mut c_void,
+    t_values: *mut c_void,
+}
+
+#[repr(C)]
+struct RawNorm {
+    weight: *mut c_void,
+    bias: *mut c_void,
+    running_mean: *mut c_void,
+    running_var: *mut c_void,
+    momentum: f64,
+    eps: f64,
+    training: i32,
+    relu: i32,
+}
+
+#[repr(C)]
+struct RawAdam {
+    lr: f64,
+    beta1: f64,
+    beta2: f64,
+    eps: f64,
+    weight_decay: f64,
+    step: i64,
+}
+
+unsafe extern "C" {
+    fn togl_sparse_product(matrix: *const RawSparse, x: *mut c_void, out: *mut *mut c_void) -> *mut c_char;
+    fn togl_batch_norm(
+        norm: *const RawNorm,
+        x: *mut c_void,
+        residual: *mut c_void,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_coordinate_functions(
+        functions: *const [*mut c_void; 7],
+        birth: *mut c_void,
+        death: *mut c_void,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_adam(
+        settings: *const RawAdam,
+        count: i64,
+        parameters: *mut *mut c_void,
+        first: *mut *mut c_void,
+        second: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_libtorch_version() -> *mut c_char;
+    fn free(pointer: *mut c_void);
+}
+
+/// One half of a sparse matrix: compressed rows.
+pub(crate) struct Rows<'a> {
+    pub row_start: &'a Tensor,
+    pub columns: &'a Tensor,
+    pub values: Option<&'a Tensor>,
+}
+
+/// Parameters, statistics and mode of a batch norm.
+pub(crate) struct Norm<'a> {
+    pub weight: &'a Tensor,
+    pub bias: &'a Tensor,
+    pub running_mean: &'a Tensor,
+    pub running_var: &'a Tensor,
+    pub momentum: f64,
+    pub eps: f64,
+    pub training: bool,
+    pub relu: bool,
+}
+
+/// Settings of one Adam step; `step` counts from 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AdamStep {
+    pub lr: f64,
+    pub beta1: f64,
+    pub beta2: f64,
+    pub eps: f64,
+    pub weight_decay: f64,
+    pub step: i64,
+}
+
+fn raw(tensor: &Tensor) -> *mut c_void {
+    tensor.as_ptr().cast_mut().cast()
+}
+
+fn raw_or_null(tensor: Option<&Tensor>) -> *mut c_void {
+    tensor.map_or(null_mut(), raw)
+}
+
+/// Takes ownership of a C string.
+fn take_text(text: *mut c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the native side returns null or a string made by `strdup`, which nobody else frees.
+    unsafe {
+        let owned = CStr::from_ptr(text).to_string_lossy().into_owned();
+        free(text.cast());
+        Some(owned)
+    }
+}
+
+fn check(error: *mut c_char) -> Result<()> {
+    take_text(error).map_or(Ok(()), |message| Err(TrainError::from_torch(&message)))
+}
+
+fn owned(call: impl FnOnce(*mut *mut c_void) -> *mut c_char) -> Result<Tensor> {
+    let mut out = null_mut();
+    check(call(&mut out))?;
+    // SAFETY: without an error the native side stored a pointer to a new `at::Tensor`, as torch-sys does.
+    Ok(unsafe { Tensor::from_ptr(out.cast()) })
+}
+
+/// `A x` whose gradient is `transposed g`.
+pub(crate) fn sparse_product(matrix: &Rows<'_>, transposed: &Rows<'_>, x: &Tensor) -> Result<Tensor> {
+    let raw_matrix = RawSparse {
+        row_start: raw(matrix.row_start),
+        columns: raw(matrix.columns),
+        values: raw_or_null(matrix.values),
+        t_row_start: raw(transposed.row_start),
+        t_columns: raw(transposed.columns),
+        t_values: raw_or_null(transposed.values),
+    };
+    // SAFETY: all pointers come from live tensors and the struct mirrors the one in ops.h.
+    owned(|out| unsafe { togl_sparse_product(&raw_matrix, raw(x), out) })
+}
+
+/// Batch norm, optional ReLU, optional residual.
+pub(crate) fn batch_norm(norm: &Norm<'_>, x: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
+    let raw_norm = RawNorm {
+        weight: raw(norm.weight),
+        bias: raw(norm.bias),
+        running_mean: raw(norm.running_mean),
+        running_var: raw(norm.running_var),
+        momentum: norm.momentum,
+        eps: norm.eps,
+        training: norm.training.into(),
+        relu: norm.relu.into(),
+    };
+    // SAFETY: all pointers come from live tensors and the struct mirrors the one in ops.h.
+    owned(|out| unsafe { togl_batch_norm(&raw_norm, raw(x), raw_or_null(residual), out) })
+}
+
+/// The four coordinate functions, parameters in the order of `togl_coordinates`; CPU floats only.
+pub(crate) fn coordinate_functions(
+    parameters: [&Tensor; 7],
+    birth: &Tensor,
+    death: &Tensor,
+) -> Result<Tensor> {
+    let pointers = parameters.map(raw);
+    // SAFETY: `togl_coordinates` is seven pointers, which come from live tensors like the points.
+    owned(|out| unsafe { togl_coordinate_functions(&pointers, raw(birth), raw(death), out) })
+}
+
+/// One Adam step; each gradient is dropped afterwards.
+pub(crate) fn adam(step: AdamStep, parameters: &[Tensor], first: &[Tensor], second: &[Tensor]) -> Result<()> {
+    let AdamStep { lr, beta1, beta2, eps, weight_decay, step } = step;
+    let settings = RawAdam { lr, beta1, beta2, eps, weight_decay, step };
+    let pointers = |tensors: &[Tensor]| tensors.iter().map(raw).collect::<Vec<_>>();
+    let (mut p, mut m, mut v) = (pointers(parameters), pointers(first), pointers(second));
+    let count = p.len().min(m.len()).min(v.len()) as i64;
+    // SAFETY: three lists of at least `count` pointers to live tensors; the struct mirrors the one in ops.h.
+    check(unsafe { togl_adam(&settings, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()) })
+}
+
+/// The libtorch whose headers this program was compiled with.
+pub(crate) fn libtorch_version() -> String {
+    // SAFETY: returns an owned C string.
+    take_text(unsafe { togl_libtorch_version() }).unwrap_or_default()
+}

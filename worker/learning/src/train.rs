@@ -1,0 +1,328 @@
+//! Trains one fold: epochs of mini-batches, validation after each, the best checkpoint tested at the end.
+//! Everything is a function of (trial, split, seed, data); the clock is an argument and only fills in durations and
+//! enforces the time limit. Owns the order of these steps; losses, schedule and layers are elsewhere.
+
+use tch::Tensor;
+use togl_data::{Dataset, Purpose, Split, Stage, Stream, Task};
+use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_VERSION};
+use togl_sweeps::trial::{LastEpoch, NUMERICS, TrialConfig};
+
+use crate::adam::Adam;
+use crate::batch::{Batch, Collator, Draws, Needs};
+use crate::device::{self, Device};
+use crate::error::{Result, TrainError, guard};
+use crate::layers::Pass;
+use crate::metrics::{self, Tally};
+use crate::model::{Model, Shape};
+use crate::parameters::{Parameters, Snapshot};
+use crate::schedule::Plateau;
+
+/// One fold to train.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    /// The hyperparameters.
+    pub trial: &'a TrialConfig,
+    /// Fold index, or split seed for data without published folds.
+    pub split: u32,
+    /// Training seed.
+    pub seed: u64,
+    /// Where to train.
+    pub device: Device,
+    /// Seconds after which training ends as [`TrainError::TimeLimit`].
+    pub time_limit: Option<f64>,
+    /// Seconds since any fixed moment, never going back.
+    pub clock: &'a dyn Fn() -> f64,
+}
+
+/// What an observer wants to happen next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// Train on.
+    Continue,
+    /// End as [`TrainError::Stopped`].
+    Stop,
+}
+
+/// State after an epoch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Epoch that has just ended, from 0.
+    pub epoch: u32,
+    /// Training ends after this many epochs at the latest.
+    pub max_epochs: u32,
+    /// Learning rate used in it.
+    pub lr: f64,
+    /// On the training batches, in training mode.
+    pub train: Metrics,
+    /// On the validation part.
+    pub validation: Metrics,
+    /// Epoch of the best checkpoint so far.
+    pub best_epoch: u32,
+    /// Training graphs a second in this epoch (without validation); 0 if the clock stood still.
+    pub graphs_per_second: f64,
+    /// Seconds since training began.
+    pub seconds: f64,
+}
+
+/// Is told about every epoch.
+pub trait Observer {
+    /// Called after every epoch; [`Flow::Stop`] ends training as [`TrainError::Stopped`].
+    fn epoch(&mut self, progress: &Progress) -> Flow;
+}
+
+/// Any closure observes.
+impl<F: FnMut(&Progress) -> Flow> Observer for F {
+    fn epoch(&mut self, progress: &Progress) -> Flow {
+        self(progress)
+    }
+}
+
+/// Trains one fold and tests its best checkpoint.
+///
+/// The provenance of the result has `libtorch` and `device`; the caller fills in the rest and `peak_memory`.
+///
+/// # Errors
+/// See [`TrainError`]; [`TrainError::class`] says what kind of failure it is.
+pub fn train_fold(job: &Job<'_>, dataset: &Dataset, observer: &mut dyn Observer) -> Result<FoldResult> {
+    let split = dataset.split(job.split.into())?;
+    guard(|| {
+        let mut training = Training::new(job, dataset, &split)?;
+        training.run(observer)?;
+        training.finish()
+    })
+}
+
+/// A network in training: the part that benchmarks and folds share.
+#[derive(Debug)]
+pub(crate) struct Learner {
+    pub parameters: Parameters,
+    pub model: Model,
+    pub adam: Adam,
+    pub task: Task,
+    pub classes: u32,
+}
+
+impl Learner {
+    pub(crate) fn new(job: &Job<'_>, dataset: &Dataset) -> Result<Self> {
+        let device = job.device.open()?;
+        let mut parameters = Parameters::new(job.seed, job.split.into(), device);
+        let model = Model::new(job.trial, Shape::of(dataset, job.trial), &mut parameters)?;
+        let adam = Adam::new(&parameters, job.trial.weight_decay);
+        Ok(Self { parameters, model, adam, task: dataset.task(), classes: dataset.classes() })
+    }
+
+    /// One optimiser step; returns loss and scores.
+    pub(crate) fn learn(&mut self, batch: &Batch, draws: Draws, lr: f64) -> Result<(Tensor, Tensor)> {
+        let scores = self.model.forward(&Pass { batch, training: true, draws })?;
+        let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
+        loss.f_backward()?;
+        self.adam.step(lr)?;
+        Ok((loss, scores))
+    }
+
+    fn evaluate(&self, batches: &[(Batch, Draws)], place: &str) -> Result<Tally> {
+        tch::no_grad(|| {
+            let mut tally = Tally::new(self.task, self.classes);
+            for (batch, draws) in batches {
+                let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
+                let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
+                tally.add(&loss, &scores, &batch.host_labels, place)?;
+            }
+            Ok(tally)
+        })
+    }
+}
+
+/// The best checkpoint so far.
+struct Best {
+    record: EpochRecord,
+    snapshot: Snapshot,
+}
+
+struct Training<'a> {
+    job: &'a Job<'a>,
+    dataset: &'a Dataset,
+    split: &'a Split,
+    collator: Collator<'a>,
+    validation: Vec<(Batch, Draws)>,
+    learner: Learner,
+    plateau: Plateau,
+    best: Option<Best>,
+    history: Vec<EpochRecord>,
+    started: f64,
+}
+
+impl<'a> Training<'a> {
+    fn new(job: &'a Job<'a>, dataset: &'a Dataset, split: &'a Split) -> Result<Self> {
+        let learner = Learner::new(job, dataset)?;
+        let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+        let mut training = Self {
+            job,
+            dataset,
+            split,
+            collator,
+            validation: Vec::new(),
+            learner,
+            plateau: Plateau::new(job.trial.lr, job.trial.lr_patience),
+            best: None,
+            history: Vec::new(),
+            started: (job.clock)(),
+        };
+        training.validation = training.batches_in_order(&split.validation, Stage::Validation)?;
+        Ok(training)
+    }
+
+    fn run(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        for epoch in 0..self.job.trial.max_epochs {
+            let exhausted = self.plateau.lr() < self.job.trial.lr_min;
+            if exhausted && self.job.trial.last_epoch == LastEpoch::Full {
+                break;
+            }
+            let progress = self.epoch(epoch, exhausted)?;
+            if observer.epoch(&progress) == Flow::Stop {
+                return Err(TrainError::Stopped { epoch });
+            }
+            if exhausted {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains and validates one epoch; `one_batch` cuts the training short.
+    fn epoch(&mut self, epoch: u32, one_batch: bool) -> Result<Progress> {
+        let lr = self.plateau.lr();
+        let begun = (self.job.clock)();
+        let (train, graphs) = self.learn_epoch(epoch, lr, one_batch)?;
+        let spent = (self.job.clock)() - begun;
+        let validation = self.validate(epoch)?;
+        let record = EpochRecord { epoch, lr, train, validation };
+        self.history.push(record);
+        self.plateau.observe(validation.loss);
+        if self.best.as_ref().is_none_or(|best| validation.loss < best.record.validation.loss) {
+            self.best = Some(Best { record, snapshot: self.learner.parameters.snapshot() });
+        }
+        Ok(Progress {
+            epoch,
+            max_epochs: self.job.trial.max_epochs,
+            lr,
+            train,
+            validation,
+            best_epoch: self.best.as_ref().map_or(epoch, |best| best.record.epoch),
+            graphs_per_second: if spent > 0.0 { graphs as f64 / spent } else { 0.0 },
+            seconds: (self.job.clock)() - self.started,
+        })
+    }
+
+    /// Metrics of the training batches, and how many graphs they held.
+    fn learn_epoch(&mut self, epoch: u32, lr: f64, one_batch: bool) -> Result<(Metrics, usize)> {
+        let mut tally = Tally::new(self.learner.task, self.learner.classes);
+        let mut graphs = 0;
+        for (step, members) in training_batches(self.job, &self.split.train, epoch.into()).iter().enumerate()
+        {
+            let draws = draws(self.job, Stage::Training, epoch.into(), step);
+            let batch = self.collator.collate(members, draws)?;
+            let (loss, scores) =
+                self.learner.learn(&batch, draws, lr).map_err(|error| self.locate(error, epoch))?;
+            tally.add(
+                &loss,
+                &scores,
+                &batch.host_labels,
+                &format!("in training epoch {epoch}, batch {step}"),
+            )?;
+            graphs += members.len();
+            self.check_time(epoch)?;
+            if one_batch {
+                break;
+            }
+        }
+        Ok((tally.metrics(), graphs))
+    }
+
+    fn validate(&mut self, epoch: u32) -> Result<Metrics> {
+        for (batch, draws) in &mut self.validation {
+            draws.epoch = epoch.into();
+            self.collator.refresh(batch, *draws);
+        }
+        let place = format!("in validation after epoch {epoch}");
+        let tally =
+            self.learner.evaluate(&self.validation, &place).map_err(|error| self.locate(error, epoch))?;
+        Ok(tally.metrics())
+    }
+
+    fn finish(self) -> Result<FoldResult> {
+        let nothing = || TrainError::Config("no epoch was trained: `lr` is below `lr_min`".to_owned());
+        let best = self.best.as_ref().ok_or_else(nothing)?;
+        let last = self.history.last().ok_or_else(nothing)?;
+        self.learner.parameters.restore(&best.snapshot);
+        let test = self.batches_in_order(&self.split.test, Stage::Test)?;
+        let tally = self.learner.evaluate(&test, "in the final test")?;
+        let (device, libtorch) = (self.job.device.describe(), device::libtorch_version());
+        Ok(FoldResult {
+            version: RESULT_VERSION,
+            numerics: NUMERICS,
+            test: tally.metrics(),
+            validation: best.record.validation,
+            train: best.record.train,
+            last_validation: last.validation,
+            best_epoch: best.record.epoch,
+            epochs: self.history.len() as u32,
+            seconds: (self.job.clock)() - self.started,
+            peak_memory: 0,
+            parameters: self.learner.parameters.count(),
+            confusion: tally.confusion().to_vec(),
+            part_sizes: [&self.split.train, &self.split.validation, &self.split.test]
+                .map(|part| part.len() as u64),
+            data_digest: self.dataset.digest().to_string(),
+            split_digest: self.split.digest().to_string(),
+            provenance: Provenance { device, libtorch, ..Provenance::default() },
+            history: self.history,
+        })
+    }
+
+    fn batches_in_order(&self, graphs: &[u32], stage: Stage) -> Result<Vec<(Batch, Draws)>> {
+        let chunks = graphs.chunks(self.job.trial.batch_size as usize).enumerate();
+        let batch = |(step, members)| {
+            let draws = draws(self.job, stage, 0, step);
+            Ok((self.collator.collate(members, draws)?, draws))
+        };
+        chunks.map(batch).collect()
+    }
+
+    fn check_time(&self, epoch: u32) -> Result<()> {
+        match self.job.time_limit {
+            Some(limit) if (self.job.clock)() - self.started > limit => {
+                Err(TrainError::TimeLimit { limit, epoch })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says in which trial and epoch a value stopped being a number.
+    fn locate(&self, error: TrainError, epoch: u32) -> TrainError {
+        match error {
+            TrainError::NotFinite(what) => {
+                let (trial, split, seed) = (self.job.trial.id(), self.job.split, self.job.seed);
+                TrainError::NotFinite(format!("{what}, in epoch {epoch} of {trial}/{split}/{seed}"))
+            }
+            other => other,
+        }
+    }
+}
+
+/// The training graphs of an epoch: shuffled, in batches, an incomplete last batch dropped. Where there are fewer
+/// graphs than a batch holds, all of them are one batch.
+pub(crate) fn training_batches(job: &Job<'_>, train: &[u32], epoch: u64) -> Vec<Vec<u32>> {
+    let mut order = train.to_vec();
+    Stream::new(job.seed, job.split.into(), Purpose::Shuffle, epoch, 0).shuffle(&mut order);
+    let size = (job.trial.batch_size as usize).min(order.len()).max(1);
+    order.chunks_exact(size).map(<[u32]>::to_vec).collect()
+}
+
+pub(crate) fn draws(job: &Job<'_>, stage: Stage, epoch: u64, step: usize) -> Draws {
+    Draws { seed: job.seed, split: job.split.into(), stage, epoch, step: step as u64 }
+}
+
+#[cfg(test)]
+#[path = "train_tests.rs"]
+mod tests;

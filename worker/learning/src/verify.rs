@@ -1,0 +1,221 @@
+//! Compares this crate with reference vectors of the published implementation: persistence pairs and their
+//! gradients exactly or to rounding, and whole networks (outputs, loss, running statistics, gradients, evaluation).
+//! Reads files it is given; the comparison is what the `verify` command and the tests report.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use tch::{Kind, Tensor};
+use togl_data::Stage;
+use togl_topology::Batch as Topology;
+
+use crate::batch::{Collator, Draws, Needs};
+use crate::device::Device;
+use crate::error::{Result, TrainError, guard};
+use crate::layers::Pass;
+use crate::metrics;
+use crate::model::{Model, Shape};
+use crate::parameters::Parameters;
+use crate::persistence::{Diagrams, Pairs};
+use crate::reference::{self, Reference};
+
+/// Allowed absolute difference.
+pub const ABSOLUTE: f64 = 1e-5;
+/// Allowed difference relative to the reference value.
+pub const RELATIVE: f64 = 1e-4;
+
+/// How one reference file compares.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CaseReport {
+    /// Name of the file, without folder and ending.
+    pub case: String,
+    /// Values compared.
+    pub values: u64,
+    /// Largest absolute difference.
+    pub largest_error: f64,
+    /// Largest difference as a share of what is allowed; above 1 is a failure.
+    pub worst_share: f64,
+    /// The tensor with that share.
+    pub worst_tensor: String,
+    /// Tensors that differ by more than is allowed.
+    pub failures: Vec<String>,
+}
+
+impl CaseReport {
+    fn new(path: &Path) -> Self {
+        let case = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let (worst_tensor, failures) = (String::new(), Vec::new());
+        Self { case, values: 0, largest_error: 0.0, worst_share: 0.0, worst_tensor, failures }
+    }
+
+    /// Whether everything agrees.
+    pub fn passed(&self) -> bool {
+        self.failures.is_empty() && self.values > 0
+    }
+
+    fn compare(
+        &mut self,
+        name: &str,
+        ours: &Tensor,
+        theirs: &Tensor,
+        (absolute, relative): (f64, f64),
+    ) -> Result<()> {
+        if ours.numel() != theirs.numel() {
+            self.failures.push(format!("{name}: shape {:?} instead of {:?}", ours.size(), theirs.size()));
+            return Ok(());
+        }
+        if theirs.numel() == 0 {
+            return Ok(());
+        }
+        let host =
+            |tensor: &Tensor| tensor.detach().to_device(tch::Device::Cpu).to_kind(Kind::Double).reshape([-1]);
+        let (ours, theirs) = (host(ours), host(theirs));
+        let error = (&ours - &theirs).abs();
+        let share = (&error / (theirs.abs() * relative + absolute)).max().f_double_value(&[])?;
+        let largest = error.max().f_double_value(&[])?;
+        self.values += theirs.numel() as u64;
+        self.largest_error = self.largest_error.max(largest);
+        if share > self.worst_share || share.is_nan() {
+            (self.worst_share, self.worst_tensor) = (share, name.to_owned());
+        }
+        if share.is_nan() || share > 1.0 {
+            self.failures.push(format!("{name}: differs by {largest:e}"));
+        }
+        Ok(())
+    }
+}
+
+/// Compares one file, which is either persistence cases or one network.
+///
+/// # Errors
+/// A file that cannot be read or does not have the layout; a difference is not an error but part of the report.
+pub fn verify_file(path: &Path, device: Device) -> Result<CaseReport> {
+    let device = device.open()?;
+    let reference = Reference::read(path)?;
+    let mut report = CaseReport::new(path);
+    guard(|| {
+        if reference.has_text("cases") {
+            verify_persistence(&reference, device, &mut report)?;
+        } else {
+            verify_model(&reference, device, &mut report)?;
+        }
+        Ok(report)
+    })
+}
+
+/// Compares every reference file of a folder: `persistence.safetensors` and `models/*.safetensors`, or all
+/// `*.safetensors` that lie in it, in order of their names.
+///
+/// # Errors
+/// As [`verify_file`], and a folder without reference files.
+pub fn verify_dir(folder: &Path, device: Device) -> Result<Vec<CaseReport>> {
+    let mut files = reference_files(folder)?;
+    if folder.join("models").is_dir() {
+        files.extend(reference_files(&folder.join("models"))?);
+    }
+    if files.is_empty() {
+        return Err(TrainError::Reference(format!("{} has no reference files", folder.display())));
+    }
+    files.iter().map(|file| verify_file(file, device)).collect()
+}
+
+fn reference_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error: std::io::Error| TrainError::Reference(format!("{}: {error}", folder.display()));
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|ending| ending == "safetensors") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn verify_persistence(reference: &Reference, device: tch::Device, report: &mut CaseReport) -> Result<()> {
+    let cases: Vec<&str> = reference.below("").filter_map(|(name, _)| name.strip_suffix(".f")).collect();
+    for case in cases {
+        let tensor = |name: &str| -> Result<Tensor> {
+            Ok(reference.tensor(&format!("{case}.{name}"))?.f_to_device(device)?)
+        };
+        let values = tensor("f")?.transpose(0, 1).contiguous().detach().set_requires_grad(true);
+        let edges = Vec::<i64>::try_from(tensor("edges")?.reshape([-1]))?;
+        let edges: Vec<[u32; 2]> =
+            edges.as_chunks::<2>().0.iter().map(|pair| pair.map(|node| node as u32)).collect();
+        let mut topology = Topology::new();
+        topology.push(values.size()[0] as usize, &edges)?;
+        let diagrams = Diagrams::persistent(&values, &topology)?;
+        let mut weighted = Tensor::zeros([], (Kind::Float, device));
+        for (pairs, table, weight) in [(diagrams.vertices(), "dim0", "w0"), (diagrams.edges(), "dim1", "w1")]
+        {
+            let ours = as_table(&pairs);
+            report.compare(&format!("{case}.{table}"), &ours, &tensor(table)?, (f64::MIN_POSITIVE, 0.0))?;
+            weighted += (ours * tensor(weight)?).sum(Kind::Float);
+        }
+        weighted.f_backward()?;
+        let gradient = values.grad().transpose(0, 1).contiguous();
+        report.compare(&format!("{case}.grad_f"), &gradient, &tensor("grad_f")?, (ABSOLUTE, RELATIVE))?;
+    }
+    Ok(())
+}
+
+/// `[k, M, 2]`.
+fn as_table(pairs: &Pairs) -> Tensor {
+    Tensor::stack(&[&pairs.birth, &pairs.death], 2).transpose(0, 1).contiguous()
+}
+
+fn verify_model(reference: &Reference, device: tch::Device, report: &mut CaseReport) -> Result<()> {
+    let config = reference.json("config")?;
+    let number = |key: &str| config.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
+    let trial = reference::trial_of(&config)?;
+    let shape =
+        Shape { features: number("num_node_features"), classes: number("num_classes"), node_task: false };
+    let dataset = reference.dataset(shape.classes as u32)?;
+    let mut parameters = Parameters::new(0, 0, device);
+    let model = Model::new(&trial, shape, &mut parameters)?;
+    load(reference, &parameters)?;
+    let draws = Draws { seed: 0, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+    let graphs: Vec<u32> = (0..dataset.graph_count() as u32).collect();
+    let batch = Collator::new(&dataset, Needs::of(&trial), device).collate(&graphs, draws)?;
+
+    let tolerance = (ABSOLUTE, RELATIVE);
+    let scores = model.forward(&Pass { batch: &batch, training: true, draws })?;
+    let loss = metrics::loss(dataset.task(), dataset.classes(), &scores, &batch)?;
+    loss.f_backward()?;
+    report.compare("train.logits", &scores, reference.tensor("train.logits")?, tolerance)?;
+    report.compare("train.loss", &loss, reference.tensor("train.loss")?, tolerance)?;
+    for (kind, gradient) in [("after.", false), ("grad.", true)] {
+        for (theirs, tensor) in reference.below(kind) {
+            let Some(ours) = parameter(theirs, &parameters)? else { continue };
+            let ours = if gradient { ours.grad() } else { ours };
+            if gradient && !ours.defined() {
+                report.failures.push(format!("grad.{theirs}: no gradient"));
+                continue;
+            }
+            report.compare(&format!("{kind}{theirs}"), &ours, tensor, tolerance)?;
+        }
+    }
+    let scores = tch::no_grad(|| model.forward(&Pass { batch: &batch, training: false, draws }))?;
+    report.compare("eval.logits", &scores, reference.tensor("eval.logits")?, tolerance)
+}
+
+fn parameter(theirs: &str, parameters: &Parameters) -> Result<Option<Tensor>> {
+    let Some(name) = reference::our_name(theirs) else { return Ok(None) };
+    let missing = || TrainError::Reference(format!("`{theirs}` has no counterpart `{name}`"));
+    parameters.get(&name).map(Tensor::shallow_clone).ok_or_else(missing).map(Some)
+}
+
+/// Sets every parameter and buffer from the file; one that the file does not have is an error.
+fn load(reference: &Reference, parameters: &Parameters) -> Result<()> {
+    let mut missing: Vec<&str> = parameters.all().iter().map(|entry| entry.name.as_str()).collect();
+    for (theirs, values) in reference.below("param.") {
+        if let Some(name) = reference::our_name(theirs) {
+            parameters.set(&name, values)?;
+            missing.retain(|other| *other != name);
+        }
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(TrainError::Reference(format!("the file has no values for {}", missing.join(", "))))
+}

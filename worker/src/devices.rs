@@ -1,0 +1,78 @@
+//! Which device each slot trains on: from what the user asked for and what the machine has.
+
+use std::process::Command;
+
+use anyhow::Context;
+use togl_learning::Device;
+
+use crate::Usage;
+
+/// Reads `cpu`, `cuda:N` or `mps`.
+pub fn parse(text: &str) -> Result<Device, String> {
+    match text.split_once(':') {
+        None if text == "cpu" => Ok(Device::Cpu),
+        None if text == "cuda" => Ok(Device::Cuda(0)),
+        None if text == "mps" => Ok(Device::Mps),
+        Some(("cuda", index)) if index.parse::<usize>().is_ok() => Ok(Device::Cuda(index.parse().unwrap_or(0))),
+        _ => Err(format!("`{text}` is not a device; use cpu, cuda, cuda:N or mps")),
+    }
+}
+
+/// The device of each slot. Default: one slot per GPU; without a GPU one per CPU core, because two one-thread
+/// trainers beat one two-thread trainer by far on graphs of this size.
+pub fn choose(asked: Option<&str>, slots: Option<u32>) -> anyhow::Result<Vec<String>> {
+    let gpus = if asked == Some("cpu") { 0 } else { count_gpus()? };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    plan(asked, slots, gpus, cores).map_err(|message| Usage(message).into())
+}
+
+/// Asks a child process: a broken driver may take the child, but not the agent.
+fn count_gpus() -> anyhow::Result<usize> {
+    let program = std::env::current_exe().context("cannot find this program's own file")?;
+    let output = Command::new(program).args(["doctor", "--format", "json"]).output()?;
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    Ok(report.get("cuda_devices").and_then(serde_json::Value::as_u64).unwrap_or(0) as usize)
+}
+
+fn plan(asked: Option<&str>, slots: Option<u32>, gpus: usize, cores: usize) -> Result<Vec<String>, String> {
+    let kind = asked.unwrap_or(if gpus > 0 { "cuda" } else { "cpu" });
+    if let Device::Cuda(index) = parse(kind)?
+        && index >= gpus
+    {
+        let found = if gpus == 0 { "libtorch sees no GPU".to_owned() } else { format!("libtorch sees {gpus}") };
+        return Err(format!("device {kind} is not there: {found}\n\n  hint: `togl-worker doctor` says why"));
+    }
+    let all = if kind == "cuda" {
+        (0..gpus).map(|index| format!("cuda:{index}")).collect()
+    } else {
+        vec![kind.to_owned()]
+    };
+    let default = if kind == "cpu" { cores } else { all.len() };
+    let count = slots.map_or(default, |n| n as usize);
+    if count == 0 || count > 1024 {
+        return Err(format!("{count} slots make no sense; use 1 to 1024"));
+    }
+    Ok(all.iter().cycle().take(count).cloned().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_follow_gpus_and_else_cores() {
+        assert_eq!(plan(None, None, 2, 8).unwrap(), ["cuda:0", "cuda:1"]);
+        assert_eq!(plan(None, Some(4), 2, 8).unwrap(), ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]);
+        assert_eq!(plan(None, None, 0, 2).unwrap(), ["cpu", "cpu"]);
+        assert_eq!(plan(Some("cpu"), Some(1), 2, 8).unwrap(), ["cpu"]);
+        assert_eq!(plan(Some("cuda:1"), None, 2, 8).unwrap(), ["cuda:1"]);
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_refused() {
+        assert!(plan(Some("cuda:3"), None, 2, 8).unwrap_err().contains("libtorch sees 2"));
+        assert!(plan(Some("cuda"), None, 0, 8).unwrap_err().contains("no GPU"));
+        assert!(plan(Some("tpu"), None, 0, 8).unwrap_err().contains("not a device"));
+        assert!(plan(None, Some(0), 0, 8).is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! `togl-worker join`: puts the agent, its slots and the link together and runs them until told to stop.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use tokio::sync::mpsc;
+
+use crate::agent::{Agent, Identity, Stopped};
+use crate::spool::Spool;
+use crate::{link, slot, tasks};
+
+/// Joins a coordinator and trains what it hands out.
+#[derive(Debug, clap::Args)]
+pub struct Join {
+    /// Where the coordinator listens, as HOST:PORT
+    address: String,
+    /// File that holds the worker token; otherwise TOGL_TOKEN, otherwise standard input
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Folds to train at the same time; the default is one per GPU, or one per CPU core
+    #[arg(long, value_name = "N")]
+    slots: Option<u32>,
+    /// Device of the slots: `cpu`, `cuda`, `cuda:N` or `mps`; the default is CUDA where it works, else CPU
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Where unacknowledged results are kept
+    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
+    state: Option<PathBuf>,
+    /// Where data sets are
+    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
+    data_dir: Option<PathBuf>,
+    /// Leave after this many seconds without work, so that a cluster job ends
+    #[arg(long, value_name = "SECONDS")]
+    idle_exit: Option<u64>,
+    /// Leave when standard input closes: the program that started this worker is gone
+    #[arg(long, hide = true)]
+    with_parent: bool,
+}
+
+impl Join {
+    /// Runs until stopped; the exit code follows the documented table.
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        let token = self.token()?;
+        let state = match &self.state {
+            Some(folder) => folder.clone(),
+            None => default_state()?,
+        };
+        let (_, spool) = Spool::open_free(&state)?;
+        let devices = crate::devices::choose(self.device.as_deref(), self.slots)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let stopped = runtime.block_on(self.work(token, spool, devices))?;
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        match stopped {
+            Stopped::Asked | Stopped::Idle => Ok(ExitCode::SUCCESS),
+            Stopped::Refused(reason) => {
+                anyhow::bail!(crate::Usage(format!(
+                    "the coordinator refused this worker: {reason}\n\n  hint: copy address and token from the line that `togl serve` prints"
+                )))
+            }
+        }
+    }
+
+    fn token(&self) -> anyhow::Result<String> {
+        let text = match (&self.token_file, std::env::var("TOGL_TOKEN")) {
+            (Some(file), _) => std::fs::read_to_string(file)
+                .with_context(|| format!("cannot read the token file {}", file.display()))?,
+            (None, Ok(token)) => token,
+            (None, Err(_)) if self.with_parent => String::new(),
+            (None, Err(_)) => std::io::read_to_string(std::io::stdin()).context("cannot read the token from standard input")?,
+        };
+        let token = text.trim().to_owned();
+        if token.is_empty() {
+            anyhow::bail!(crate::Usage(
+                "no token\n\n  hint: set TOGL_TOKEN to the worker token that `togl serve` prints, or use --token-file".to_owned()
+            ));
+        }
+        Ok(token)
+    }
+
+    async fn work(self, token: String, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
+        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let (slot_events, slot_inbox) = mpsc::channel(256);
+        let mut orders = Vec::new();
+        for number in 0..devices.len() {
+            let (sender, receiver) = mpsc::channel(8);
+            tasks::spawn("slot", slot::run(number, program.clone(), receiver, slot_events.clone()));
+            orders.push(sender);
+        }
+        let (link_events, link_inbox) = mpsc::channel(256);
+        tasks::spawn("link", link::keep(self.address, token, link_events));
+        let (stop, stopped) = mpsc::channel(1);
+        tasks::spawn("stop", wait_for_stop(stop, self.with_parent));
+        let host = crate::host::name();
+        let worker = crate::host::unique_worker_id(&host);
+        tracing::info!(%worker, ?devices, "worker starts");
+        let identity = Identity { worker, host, devices };
+        let agent = Agent::new(identity, self.data_dir, spool, orders);
+        Ok(agent.run(link_inbox, slot_inbox, stopped, self.idle_exit.map(Duration::from_secs)).await)
+    }
+}
+
+fn default_state() -> anyhow::Result<PathBuf> {
+    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
+    Ok(base.context("no home directory; name a folder with --state")?.join("togl"))
+}
+
+/// Ends on SIGINT, SIGTERM or, when asked to, on the end of standard input.
+async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+        return tracing::error!("cannot listen for signals");
+    };
+    if with_parent {
+        leave_with_parent(stop.clone());
+    }
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    let _ = stop.send(()).await;
+}
+
+/// Asks to stop when standard input ends. A thread of its own, because reading standard input blocks.
+fn leave_with_parent(stop: mpsc::Sender<()>) {
+    let wait = move || {
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        let _ = stop.blocking_send(());
+    };
+    if let Err(error) = std::thread::Builder::new().name("parent".to_owned()).spawn(wait) {
+        tracing::error!(%error, "cannot watch the parent process");
+    }
+}

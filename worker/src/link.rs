@@ -1,0 +1,100 @@
+//! The connection to the coordinator: keeps one session open, reconnects with growing pauses, and hands every
+//! message to the agent. Knows the network, not what the messages mean.
+
+use std::time::Duration;
+
+use togl_proto::client::{self, ConnectError};
+use togl_proto::wire::{CoordinatorMessage, WorkerMessage};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// What happens to the connection.
+#[derive(Debug)]
+pub enum LinkEvent {
+    /// A session is open; messages for the coordinator go here. The agent must say hello first.
+    Open(mpsc::Sender<WorkerMessage>),
+    /// The coordinator said something.
+    Message(Box<CoordinatorMessage>),
+    /// The session ended; a new one is being tried.
+    Lost(String),
+    /// It will never work: wrong address, wrong token.
+    Refused(String),
+}
+
+/// Pauses between attempts to connect: quick at first, because a coordinator restarts in a moment.
+const PAUSES: [Duration; 6] = [
+    Duration::from_millis(100),
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+];
+
+/// Keeps a session open until the agent stops listening.
+pub async fn keep(address: String, token: String, events: mpsc::Sender<LinkEvent>) {
+    let mut failures = 0;
+    loop {
+        let ended = session(&address, &token, &events).await;
+        let pause = match ended {
+            Ended::AgentGone => return,
+            Ended::Refused(reason) => {
+                let _ = events.send(LinkEvent::Refused(reason)).await;
+                return;
+            }
+            Ended::Lost { reason, was_open } => {
+                failures = if was_open { 0 } else { failures + 1 };
+                if events.send(LinkEvent::Lost(reason)).await.is_err() {
+                    return;
+                }
+                PAUSES[failures.min(PAUSES.len() - 1)]
+            }
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+enum Ended {
+    AgentGone,
+    Refused(String),
+    Lost { reason: String, was_open: bool },
+}
+
+async fn session(address: &str, token: &str, events: &mpsc::Sender<LinkEvent>) -> Ended {
+    let mut client = match client::workers(address, token).await {
+        Ok(client) => client,
+        Err(error @ (ConnectError::Address { .. } | ConnectError::Token)) => {
+            return Ended::Refused(error.to_string());
+        }
+        Err(error) => return Ended::Lost { reason: error.to_string(), was_open: false },
+    };
+    let (sender, outgoing) = mpsc::channel(64);
+    let mut incoming = match client.session(ReceiverStream::new(outgoing)).await {
+        Ok(response) => response.into_inner(),
+        Err(status) => return ended_by(&status, false),
+    };
+    if events.send(LinkEvent::Open(sender)).await.is_err() {
+        return Ended::AgentGone;
+    }
+    loop {
+        match incoming.message().await {
+            Ok(Some(message)) => {
+                if events.send(LinkEvent::Message(Box::new(message))).await.is_err() {
+                    return Ended::AgentGone;
+                }
+            }
+            Ok(None) => return Ended::Lost { reason: "the coordinator ended the session".to_owned(), was_open: true },
+            Err(status) => return ended_by(&status, true),
+        }
+    }
+}
+
+fn ended_by(status: &tonic::Status, was_open: bool) -> Ended {
+    use tonic::Code;
+    match status.code() {
+        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented | Code::InvalidArgument => {
+            Ended::Refused(status.message().to_owned())
+        }
+        _ => Ended::Lost { reason: status.message().to_owned(), was_open },
+    }
+}

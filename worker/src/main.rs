@@ -1,0 +1,88 @@
+//! `togl-worker`: trains. The only program that links libtorch. Parses arguments and calls one file per verb;
+//! tensor code is in `togl-learning`.
+
+mod agent;
+mod clock;
+mod devices;
+mod doctor;
+mod host;
+mod join;
+mod link;
+mod protocol;
+mod slot;
+mod spool;
+mod tasks;
+mod trainer;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0    done
+  1    negative outcome: this machine cannot train, verification failed
+  2    bad usage or input
+  4    our fault; please report it";
+
+/// Trains folds for a togl coordinator
+#[derive(Debug, Parser)]
+#[command(name = "togl-worker", version, after_help = AFTER_HELP, arg_required_else_help = true)]
+struct Worker {
+    /// Say more (-v: everything)
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Join a coordinator and train what it hands out
+    Join(join::Join),
+    /// Say whether this machine can train, with what, and what to do if not
+    Doctor(doctor::Doctor),
+    /// Show versions
+    Version(version::Version),
+    /// The child process that trains (started by `join`)
+    #[command(hide = true)]
+    Trainer(trainer::Trainer),
+}
+
+/// Bad usage or input: exit code 2 instead of 4.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+fn main() -> ExitCode {
+    let arguments = match Worker::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print(); // a closed pipe is nothing to complain about
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    start_log(arguments.verbose);
+    let outcome = match arguments.verb {
+        Verb::Join(verb) => verb.run(),
+        Verb::Doctor(verb) => verb.run(),
+        Verb::Version(verb) => verb.run(),
+        Verb::Trainer(verb) => verb.run(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        let is_users = error.is::<Usage>() || error.is::<spool::SpoolError>();
+        ExitCode::from(if is_users { 2 } else { 4 })
+    })
+}
+
+/// Logs go to standard error.
+fn start_log(verbose: u8) {
+    let level = if verbose > 0 { "debug" } else { "info" };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    log.with_ansi(ansi).with_target(false).init();
+}

@@ -1,0 +1,74 @@
+//! What the agent and its trainer child say to each other: one JSON object a line, requests on the child's
+//! standard input, events on its standard output. Both ends are this same program, so there is no version.
+
+use serde::{Deserialize, Serialize};
+use togl_sweeps::{Failure, FoldKey, FoldResult};
+
+/// Train one fold.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which fold.
+    pub fold: FoldKey,
+    /// Canonical JSON of its trial.
+    pub config: String,
+    /// `cpu`, `cuda:N` or `mps`.
+    pub device: String,
+    /// Directory with data sets, if one was chosen.
+    pub data_dir: Option<std::path::PathBuf>,
+}
+
+/// What the trainer answers: any number of `Epoch`, then one `Done` or `Failed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// An epoch was finished.
+    Epoch(EpochReport),
+    /// The fold is finished.
+    Done(Box<FoldResult>),
+    /// The fold cannot be finished.
+    Failed(Failure),
+}
+
+/// How far the fold has come.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// Epochs done.
+    pub epoch: u32,
+    /// Epochs at the most.
+    pub max_epochs: u32,
+    /// Learning rate.
+    pub lr: f64,
+    /// Training loss and accuracy.
+    pub train: togl_sweeps::result::Metrics,
+    /// Validation loss and accuracy.
+    pub validation: togl_sweeps::result::Metrics,
+    /// Training throughput.
+    pub graphs_per_second: f64,
+}
+
+/// One line for the other side.
+pub fn line<T: Serialize>(message: &T) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(message)?;
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::FailureClass;
+
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_and_read_back() {
+        let events = [
+            Event::Done(Box::new(togl_sweeps::result::example(0.5))),
+            Event::Failed(Failure::new(FailureClass::NotFinite, "two\nlines")),
+        ];
+        for event in events {
+            let text = line(&event).unwrap();
+            assert_eq!(text.matches('\n').count(), 1);
+            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A device slot: one long-lived trainer child process. A crash, a CUDA error or an out-of-memory kill takes
+//! the child, never the heartbeat; the slot starts a new child for the next fold.
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
+
+use crate::protocol::{self, EpochReport, Event, Request};
+
+/// What a slot is told to do.
+#[derive(Debug)]
+pub enum Order {
+    /// Train this fold.
+    Train(Box<Assignment>),
+    /// Forget the fold in training, if it is this one.
+    Abandon(FoldKey, Attempt),
+}
+
+/// One attempt to train.
+#[derive(Debug, Clone)]
+pub struct Assignment {
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// What to train.
+    pub request: Request,
+    /// The longest it may take.
+    pub time_limit: Option<Duration>,
+}
+
+/// What a slot reports about the attempt in training.
+#[derive(Debug)]
+pub enum Report {
+    /// An epoch is done.
+    Epoch(EpochReport),
+    /// What the trainer wrote to its standard error.
+    Log(String),
+    /// Finished.
+    Done(Box<FoldResult>),
+    /// Failed.
+    Failed(Failure),
+    /// Abandoned as ordered; the slot is free.
+    Abandoned,
+}
+
+/// A report and what it is about.
+#[derive(Debug)]
+pub struct SlotEvent {
+    /// Which slot.
+    pub slot: usize,
+    /// Which fold.
+    pub fold: FoldKey,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// What happened.
+    pub report: Report,
+}
+
+/// Runs a slot until its orders end; the trainer dies with it.
+pub async fn run(slot: usize, program: PathBuf, mut orders: mpsc::Receiver<Order>, events: mpsc::Sender<SlotEvent>) {
+    let mut trainer = None;
+    while let Some(order) = orders.recv().await {
+        let Order::Train(assignment) = order else { continue }; // an order to abandon that came too late
+        let (fold, attempt) = (assignment.request.fold, assignment.attempt);
+        let reporter = Reporter { slot, fold, attempt, events: events.clone() };
+        let last = match take_or_start(&mut trainer, &program) {
+            Ok(process) => train(process, *assignment, &mut orders, &reporter).await,
+            Err(error) => Ended::Broken(Failure::new(
+                FailureClass::Error,
+                format!("cannot start the trainer {}: {error}", program.display()),
+            )),
+        };
+        let report = match last {
+            Ended::Clean(report) => report,
+            Ended::Broken(failure) => {
+                kill(trainer.take()).await;
+                Report::Failed(failure)
+            }
+            Ended::Abandoned => {
+                kill(trainer.take()).await;
+                Report::Abandoned
+            }
+        };
+        reporter.send(report).await;
+    }
+    kill(trainer).await;
+}
+
+struct Reporter {
+    slot: usize,
+    fold: FoldKey,
+    attempt: Attempt,
+    events: mpsc::Sender<SlotEvent>,
+}
+
+impl Reporter {
+    async fn send(&self, report: Report) {
+        let event = SlotEvent { slot: self.slot, fold: self.fold, attempt: self.attempt, report };
+        let _ = self.events.send(event).await; // the agent is gone: nobody is left to tell
+    }
+}
+
+enum Ended {
+    /// The trainer said so itself and lives on.
+    Clean(Report),
+    /// The trainer must be replaced.
+    Broken(Failure),
+    /// Ordered; the trainer must be replaced, because training cannot be interrupted otherwise.
+    Abandoned,
+}
+
+struct Trainer {
+    child: Child,
+    requests: ChildStdin,
+    events: Lines<BufReader<ChildStdout>>,
+    log: Lines<BufReader<tokio::process::ChildStderr>>,
+}
+
+fn take_or_start<'a>(trainer: &'a mut Option<Trainer>, program: &PathBuf) -> std::io::Result<&'a mut Trainer> {
+    if let Some(Trainer { child, .. }) = trainer
+        && child.try_wait()?.is_some()
+    {
+        *trainer = None;
+    }
+    match trainer {
+        Some(running) => Ok(running),
+        None => Ok(trainer.insert(start(program)?)),
+    }
+}
+
+fn start(program: &PathBuf) -> std::io::Result<Trainer> {
+    let mut child = Command::new(program)
+        .arg("trainer")
+        // One thread a trainer; idle OpenMP threads must not spin beside it.
+        .env("OMP_NUM_THREADS", "1")
+        .env("OMP_WAIT_POLICY", "passive")
+        .env_remove("TOGL_TOKEN")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0) // Ctrl-C reaches the agent, which decides
+        .kill_on_drop(true)
+        .spawn()?;
+    let missing = || std::io::Error::other("no pipe to the trainer");
+    Ok(Trainer {
+        requests: child.stdin.take().ok_or_else(missing)?,
+        events: BufReader::new(child.stdout.take().ok_or_else(missing)?).lines(),
+        log: BufReader::new(child.stderr.take().ok_or_else(missing)?).lines(),
+        child,
+    })
+}
+
+async fn kill(trainer: Option<Trainer>) {
+    if let Some(mut trainer) = trainer {
+        let _ = trainer.child.kill().await; // already dead is as good
+    }
+}
+
+async fn train(
+    trainer: &mut Trainer,
+    assignment: Assignment,
+    orders: &mut mpsc::Receiver<Order>,
+    reporter: &Reporter,
+) -> Ended {
+    let request = match protocol::line(&assignment.request) {
+        Ok(request) => request,
+        Err(error) => return Ended::Broken(Failure::new(FailureClass::Error, error.to_string())),
+    };
+    if trainer.requests.write_all(request.as_bytes()).await.is_err() {
+        return Ended::Broken(post_mortem(trainer, "").await);
+    }
+    let deadline = assignment.time_limit.unwrap_or(Duration::MAX);
+    let timer = tokio::time::sleep(deadline);
+    tokio::pin!(timer);
+    let (mut last_words, mut log_open) = (String::new(), true);
+    loop {
+        tokio::select! {
+            line = trainer.events.next_line() => match line {
+                Ok(Some(line)) => if let Some(ended) = understand(&line, reporter).await { return ended },
+                _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
+            },
+            line = trainer.log.next_line(), if log_open => match line {
+                Ok(Some(line)) => { last_words.clone_from(&line); reporter.send(Report::Log(line)).await }
+                _ => log_open = false,
+            },
+            order = orders.recv() => match order {
+                Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                _ => return Ended::Abandoned, // ordered, or the agent is gone
+            },
+            () = &mut timer => return Ended::Broken(over_time(deadline)),
+        }
+    }
+}
+
+fn over_time(limit: Duration) -> Failure {
+    let message = format!("took longer than {} s; raise `limits: {{fold_seconds: ...}}`", limit.as_secs());
+    Failure::new(FailureClass::TimeLimit, message)
+}
+
+async fn understand(line: &str, reporter: &Reporter) -> Option<Ended> {
+    match serde_json::from_str(line) {
+        Ok(Event::Epoch(progress)) => {
+            reporter.send(Report::Epoch(progress)).await;
+            None
+        }
+        Ok(Event::Done(result)) => Some(Ended::Clean(Report::Done(result))),
+        Ok(Event::Failed(failure)) => Some(Ended::Clean(Report::Failed(failure))),
+        Err(_) => {
+            // A library printed to standard output; it belongs to the log.
+            reporter.send(Report::Log(line.to_owned())).await;
+            None
+        }
+    }
+}
+
+/// What to say of a trainer that is no more.
+async fn post_mortem(trainer: &mut Trainer, last_words: &str) -> Failure {
+    let waited = tokio::time::timeout(Duration::from_secs(5), trainer.child.wait()).await;
+    let mut words = last_words.to_owned();
+    while let Ok(Ok(Some(line))) = tokio::time::timeout(Duration::from_millis(200), trainer.log.next_line()).await {
+        words = line;
+    }
+    let status = waited.ok().and_then(Result::ok);
+    let mut message = format!("the trainer died: {}", describe(status));
+    if !words.is_empty() {
+        message = format!("{message}; its last words: {words}");
+    }
+    Failure::new(FailureClass::Crashed, message)
+}
+
+fn describe(status: Option<ExitStatus>) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match status {
+        Some(status) if status.signal() == Some(9) => {
+            "killed (signal 9); if nobody did it, the machine ran out of memory".to_owned()
+        }
+        Some(status) => status.to_string(),
+        None => "it closed its output but did not exit".to_owned(),
+    }
+}

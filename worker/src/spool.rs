@@ -1,0 +1,225 @@
+//! Finished work that nobody has acknowledged yet, on disk: written and fsynced before it is reported, removed
+//! once acknowledged, moved to `rejected/` with the reason when refused for good. One process owns a spool.
+//!
+//! Entries name the store they belong to; those of another store stay where they are and are not sent.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With a result.
+    Result(Box<FoldResult>),
+    /// Without one.
+    Failure(Failure),
+}
+
+/// One report that waits for its acknowledgement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The store that issued the attempt.
+    pub incarnation: String,
+    /// Which fold.
+    pub fold: FoldKey,
+    /// Which attempt.
+    pub attempt: Attempt,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl Entry {
+    /// The name of its file. Ids are hexadecimal and numbers, so it is always a plain name.
+    fn file_name(&self) -> String {
+        let FoldKey { trial, split, seed } = self.fold;
+        let digest = plain(&self.incarnation);
+        format!("{digest}-{trial}-{split}-{seed}-{}.json", self.attempt)
+    }
+}
+
+/// Only letters and digits of what a peer sent ever become part of a file name.
+fn plain(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).take(32).collect()
+}
+
+/// The spool of one worker process.
+#[derive(Debug)]
+pub struct Spool {
+    folder: PathBuf,
+    entries: BTreeMap<(FoldKey, Attempt), Entry>,
+    _lock: File,
+}
+
+/// Why a spool cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpoolError {
+    /// Another process has it.
+    #[error("{0} is used by another worker")]
+    InUse(PathBuf),
+    /// The file system refused.
+    #[error("cannot use the spool {folder}: {source}; choose a writable folder with --state")]
+    Io {
+        /// Which folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Spool {
+    /// Opens or makes a spool and takes it for this process.
+    pub fn open(folder: &Path) -> Result<Self, SpoolError> {
+        let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
+        fs::create_dir_all(folder.join("rejected")).map_err(io)?;
+        let lock = File::create(folder.join("lock")).map_err(io)?;
+        lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
+        let mut entries = BTreeMap::new();
+        for file in fs::read_dir(folder).map_err(io)? {
+            let path = file.map_err(io)?.path();
+            if path.extension().is_some_and(|e| e == "json") {
+                match read(&path) {
+                    Ok(entry) => drop(entries.insert((entry.fold, entry.attempt), entry)),
+                    Err(error) => tracing::warn!(file = %path.display(), %error, "unreadable spool entry left alone"),
+                }
+            }
+        }
+        Ok(Self { folder: folder.to_owned(), entries, _lock: lock })
+    }
+
+    /// The first free of `parent/worker`, `parent/worker-2`, ...: several workers may share a state directory.
+    pub fn open_free(parent: &Path) -> Result<(PathBuf, Self), SpoolError> {
+        let mut last = None;
+        for number in 1..=256 {
+            let name = if number == 1 { "worker".to_owned() } else { format!("worker-{number}") };
+            let folder = parent.join(name);
+            match Self::open(&folder.join("spool")) {
+                Ok(spool) => return Ok((folder, spool)),
+                Err(error @ SpoolError::InUse(_)) => last = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| SpoolError::InUse(parent.to_owned())))
+    }
+
+    /// Makes an entry durable. Only after this may it be reported.
+    pub fn save(&mut self, entry: Entry) -> io::Result<()> {
+        let text = serde_json::to_vec(&entry)?;
+        write_durably(&self.folder, &entry.file_name(), &text)?;
+        self.entries.insert((entry.fold, entry.attempt), entry);
+        Ok(())
+    }
+
+    /// Forgets an acknowledged entry.
+    pub fn remove(&mut self, fold: FoldKey, attempt: Attempt) -> io::Result<()> {
+        let Some(entry) = self.entries.remove(&(fold, attempt)) else { return Ok(()) };
+        fs::remove_file(self.folder.join(entry.file_name()))
+    }
+
+    /// Moves a refused entry aside, with the reason beside it.
+    pub fn reject(&mut self, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
+        let Some(entry) = self.entries.remove(&(fold, attempt)) else { return Ok(()) };
+        let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
+        write_durably(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
+        fs::rename(self.folder.join(&name), aside.join(&name))
+    }
+
+    /// Everything that waits, of whatever store.
+    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.values()
+    }
+
+    /// What waits for an acknowledgement of the store `incarnation`.
+    pub fn waiting<'a>(&'a self, incarnation: &'a str) -> impl Iterator<Item = &'a Entry> {
+        self.entries.values().filter(move |entry| entry.incarnation == incarnation)
+    }
+}
+
+fn read(path: &Path) -> io::Result<Entry> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// Writes beside, fsyncs, renames, fsyncs the folder: after a crash there is the whole file or none.
+fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let partial = folder.join(format!("{name}.partial"));
+    let mut file = File::create(&partial)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&partial, folder.join(name))?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::{FailureClass, TrialId, result};
+
+    use super::*;
+
+    fn entry(attempt: u32) -> Entry {
+        Entry {
+            incarnation: "store1".to_owned(),
+            fold: FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 },
+            attempt: Attempt(attempt),
+            outcome: Outcome::Result(Box::new(result::example(0.5))),
+        }
+    }
+
+    #[test]
+    fn what_was_saved_survives_the_process_and_what_was_acknowledged_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path()).unwrap();
+        spool.save(entry(1)).unwrap();
+        spool.save(entry(2)).unwrap();
+        spool.remove(entry(1).fold, Attempt(1)).unwrap();
+        drop(spool);
+        let spool = Spool::open(folder.path()).unwrap();
+        assert_eq!(spool.waiting("store1").cloned().collect::<Vec<_>>(), [entry(2)]);
+        assert_eq!(spool.waiting("another store").count(), 0);
+    }
+
+    #[test]
+    fn a_refused_entry_is_kept_aside_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path()).unwrap();
+        let failed =
+            Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(3) };
+        spool.save(failed.clone()).unwrap();
+        spool.reject(failed.fold, Attempt(3), "never issued").unwrap();
+        assert_eq!(spool.waiting("store1").count(), 0);
+        let aside: Vec<String> = fs::read_dir(folder.path().join("rejected"))
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(aside.len(), 2, "{aside:?}");
+        assert!(aside.iter().any(|name| name.ends_with(".reason.txt")));
+    }
+
+    #[test]
+    fn a_torn_entry_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("torn.json"), b"{\"fold\":").unwrap();
+        let spool = Spool::open(folder.path()).unwrap();
+        assert_eq!(spool.waiting("store1").count(), 0);
+        assert!(folder.path().join("torn.json").exists());
+    }
+
+    #[test]
+    fn two_workers_of_one_machine_get_two_spools() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, _kept) = Spool::open_free(folder.path()).unwrap();
+        let (second, _also) = Spool::open_free(folder.path()).unwrap();
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn what_a_peer_calls_its_store_never_becomes_a_path() {
+        let hostile = Entry { incarnation: "../../../../tmp/x".to_owned(), ..entry(1) };
+        assert!(!hostile.file_name().contains(['/', '\\']));
+        assert!(hostile.file_name().starts_with("tmpx-"));
+    }
+}
