@@ -20,8 +20,9 @@ impl Embedded {
     /// Makes the state directory if needed and starts its coordinator.
     pub async fn start(state: &StateDir, address: SocketAddr) -> Result<Self, Problem> {
         state.create()?;
-        let coordinator =
-            Coordinator::start(&state.store(), &state.tokens(), address).await.map_err(|e| explain(e, state))?;
+        let coordinator = Coordinator::start(&state.store(), &state.tokens(), address)
+            .await
+            .map_err(|e| explain(e, state))?;
         let announcement = state.announce(&coordinator.address().to_string())?;
         Ok(Self { coordinator, announcement })
     }
@@ -31,7 +32,9 @@ impl Embedded {
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
     use togl_coordinator::store::StoreError;
     match error {
-        ServiceError::Listen { .. } => Problem::usage(error).hint("choose another port with --listen HOST:PORT"),
+        ServiceError::Listen { .. } => {
+            Problem::usage(error).hint("choose another port with --listen HOST:PORT")
+        }
         ServiceError::Store(StoreError::Locked { .. }) => {
             let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
             Problem::usage(error).hint(format!(

@@ -12,8 +12,9 @@ use crate::problem::Problem;
 /// `togl-worker`, beside this program or on PATH.
 pub fn worker_program() -> Result<PathBuf, Problem> {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("togl-worker")));
-    let on_path = std::env::var_os("PATH")
-        .map(|path| std::env::split_paths(&path).map(|folder| folder.join("togl-worker")).collect::<Vec<_>>());
+    let on_path = std::env::var_os("PATH").map(|path| {
+        std::env::split_paths(&path).map(|folder| folder.join("togl-worker")).collect::<Vec<_>>()
+    });
     let mut candidates = beside.into_iter().chain(on_path.unwrap_or_default());
     candidates.find(|candidate| candidate.is_file()).ok_or_else(|| {
         Problem::usage("togl-worker is neither beside togl nor on PATH")

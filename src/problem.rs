@@ -35,6 +35,17 @@ impl Problem {
         Self::new(USAGE, message)
     }
 
+    /// The same, for an error that has causes: all of them are told.
+    pub fn usage_of(error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(inner) = cause {
+            message = format!("{message}: {inner}");
+            cause = inner.source();
+        }
+        Self::usage(message)
+    }
+
     /// There is an answer and it is no.
     pub fn negative(message: impl fmt::Display) -> Self {
         Self::new(NEGATIVE, message)

@@ -23,7 +23,11 @@ pub enum Progress {
 impl Progress {
     /// Bars on a terminal, lines elsewhere.
     pub fn start() -> Self {
-        if std::io::stderr().is_terminal() { Self::Bars(Box::new(Bars::new())) } else { Self::Lines { said: None } }
+        if std::io::stderr().is_terminal() {
+            Self::Bars(Box::new(Bars::new()))
+        } else {
+            Self::Lines { said: None }
+        }
     }
 
     /// Shows a new state.
@@ -128,7 +132,9 @@ impl Bars {
 
 fn style(template: &str) -> ProgressStyle {
     // The templates are constants of this file; a wrong one falls back to the default look.
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ")
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
 }
 
 #[cfg(test)]

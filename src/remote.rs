@@ -43,9 +43,8 @@ impl Target {
         let address = self.address()?;
         let token = self.token()?;
         client::sweeps(&address, &token).await.map_err(|error| match error {
-            ConnectError::Unreachable { .. } => {
-                Problem::unreachable(error).hint("start one with `togl serve`, or name another with --coordinator")
-            }
+            ConnectError::Unreachable { .. } => Problem::unreachable(error)
+                .hint("start one with `togl serve`, or name another with --coordinator"),
             other => Problem::usage(other),
         })
     }
@@ -71,7 +70,8 @@ impl Target {
             return Ok(token);
         }
         let tokens = Tokens::load(&self.state()?.tokens()).map_err(|error| {
-            Problem::usage(error).hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
+            Problem::usage(error)
+                .hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
         })?;
         Ok(tokens.operator)
     }
@@ -83,9 +83,8 @@ pub fn refused(status: Status) -> Problem {
     match status.code() {
         Code::NotFound => Problem::negative(message),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
-        Code::Unauthenticated | Code::PermissionDenied => {
-            Problem::usage(message).hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
-        }
+        Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)
+            .hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator"),
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
             Problem::unreachable(format!("the coordinator went away: {message}"))
                 .hint("results are safe; ask again when it is back")
@@ -180,7 +179,8 @@ impl From<wire::WorkerSummary> for Worker {
 }
 
 impl Row for Worker {
-    const COLUMNS: &'static [&'static str] = &["WORKER", "HOST", "STATE", "BUSY", "SLOTS", "DEVICES", "VERSION"];
+    const COLUMNS: &'static [&'static str] =
+        &["WORKER", "HOST", "STATE", "BUSY", "SLOTS", "DEVICES", "VERSION"];
 
     fn cells(&self) -> Vec<String> {
         let mut devices = self.devices.clone();
@@ -292,7 +292,8 @@ fn fold_text(fold: Option<&wire::Fold>) -> String {
 }
 
 fn title(config: &str, fold: Option<&wire::Fold>) -> String {
-    let named = TrialConfig::from_canonical(config).map(|trial| format!("{} on {}", trial.method(), trial.dataset));
+    let named =
+        TrialConfig::from_canonical(config).map(|trial| format!("{} on {}", trial.method(), trial.dataset));
     let named = named.unwrap_or_else(|_| "a trial of another version".to_owned());
     fold.map_or_else(|| named.clone(), |f| format!("{named}, split {}, seed {}", f.split, f.seed))
 }

@@ -36,7 +36,8 @@ pub async fn from_coordinator(client: &mut Client, sweep: &str) -> Result<Collec
     let mut stream = client.results(request).await.map_err(remote::refused)?.into_inner();
     let mut finished = Vec::new();
     while let Some(row) = stream.message().await.map_err(remote::refused)? {
-        let broken = |error| Problem::ours(format!("the coordinator sent a row that makes no sense: {error}"));
+        let broken =
+            |error| Problem::ours(format!("the coordinator sent a row that makes no sense: {error}"));
         let result = row.result.ok_or(convert::ConvertError::Missing("result")).map_err(broken)?;
         finished.push(Finished {
             fold: convert::fold(row.fold).map_err(broken)?,
@@ -57,7 +58,10 @@ pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
     let sweeps = store.sweeps().map_err(Problem::ours)?;
     let Some(stored) = sweeps.iter().find(|stored| stored.name == name) else {
         let hint = togl_sweeps::nearest::hint(sweep, sweeps.iter().map(|stored| stored.name.as_str()));
-        return Err(Problem::negative(format!("there is no sweep `{sweep}` in {}; {hint}", state.path().display())));
+        return Err(Problem::negative(format!(
+            "there is no sweep `{sweep}` in {}; {hint}",
+            state.path().display()
+        )));
     };
     let mut query = ResultQuery::accepted(name);
     let mut finished = Vec::new();

@@ -30,7 +30,8 @@ impl StateDir {
         }
         let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
-        let missing = || Problem::usage("no home directory to keep state in").hint("name a folder with --state");
+        let missing =
+            || Problem::usage("no home directory to keep state in").hint("name a folder with --state");
         Ok(Self(base.ok_or_else(missing)?.join("togl")))
     }
 

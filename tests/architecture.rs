@@ -1,6 +1,8 @@
 //! The walls of the house: which crate may use which, asserted from `cargo metadata`. When this fails, either
 //! the new arrow is a mistake or ARCHITECTURE.md has to change first.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
@@ -98,7 +100,11 @@ fn only_the_learning_side_needs_libtorch() {
     let metadata = metadata();
     for package in metadata.workspace_packages() {
         let may = ["togl-learning", "togl-worker"].contains(&package.name.as_str());
-        assert!(may || !reached(&metadata, &package.name).contains("torch-sys"), "{} reaches libtorch", package.name);
+        assert!(
+            may || !reached(&metadata, &package.name).contains("torch-sys"),
+            "{} reaches libtorch",
+            package.name
+        );
     }
 }
 

@@ -7,6 +7,8 @@ use polars::prelude::PolarsError;
 use togl_sweeps::grid::PointError;
 use togl_sweeps::result::ResultError;
 
+use crate::statistics::Refusal;
+
 /// How many folds or cells a message names before it says "and n more".
 const NAMED_IN_MESSAGES: usize = 5;
 
@@ -38,6 +40,57 @@ pub enum Error {
         /// The nearest known one, or the list of all.
         hint: String,
     },
+    /// A word that chooses something is not one of those known.
+    #[error("{what} cannot be `{name}`; {hint}")]
+    UnknownChoice {
+        /// What is chosen.
+        what: &'static str,
+        /// The word as written.
+        name: String,
+        /// The nearest known one, or the list of all.
+        hint: String,
+    },
+    /// No row or column of a table is called this, or several are.
+    #[error("no single {what} `{name}` in the table; {hint}")]
+    NoSuchCell {
+        /// `row` or `column`.
+        what: &'static str,
+        /// The name as written.
+        name: String,
+        /// The nearest known one, or the list of those that match.
+        hint: String,
+    },
+    /// A table has no counterpart among the published ones, or several.
+    #[error("cannot compare with a published table: {reason}; {hint}")]
+    NothingPublished {
+        /// Why none was found.
+        reason: String,
+        /// The tables to choose from.
+        hint: String,
+    },
+    /// A file that should hold a table saved as JSON does not.
+    #[error("{origin} is not a saved table: {reason}; save one with `--format json`")]
+    BadSavedTable {
+        /// The file, or what else was read.
+        origin: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The kind of a picture is not known from its name.
+    #[error("cannot tell the kind of picture from the name `{}`; use .svg or .png", path.display())]
+    UnknownPicture {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A figure could not be drawn; a fault of this program rather than of its input.
+    #[error("drawing failed: {reason}")]
+    Drawing {
+        /// What the drawing library said.
+        reason: String,
+    },
+    /// A test of significance would not be honest here.
+    #[error("no test: {0}")]
+    Refused(#[from] Refusal),
     /// A file that is not what its name promises.
     #[error("cannot read `{}`: {reason}", path.display())]
     BadFile {

@@ -70,7 +70,7 @@ fn a_missing_column_is_named() {
 fn a_newer_schema_is_refused() {
     let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
     let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
-    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 1; read it with a newer program");
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 2; read it with a newer program");
 }
 
 #[test]
@@ -139,4 +139,17 @@ fn a_file_cut_off_in_the_middle_is_refused_in_every_format() {
         let error = FoldFrame::read(&path).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
     }
+}
+
+#[test]
+fn a_file_of_schema_version_1_is_read_without_the_sizes_it_does_not_have() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(1_u64).alias("schema_version"));
+    let mut old = data.collect().unwrap();
+    for name in ["train_size", "validation_size", "test_size"] {
+        old = old.drop(name).unwrap();
+    }
+    let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
+    assert_eq!(frame.data().column("test_size").unwrap().null_count(), frame.len());
+    let newer = old.lazy().with_column(lit(2_u64).alias("schema_version")).collect().unwrap();
+    assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
 }

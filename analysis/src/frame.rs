@@ -143,6 +143,9 @@ fn training_columns(rows: &[FoldRow]) -> Vec<Column> {
         column("seconds", rows, |row| row.result.seconds),
         column("peak_memory", rows, |row| row.result.peak_memory),
         column("parameters", rows, |row| row.result.parameters),
+        column("train_size", rows, |row| row.result.part_sizes[0]),
+        column("validation_size", rows, |row| row.result.part_sizes[1]),
+        column("test_size", rows, |row| row.result.part_sizes[2]),
         column("data_digest", rows, |row| row.result.data_digest.clone()),
         column("split_digest", rows, |row| row.result.split_digest.clone()),
     ]

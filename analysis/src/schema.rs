@@ -10,7 +10,10 @@ use togl_sweeps::nearest;
 use crate::error::{Error, Result};
 
 /// The version that this program writes, and the newest it reads.
-pub const SCHEMA_VERSION: u64 = 1;
+pub const SCHEMA_VERSION: u64 = 2;
+
+/// Columns that version 1 did not have; rows of that version have no value in them.
+const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,12 +147,15 @@ pub const METRICS: [ColumnSpec; 8] = [
 ];
 
 /// How it was trained, where, and with what.
-pub const PROVENANCE: [ColumnSpec; 18] = [
+pub const PROVENANCE: [ColumnSpec; 21] = [
     column("best_epoch", Kind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
     column("epochs", Kind::Count, Need::IfKnown, "epochs trained"),
     column("seconds", Kind::Number, Need::IfKnown, "seconds of training"),
     column("peak_memory", Kind::Count, Need::IfKnown, "largest resident memory of the trainer, in bytes"),
     column("parameters", Kind::Count, Need::IfKnown, "trainable parameters of the network"),
+    column("train_size", Kind::Count, Need::IfKnown, "examples in the training part"),
+    column("validation_size", Kind::Count, Need::IfKnown, "examples in the validation part"),
+    column("test_size", Kind::Count, Need::IfKnown, "examples in the test part"),
     column("data_digest", Kind::Text, Need::IfKnown, "digest of the data set as loaded"),
     column("split_digest", Kind::Text, Need::IfKnown, "digest of the split"),
     column("code_version", Kind::Text, Need::IfKnown, "version of the training program"),
@@ -186,7 +192,7 @@ pub fn check_label(name: &str) -> Result<()> {
 /// Makes a frame from outside fit: version, columns, kinds and needed values checked, columns put in order.
 /// Columns beyond the schema are kept at the end.
 pub fn conform(data: &DataFrame, origin: &str) -> Result<DataFrame> {
-    check_version(data, origin)?;
+    let data = &with_later_columns(data, check_version(data, origin)?)?;
     let missing: Vec<String> =
         columns().filter(|spec| data.column(spec.name).is_err()).map(|spec| spec.name.to_owned()).collect();
     if !missing.is_empty() {
@@ -201,7 +207,17 @@ pub fn conform(data: &DataFrame, origin: &str) -> Result<DataFrame> {
     Ok(DataFrame::new(data.height(), fitted)?)
 }
 
-fn check_version(data: &DataFrame, origin: &str) -> Result<()> {
+/// An older frame with the columns that its version did not have yet.
+fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
+    let mut data = data.clone();
+    let missing = SINCE_VERSION_2.map(|name| version < 2 && data.column(name).is_err());
+    for (name, _) in SINCE_VERSION_2.iter().zip(missing).filter(|(_, missing)| *missing) {
+        data.with_column(Column::full_null((*name).into(), data.height(), &DataType::UInt64))?;
+    }
+    Ok(data)
+}
+
+fn check_version(data: &DataFrame, origin: &str) -> Result<u64> {
     let name = "schema_version";
     let missing = |_| Error::MissingColumns { origin: origin.to_owned(), columns: vec![name.to_owned()] };
     let column = data.column(name).map_err(missing)?;
@@ -210,7 +226,7 @@ fn check_version(data: &DataFrame, origin: &str) -> Result<()> {
         Some(found) if found > SCHEMA_VERSION => {
             Err(Error::NewerSchema { origin: origin.to_owned(), found, known: SCHEMA_VERSION })
         }
-        _ => Ok(()),
+        newest => Ok(newest.unwrap_or(SCHEMA_VERSION)),
     }
 }
 

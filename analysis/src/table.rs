@@ -8,9 +8,11 @@ use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
 use crate::cells::{self, CellFolds, GroupedCells};
+use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
+use crate::spread::Spread;
 use crate::statistics::Summary;
 use crate::wording;
 
@@ -85,11 +87,34 @@ pub struct Cell {
     pub marks: BTreeSet<Mark>,
     /// Whether it is the winner of its column, or one of several that tie.
     pub best: bool,
+    /// Whether it is not significantly worse than the best, where the table was asked to find out
+    /// ([`Emphasis::NotSignificantlyWorse`]).
+    pub not_worse: bool,
+    /// Whether it wins the narrower comparison that a layout makes within a column, such as a network with TOGL
+    /// against the same network without.
+    pub wins_comparison: bool,
     /// The folds that were averaged, in their defined order.
     pub folds: Vec<FoldKey>,
+    /// The value of each of these folds in percent, in the same order.
+    pub values: Vec<f64>,
 }
 
 impl Cell {
+    /// Whether it is set off from the others: the best, or as good as the best.
+    pub fn stands_out(&self) -> bool {
+        self.best || self.not_worse
+    }
+
+    /// The number behind ± (in percentage points); not defined for fewer than two folds.
+    pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
+        if spread == Spread::SampleStd { self.std } else { spread.of(&self.values) }
+    }
+
+    /// Whether all planned folds have finished, so that it may compete.
+    pub fn is_complete(&self) -> bool {
+        self.n > 0 && self.n >= self.planned
+    }
+
     fn of(group: CellFolds) -> Self {
         let percent: Vec<f64> = group.values.iter().map(|value| value * 100.0).collect();
         let summary = Summary::of(&percent);
@@ -104,7 +129,10 @@ impl Cell {
             planned: group.planned,
             marks,
             best: false,
+            not_worse: false,
+            wins_comparison: false,
             folds: group.folds,
+            values: percent,
         }
     }
 }
@@ -125,6 +153,8 @@ pub struct Row {
     pub labels: Vec<String>,
     /// One cell per column.
     pub cells: Vec<Cell>,
+    /// What a publication prints beside this row, where a table mirrors one and the two may differ.
+    pub printed_as: Option<String>,
 }
 
 /// Among which cells the best one is found.
@@ -156,6 +186,14 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Among which cells winners were found.
     pub winners: Winners,
+    /// What was measured.
+    pub metric: Metric,
+    /// What ± means.
+    pub spread: Spread,
+    /// Which cells are set off.
+    pub emphasis: Emphasis,
+    /// Notes that belong to this table whatever its cells hold, such as how a layout chose.
+    pub remarks: Vec<String>,
     /// Finished folds that the plan does not contain and that no cell shows.
     pub unplanned: usize,
     /// Digits after the decimal point in rendered numbers.
@@ -187,7 +225,7 @@ impl Table {
         let grouped = cells::group(frame, spec, plan, among)?;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.mark_best(Winners::PerColumn);
-        table.reword(spec.metric);
+        table.reword();
         Ok(table)
     }
 
@@ -200,6 +238,14 @@ impl Table {
     #[must_use]
     pub fn with_decimals(mut self, decimals: usize) -> Self {
         self.decimals = decimals;
+        self
+    }
+
+    /// The same table with another meaning of ±; the caption says which.
+    #[must_use]
+    pub fn with_spread(mut self, spread: Spread) -> Self {
+        self.spread = spread;
+        self.reword();
         self
     }
 
@@ -218,7 +264,7 @@ impl Table {
         let columns = columns.in_order;
         let empty = vec![Cell::default(); columns.len()];
         let mut rows: Vec<Row> =
-            labels.in_order.into_iter().map(|labels| Row { labels, cells: empty.clone() }).collect();
+            labels.in_order.into_iter().map(|labels| Row { labels, cells: empty.clone(), printed_as: None }).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
@@ -231,6 +277,10 @@ impl Table {
             columns: columns.into_iter().map(|label| TableColumn { label, printed_as: None }).collect(),
             rows,
             winners: Winners::PerColumn,
+            metric: spec.metric,
+            spread: Spread::default(),
+            emphasis: Emphasis::default(),
+            remarks: Vec::new(),
             unplanned: grouped.unplanned,
             decimals: DEFAULT_DECIMALS,
         }
@@ -242,28 +292,34 @@ impl Table {
         match winners {
             Winners::PerColumn => {
                 for column in 0..self.columns.len() {
-                    mark_winners(self.rows.iter_mut().map(|row| &mut row.cells[column]).collect());
+                    let cells = self.rows.iter_mut().map(|row| &mut row.cells[column]).collect();
+                    mark_winners(cells, |cell, wins| cell.best = wins);
                 }
             }
             Winners::PerRow => {
-                self.rows.iter_mut().for_each(|row| mark_winners(row.cells.iter_mut().collect()));
+                for row in &mut self.rows {
+                    mark_winners(row.cells.iter_mut().collect(), |cell, wins| cell.best = wins);
+                }
             }
         }
     }
 
     /// Words the caption and the notes for the cells as they are now.
-    pub(crate) fn reword(&mut self, metric: Metric) {
-        self.caption = wording::caption(self, metric);
+    pub(crate) fn reword(&mut self) {
+        self.caption = wording::caption(self);
         self.notes = wording::notes(self);
+        self.notes.extend(self.remarks.iter().cloned());
     }
 }
 
-fn mark_winners(mut cells: Vec<&mut Cell>) {
-    let competes = |cell: &Cell| cell.mean.filter(|_| cell.n >= cell.planned);
+/// Tells each cell whether it has the highest mean of those given.
+pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, mark: fn(&mut Cell, bool)) {
+    let competes = |cell: &Cell| cell.mean.filter(|_| cell.is_complete());
     let means: Vec<f64> = cells.iter().filter_map(|cell| competes(cell)).collect();
     let highest = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for cell in &mut cells {
-        cell.best = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
+        let wins = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
+        mark(cell, wins);
     }
 }
 

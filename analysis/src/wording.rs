@@ -8,20 +8,19 @@ use togl_sweeps::spec::Metric;
 use crate::table::{Cell, Mark, Table};
 
 /// What the numbers are.
-pub fn caption(table: &Table, metric: Metric) -> String {
+pub fn caption(table: &Table) -> String {
     let planned = cells(table).map(|cell| cell.planned).filter(|planned| *planned > 0);
     let (fewest, most) = planned.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
     let folds = match (fewest, most) {
-        (1, 1) => "of one fold each (no standard deviation)".to_owned(),
-        (low, high) if low == high => format!("{SPREAD} over {high} folds"),
-        (low, high) => format!("{SPREAD} over {low} to {high} folds"),
+        (1, 1) => format!("of one fold each (no {})", table.spread.noun()),
+        (low, high) if low == high => format!("mean ± {} over {high} folds", table.spread),
+        (low, high) => format!("mean ± {} over {low} to {high} folds", table.spread),
     };
-    format!("{} in percent, {folds}.", metric_words(metric))
+    format!("{} in percent, {folds}.", metric_words(table.metric))
 }
 
-const SPREAD: &str = "mean ± sample standard deviation (divisor n - 1)";
-
-fn metric_words(metric: Metric) -> &'static str {
+/// What a metric is, as the beginning of a caption or the name of an axis.
+pub fn metric_words(metric: Metric) -> &'static str {
     match metric {
         Metric::TestAccuracy => "Test accuracy of the best checkpoint",
         Metric::ValidationAccuracy => "Validation accuracy of the best checkpoint",
@@ -40,7 +39,7 @@ pub fn notes(table: &Table) -> Vec<String> {
         notes.push("– planned, but no fold has finished".to_owned());
     }
     if cells(table).any(|cell| cell.n == 1) {
-        notes.push("± n/a: one fold has no standard deviation".to_owned());
+        notes.push(format!("± n/a: one fold has no {}", table.spread.noun()));
     }
     match table.unplanned {
         0 => {}

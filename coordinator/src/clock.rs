@@ -1,5 +1,5 @@
-//! The one file of the coordinator that reads a clock. Everybody else is given the time, or a [`Clock`] to ask.
-//! Times are monotonic and mean nothing after a restart; leases are never stored as instants.
+//! The one file of the coordinator that reads a clock. Everybody else is given the time, or a [`Clock`] to
+//! ask. Times are monotonic and mean nothing after a restart; leases are never stored as instants.
 
 use std::fmt;
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! The driver: owns scheduler, store and clock, takes mail, decides, stores, and only then replies. Whatever
-//! mail has arrived while the last transaction was written shares the next one, so the more there is to do the
-//! less each costs. Knows no wire types; its channels stay behind the [`Handle`].
+//! mail has arrived while the last transaction was written shares the next one, so the more there is to do
+//! the less each costs. Knows no wire types; its channels stay behind the [`Handle`].
 //!
 //! If a transaction fails, the state in memory is ahead of the store: the driver tells everybody who waits,
 //! stops, and the process must end and start again from the store.
@@ -151,7 +151,10 @@ impl Driver {
         };
         tokio::select! {
             biased;
-            received = self.mail.recv_many(mail, BATCH) => if received == 0 { Wake::Alone } else { Wake::Mail },
+            received = self.mail.recv_many(mail, BATCH) => match received {
+                0 => Wake::Alone,
+                _ => Wake::Mail,
+            },
             () = time => Wake::Time,
         }
     }

@@ -1,5 +1,5 @@
-//! The driver keeps its promises: stored before heard, one transaction for what comes together, time without a
-//! real clock, and an end when the store fails.
+//! The driver keeps its promises: stored before heard, one transaction for what comes together, time without
+//! a real clock, and an end when the store fails.
 
 use futures::future::join_all;
 use togl_scheduler::{FoldState, Lease, Rejection, Reply, ResultAnswer};

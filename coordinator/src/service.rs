@@ -62,7 +62,8 @@ impl Coordinator {
         let address = listener.local_addr().map_err(refuse)?;
         let store = SqliteStore::open(store)?;
         let tokens = Tokens::load_or_create(tokens)?;
-        let (handle, driver) = driver::start(Box::new(store), Arc::new(SystemClock::new()), Limits::default())?;
+        let (handle, driver) =
+            driver::start(Box::new(store), Arc::new(SystemClock::new()), Limits::default())?;
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
         let serve = server::serve(listener, handle.clone(), tokens.clone(), async move {

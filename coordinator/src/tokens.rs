@@ -81,8 +81,13 @@ impl Tokens {
         let tokens = Self::random()?;
         let text = serde_json::to_vec_pretty(&tokens).map_err(|error| io(error.into()))?;
         let partial = path.with_extension("partial");
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&partial).map_err(io)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&partial)
+            .map_err(io)?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(io)?;
         fs::rename(&partial, path).map_err(io)?;
         Ok(tokens)

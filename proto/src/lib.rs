@@ -11,6 +11,7 @@ pub mod convert;
     missing_docs,
     unused_qualifications,
     clippy::all,
+    clippy::allow_attributes_without_reason,
     reason = "generated code; documented in proto/togl/v1/*.proto"
 )]
 pub mod wire {

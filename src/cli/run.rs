@@ -46,7 +46,8 @@ impl Run {
         check_datasets(&spec)?;
         let program = local::worker_program()?;
         let state = StateDir::resolve(self.state.clone())?;
-        let Embedded { coordinator, announcement } = Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
+        let Embedded { coordinator, announcement } =
+            Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
         let address = coordinator.address().to_string();
         let tokens = coordinator.tokens().clone();
         let worker = LocalWorker {
@@ -100,7 +101,12 @@ impl Run {
     }
 
     /// Trains what is missing; Ctrl-C stops the trainers and keeps what is finished.
-    async fn train(&self, client: &mut Client, sweep: &str, worker: LocalWorker) -> Result<SweepStatus, Problem> {
+    async fn train(
+        &self,
+        client: &mut Client,
+        sweep: &str,
+        worker: LocalWorker,
+    ) -> Result<SweepStatus, Problem> {
         let (stop, told) = watch::channel(false);
         let mut progress = Progress::start();
         let keep = worker.keep(told, |text| eprintln!("{text}"));
@@ -120,7 +126,8 @@ impl Run {
     }
 
     fn interrupted(&self) -> Problem {
-        let state = self.state.as_ref().map_or_else(String::new, |folder| format!(" --state {}", folder.display()));
+        let state =
+            self.state.as_ref().map_or_else(String::new, |folder| format!(" --state {}", folder.display()));
         Problem::interrupted("trainers stopped; finished folds are kept")
             .hint(format!("go on with `togl run {}{state}`", self.file.display()))
     }
@@ -132,5 +139,7 @@ fn check_datasets(spec: &SweepSpec) -> Result<(), Problem> {
     let mut names: Vec<&str> = trials.iter().map(|trial| trial.config.dataset.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    names.into_iter().try_for_each(|name| togl_data::find(name).map(drop).map_err(Problem::usage))
+    names
+        .into_iter()
+        .try_for_each(|name| togl_data::find(name).map(drop).map_err(|error| Problem::usage_of(&error)))
 }

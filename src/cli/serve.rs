@@ -45,12 +45,16 @@ impl Serve {
 
     fn address(&self) -> Result<SocketAddr, Problem> {
         let mut found = self.listen.to_socket_addrs().map_err(|error| {
-            Problem::usage(format!("cannot listen at `{}`: {error}", self.listen)).hint("use HOST:PORT, such as 127.0.0.1:7447")
+            Problem::usage(format!("cannot listen at `{}`: {error}", self.listen))
+                .hint("use HOST:PORT, such as 127.0.0.1:7447")
         })?;
-        let address = found.next().ok_or_else(|| Problem::usage(format!("`{}` is no address", self.listen)))?;
+        let address =
+            found.next().ok_or_else(|| Problem::usage(format!("`{}` is no address", self.listen)))?;
         if !address.ip().is_loopback() && !self.plaintext {
-            return Err(Problem::usage(format!("{address} is reachable from other machines and the connection is not encrypted"))
-                .hint("use a tunnel to 127.0.0.1, or --plaintext on a trusted network"));
+            return Err(Problem::usage(format!(
+                "{address} is reachable from other machines and the connection is not encrypted"
+            ))
+            .hint("use a tunnel to 127.0.0.1, or --plaintext on a trusted network"));
         }
         Ok(address)
     }
@@ -63,7 +67,9 @@ fn join_line(tokens: &Tokens, address: &str) -> String {
 /// Done when the user or the system asks to stop.
 pub async fn interrupted() {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return std::future::pending().await; // without signals there is nobody to ask
     };
     tokio::select! {

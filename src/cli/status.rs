@@ -60,7 +60,9 @@ fn describe(status: &SweepStatus) -> String {
 
 /// The failed folds, for people; empty if there is none.
 pub fn failures(failed: &[FailedFold]) -> String {
-    let line = |f: &FailedFold| format!("  failed: {} ({}): {}\n    togl logs {}\n", f.title, f.class, f.message, f.fold);
+    let line = |f: &FailedFold| {
+        format!("  failed: {} ({}): {}\n    togl logs {}\n", f.title, f.class, f.message, f.fold)
+    };
     failed.iter().map(line).collect()
 }
 
@@ -78,7 +80,11 @@ impl Watch {
 }
 
 /// Shows the sweep until it has ended; gives its last state.
-pub async fn watch(client: &mut Client, sweep: &str, progress: &mut Progress) -> Result<SweepStatus, Problem> {
+pub async fn watch(
+    client: &mut Client,
+    sweep: &str,
+    progress: &mut Progress,
+) -> Result<SweepStatus, Problem> {
     let request = wire::StatusRequest { sweep: sweep.to_owned() };
     let mut states = client.watch(request).await.map_err(remote::refused)?.into_inner();
     let mut last = None;

@@ -83,7 +83,14 @@ mod tests {
 
     #[test]
     fn an_edited_sweep_says_what_changed() {
-        let base = |added, removed| Submitted { sweep: "s".to_owned(), trials: 2, folds: 6, done: 1, added, removed };
+        let base = |added, removed| Submitted {
+            sweep: "s".to_owned(),
+            trials: 2,
+            folds: 6,
+            done: 1,
+            added,
+            removed,
+        };
         assert_eq!(base(6, 0).sentence(), "s: 2 trials, 6 folds, 1 done already");
         assert_eq!(base(0, 0).sentence(), "s: 2 trials, 6 folds, 1 done already; nothing new in it");
         assert_eq!(base(2, 3).sentence(), "s: 2 trials, 6 folds, 1 done already; 2 new, 3 no longer in it");

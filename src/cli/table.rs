@@ -86,9 +86,8 @@ pub fn make(collected: &Collected) -> Result<Made, Problem> {
 /// Writes all files of a table and says where they are.
 pub fn write(folder: &Path, collected: &Collected, table: &Made) -> Result<(), Problem> {
     let stem = collected.spec.name.as_str();
-    let paths = render::write_all(folder, stem, table, &collected.frame).map_err(|error| {
-        Problem::usage(error).hint("choose a writable folder with --out")
-    })?;
+    let paths = render::write_all(folder, stem, table, &collected.frame)
+        .map_err(|error| Problem::usage(error).hint("choose a writable folder with --out"))?;
     for path in paths {
         eprintln!("wrote {}", path.display());
     }

@@ -22,7 +22,8 @@ impl Version {
         let worker = worker_version();
         match self.format {
             Format::Human => {
-                let show = |key: &str| worker.get(key).and_then(Value::as_str).unwrap_or("not found").to_owned();
+                let show =
+                    |key: &str| worker.get(key).and_then(Value::as_str).unwrap_or("not found").to_owned();
                 let text =
                     format!("togl {own}\ntogl-worker {}\nlibtorch {}\n", show("version"), show("libtorch"));
                 output::print(&text)?;

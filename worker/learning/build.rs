@@ -4,8 +4,7 @@
 use std::path::{Path, PathBuf};
 
 fn main() {
-    println!("cargo:rerun-if-changed=native/ops.h");
-    println!("cargo:rerun-if-changed=native/ops.cpp");
+    println!("cargo:rerun-if-changed=native");
     println!("cargo:rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
     let Some(library) = std::env::var_os("DEP_TCH_LIBTORCH_LIB").map(PathBuf::from) else {
         println!("cargo:warning=torch-sys did not say where libtorch is; nothing is linked");

@@ -188,7 +188,8 @@ impl Agent {
         };
         let Some(incarnation) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
         if let Err(error) = convert::trial(&lease.config, fold) {
-            let failure = Failure::new(FailureClass::Config, format!("this worker cannot read the trial: {error}"));
+            let failure =
+                Failure::new(FailureClass::Config, format!("this worker cannot read the trial: {error}"));
             return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
         }
         let Some(slot) = self.slots.iter_mut().find(|slot| slot.work.is_none()) else {
@@ -196,15 +197,21 @@ impl Agent {
             return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
         };
         let limit = lease.time_limit_seconds;
-        let request =
-            Request { fold, config: lease.config, device: slot.device.clone(), data_dir: self.data_dir.clone() };
+        let request = Request {
+            fold,
+            config: lease.config,
+            device: slot.device.clone(),
+            data_dir: self.data_dir.clone(),
+        };
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
         slot.work = Some(Work { fold, attempt, incarnation, progress: None });
         let _ = slot.orders.send(Order::Train(Box::new(Assignment { attempt, request, time_limit }))).await;
     }
 
     fn on_acknowledgement(&mut self, ack: wire::Acknowledgement) {
-        let (Ok(fold), Ok(attempt)) = (convert::fold(ack.fold), convert::attempt(ack.attempt)) else { return };
+        let (Ok(fold), Ok(attempt)) = (convert::fold(ack.fold), convert::attempt(ack.attempt)) else {
+            return;
+        };
         let done = if ack.accepted {
             self.spool.remove(fold, attempt)
         } else {

@@ -13,7 +13,9 @@ pub fn parse(text: &str) -> Result<Device, String> {
         None if text == "cpu" => Ok(Device::Cpu),
         None if text == "cuda" => Ok(Device::Cuda(0)),
         None if text == "mps" => Ok(Device::Mps),
-        Some(("cuda", index)) if index.parse::<usize>().is_ok() => Ok(Device::Cuda(index.parse().unwrap_or(0))),
+        Some(("cuda", index)) if index.parse::<usize>().is_ok() => {
+            Ok(Device::Cuda(index.parse().unwrap_or(0)))
+        }
         _ => Err(format!("`{text}` is not a device; use cpu, cuda, cuda:N or mps")),
     }
 }
@@ -39,7 +41,8 @@ fn plan(asked: Option<&str>, slots: Option<u32>, gpus: usize, cores: usize) -> R
     if let Device::Cuda(index) = parse(kind)?
         && index >= gpus
     {
-        let found = if gpus == 0 { "libtorch sees no GPU".to_owned() } else { format!("libtorch sees {gpus}") };
+        let found =
+            if gpus == 0 { "libtorch sees no GPU".to_owned() } else { format!("libtorch sees {gpus}") };
         return Err(format!("device {kind} is not there: {found}\n\n  hint: `togl-worker doctor` says why"));
     }
     let all = if kind == "cuda" {

@@ -65,7 +65,9 @@ fn advise(inspection: &Inspection, nvidia_driver: bool, fits: bool) -> Vec<Strin
     let mut advice = Vec::new();
     if !fits {
         let (found, needed) = (&inspection.libtorch, &inspection.libtorch_expected);
-        advice.push(format!("libtorch is {found}, but {needed} is needed: unset LIBTORCH, run deploy/bootstrap, build again"));
+        advice.push(format!(
+            "libtorch is {found}, but {needed} is needed: unset LIBTORCH, run deploy/bootstrap, build again"
+        ));
     }
     match (inspection.cuda_linked, nvidia_driver, inspection.cuda_devices) {
         (false, true, _) => advice.push(

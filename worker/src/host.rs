@@ -14,7 +14,8 @@ pub fn name() -> String {
 /// A worker id that no other process has: host, process id, and a part that differs after a reboot.
 pub fn unique_worker_id(host: &str) -> WorkerId {
     use std::hash::{BuildHasher, RandomState};
-    let host: String = host.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(60).collect();
+    let host: String =
+        host.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(60).collect();
     let host = host.trim_start_matches(['-', '.']);
     // RandomState is seeded by the operating system; all that is needed here is to differ.
     let random = RandomState::new().hash_one(host) as u32;
@@ -23,7 +24,9 @@ pub fn unique_worker_id(host: &str) -> WorkerId {
 }
 
 fn fallback(random: u32) -> WorkerId {
-    format!("worker-{random:08x}").parse().unwrap_or_else(|_| unreachable!("letters and digits are a worker id"))
+    format!("worker-{random:08x}")
+        .parse()
+        .unwrap_or_else(|_| unreachable!("letters and digits are a worker id"))
 }
 
 /// Largest resident memory of this process so far, in bytes; 0 where the system does not tell.

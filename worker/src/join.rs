@@ -68,7 +68,8 @@ impl Join {
                 .with_context(|| format!("cannot read the token file {}", file.display()))?,
             (None, Ok(token)) => token,
             (None, Err(_)) if self.with_parent => String::new(),
-            (None, Err(_)) => std::io::read_to_string(std::io::stdin()).context("cannot read the token from standard input")?,
+            (None, Err(_)) => std::io::read_to_string(std::io::stdin())
+                .context("cannot read the token from standard input")?,
         };
         let token = text.trim().to_owned();
         if token.is_empty() {
@@ -110,7 +111,9 @@ fn default_state() -> anyhow::Result<PathBuf> {
 /// Ends on SIGINT, SIGTERM or, when asked to, on the end of standard input.
 async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) else {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
         return tracing::error!("cannot listen for signals");
     };
     if with_parent {

@@ -83,7 +83,12 @@ async fn session(address: &str, token: &str, events: &mpsc::Sender<LinkEvent>) -
                     return Ended::AgentGone;
                 }
             }
-            Ok(None) => return Ended::Lost { reason: "the coordinator ended the session".to_owned(), was_open: true },
+            Ok(None) => {
+                return Ended::Lost {
+                    reason: "the coordinator ended the session".to_owned(),
+                    was_open: true,
+                };
+            }
             Err(status) => return ended_by(&status, true),
         }
     }

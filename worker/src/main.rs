@@ -2,6 +2,7 @@
 //! tensor code is in `togl-learning`.
 
 mod agent;
+mod bench;
 mod clock;
 mod devices;
 mod doctor;
@@ -12,7 +13,9 @@ mod protocol;
 mod slot;
 mod spool;
 mod tasks;
+mod train;
 mod trainer;
+mod verify;
 mod version;
 
 use std::process::ExitCode;
@@ -43,6 +46,12 @@ enum Verb {
     Join(join::Join),
     /// Say whether this machine can train, with what, and what to do if not
     Doctor(doctor::Doctor),
+    /// Train one fold here, without a coordinator
+    Train(train::Train),
+    /// Measure how fast this machine trains
+    Bench(bench::Bench),
+    /// Compare this machine's numbers with reference vectors
+    Verify(verify::Verify),
     /// Show versions
     Version(version::Version),
     /// The child process that trains (started by `join`)
@@ -67,6 +76,9 @@ fn main() -> ExitCode {
     let outcome = match arguments.verb {
         Verb::Join(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
+        Verb::Train(verb) => verb.run(),
+        Verb::Bench(verb) => verb.run(),
+        Verb::Verify(verb) => verb.run(),
         Verb::Version(verb) => verb.run(),
         Verb::Trainer(verb) => verb.run(),
     };

@@ -61,7 +61,12 @@ pub struct SlotEvent {
 }
 
 /// Runs a slot until its orders end; the trainer dies with it.
-pub async fn run(slot: usize, program: PathBuf, mut orders: mpsc::Receiver<Order>, events: mpsc::Sender<SlotEvent>) {
+pub async fn run(
+    slot: usize,
+    program: PathBuf,
+    mut orders: mpsc::Receiver<Order>,
+    events: mpsc::Sender<SlotEvent>,
+) {
     let mut trainer = None;
     while let Some(order) = orders.recv().await {
         let Order::Train(assignment) = order else { continue }; // an order to abandon that came too late
@@ -120,7 +125,10 @@ struct Trainer {
     log: Lines<BufReader<tokio::process::ChildStderr>>,
 }
 
-fn take_or_start<'a>(trainer: &'a mut Option<Trainer>, program: &PathBuf) -> std::io::Result<&'a mut Trainer> {
+fn take_or_start<'a>(
+    trainer: &'a mut Option<Trainer>,
+    program: &PathBuf,
+) -> std::io::Result<&'a mut Trainer> {
     if let Some(Trainer { child, .. }) = trainer
         && child.try_wait()?.is_some()
     {
@@ -221,7 +229,9 @@ async fn understand(line: &str, reporter: &Reporter) -> Option<Ended> {
 async fn post_mortem(trainer: &mut Trainer, last_words: &str) -> Failure {
     let waited = tokio::time::timeout(Duration::from_secs(5), trainer.child.wait()).await;
     let mut words = last_words.to_owned();
-    while let Ok(Ok(Some(line))) = tokio::time::timeout(Duration::from_millis(200), trainer.log.next_line()).await {
+    while let Ok(Ok(Some(line))) =
+        tokio::time::timeout(Duration::from_millis(200), trainer.log.next_line()).await
+    {
         words = line;
     }
     let status = waited.ok().and_then(Result::ok);

@@ -85,7 +85,9 @@ impl Spool {
             if path.extension().is_some_and(|e| e == "json") {
                 match read(&path) {
                     Ok(entry) => drop(entries.insert((entry.fold, entry.attempt), entry)),
-                    Err(error) => tracing::warn!(file = %path.display(), %error, "unreadable spool entry left alone"),
+                    Err(error) => {
+                        tracing::warn!(file = %path.display(), %error, "unreadable spool entry left alone")
+                    }
                 }
             }
         }
@@ -186,8 +188,7 @@ mod tests {
     fn a_refused_entry_is_kept_aside_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::open(folder.path()).unwrap();
-        let failed =
-            Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(3) };
+        let failed = Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(3) };
         spool.save(failed.clone()).unwrap();
         spool.reject(failed.fold, Attempt(3), "never issued").unwrap();
         assert_eq!(spool.waiting("store1").count(), 0);

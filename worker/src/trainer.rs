@@ -2,13 +2,14 @@
 //! parent: when standard input ends there is nobody to train for.
 
 use std::io::{BufRead, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_data::OpenOptions;
+use togl_data::{Dataset, OpenOptions};
 use togl_learning::{Flow, Job, Observer, Progress, device, train_fold};
 use togl_sweeps::result::Provenance;
-use togl_sweeps::{Failure, FailureClass, FoldResult};
+use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
 use crate::clock::Clock;
 use crate::protocol::{self, EpochReport, Event, Request};
@@ -71,31 +72,31 @@ fn say(event: &Event) -> std::io::Result<()> {
 
 /// The data set of the last fold: the next fold usually needs the same.
 #[derive(Default)]
-struct Shelf(Option<(String, u64, togl_data::Dataset)>);
+struct Shelf(Option<(String, u64, Dataset)>);
 
 impl Shelf {
-    fn get(&mut self, name: &str, options: &OpenOptions) -> Result<&togl_data::Dataset, togl_data::Error> {
-        let key = (name.to_owned(), options.data_seed);
-        let fits = self.0.as_ref().is_some_and(|(n, s, _)| (n, s) == (&key.0, &key.1));
-        let held = match self.0.take().filter(|_| fits) {
+    fn get(&mut self, trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<&Dataset, Failure> {
+        let fits =
+            |(name, seed, _): &(String, u64, Dataset)| (name, seed) == (&trial.dataset, &trial.data_seed);
+        let held = match self.0.take().filter(fits) {
             Some(held) => held,
-            None => (key.0, key.1, togl_data::open(name, options)?),
+            None => (trial.dataset.clone(), trial.data_seed, open_dataset(trial, data_dir)?),
         };
         Ok(&self.0.insert(held).2)
     }
 }
 
+/// The data set of a trial; the whole chain of causes if it cannot be had.
+pub fn open_dataset(trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<Dataset, Failure> {
+    let options = OpenOptions { data_dir, data_seed: trial.data_seed, ..OpenOptions::default() };
+    togl_data::open(&trial.dataset, &options)
+        .map_err(|error| Failure::new(FailureClass::Data, format!("{:#}", anyhow::Error::new(error))))
+}
+
 fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let trial = togl_proto::convert::trial(&request.config, request.fold)
         .map_err(|error| Failure::new(FailureClass::Config, error.to_string()))?;
-    let options = OpenOptions {
-        data_dir: request.data_dir.clone(),
-        data_seed: trial.data_seed,
-        ..OpenOptions::default()
-    };
-    let dataset = shelf
-        .get(&trial.dataset, &options)
-        .map_err(|error| Failure::new(FailureClass::Data, error.to_string()))?;
+    let dataset = shelf.get(&trial, request.data_dir.clone())?;
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let job = Job {
@@ -106,8 +107,24 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         time_limit: None, // the agent keeps the time and kills
         clock: &seconds,
     };
-    let mut result = train_fold(&job, dataset, &mut Reporter)
-        .map_err(|error| Failure::new(error.class(), error.to_string()))?;
+    note(&format!(
+        "{} on {}, {} graphs, device {}",
+        trial.method(),
+        dataset.name(),
+        dataset.graph_count(),
+        request.device
+    ));
+    let mut reporter = Reporter { said: 0 };
+    let mut result = train_fold(&job, dataset, &mut reporter).map_err(|error| {
+        note(&format!("failed: {error}"));
+        Failure::new(error.class(), error.to_string())
+    })?;
+    note(&format!(
+        "test accuracy {:.4} at epoch {} of {}",
+        result.test.accuracy,
+        result.best_epoch + 1,
+        result.epochs
+    ));
     result.peak_memory = host::peak_memory();
     sign(&mut result.provenance);
     Ok(result)
@@ -121,8 +138,16 @@ fn sign(provenance: &mut Provenance) {
     provenance.host = host::name();
 }
 
-/// Sends every epoch to the agent.
-struct Reporter;
+/// A line for the fold's log, which `togl logs` shows.
+fn note(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Sends every epoch to the agent, and notes about ten of them in the fold's log.
+struct Reporter {
+    /// Tenths of the epochs that were noted.
+    said: u32,
+}
 
 impl Observer for Reporter {
     fn epoch(&mut self, progress: &Progress) -> Flow {
@@ -134,6 +159,19 @@ impl Observer for Reporter {
             validation: progress.validation,
             graphs_per_second: progress.graphs_per_second,
         };
+        let tenths = report.epoch * 10 / report.max_epochs.max(1);
+        if tenths > self.said {
+            self.said = tenths;
+            note(&format!(
+                "epoch {} of {}: training loss {:.4}, validation loss {:.4}, validation accuracy {:.4}, lr {:e}",
+                report.epoch,
+                report.max_epochs,
+                report.train.loss,
+                report.validation.loss,
+                report.validation.accuracy,
+                report.lr
+            ));
+        }
         // If nobody reads any more, the reading thread notices and leaves.
         let _ = say(&Event::Epoch(report));
         Flow::Continue

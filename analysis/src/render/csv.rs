@@ -1,19 +1,29 @@
 //! Tables as CSV for further computing: one line per cell, numbers not rounded, empty where there is none.
 
+use crate::emphasis::{Emphasis, NOT_WORSE};
+use crate::spread::Spread;
 use crate::table::Table;
 
 /// The table as CSV in long form: the row's labels, the column's label, then the cell.
 pub fn csv(table: &Table) -> String {
     let headers = table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]);
-    let mirrors = table.columns.iter().any(|column| column.printed_as.is_some());
+    let mirrors = table.columns.iter().any(|column| column.printed_as.is_some())
+        || table.rows.iter().any(|row| row.printed_as.is_some());
     let printed = mirrors.then_some("printed_as");
     let rest = ["mean", "std", "n", "planned", "best", "marks"];
-    let mut text = line(headers.chain(printed).chain(rest).map(str::to_owned));
-    for (labels, column, cell) in table.cells() {
+    let spread = (table.spread != Spread::SampleStd).then(|| table.spread.name());
+    let tested = (table.emphasis == Emphasis::NotSignificantlyWorse).then_some(NOT_WORSE.to_owned());
+    let headers = headers.chain(printed).chain(rest).map(str::to_owned);
+    let mut text = line(headers.chain(spread.clone()).chain(tested.clone()));
+    let cells = table.rows.iter().flat_map(|row| {
+        row.cells.iter().zip(&table.columns).map(move |(cell, column)| (row, column, cell))
+    });
+    for (row, column, cell) in cells {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let marks: Vec<&str> = cell.marks.iter().map(|mark| mark.word()).collect();
-        let printed = mirrors.then(|| column.printed_as.clone().unwrap_or_default());
-        let labels = labels.iter().cloned().chain([column.label.clone()]).chain(printed);
+        let printed_as = column.printed_as.as_ref().or(row.printed_as.as_ref());
+        let printed = mirrors.then(|| printed_as.cloned().unwrap_or_default());
+        let labels = row.labels.iter().cloned().chain([column.label.clone()]).chain(printed);
         let values = [
             number(cell.mean),
             number(cell.std),
@@ -22,7 +32,9 @@ pub fn csv(table: &Table) -> String {
             cell.best.to_string(),
             marks.join(" "),
         ];
-        text.push_str(&line(labels.chain(values)));
+        let spread = spread.is_some().then(|| number(cell.plus_minus(table.spread)));
+        let tested = tested.is_some().then(|| cell.stands_out().to_string());
+        text.push_str(&line(labels.chain(values).chain(spread).chain(tested)));
     }
     text
 }

@@ -3,16 +3,22 @@
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
+use togl_sweeps::spec::Metric;
 
+use crate::cells::metric_column;
+use crate::emphasis::{Emphasis, NOT_WORSE};
 use crate::schema::{Kind, SETTINGS};
-use crate::table::{Cell, Table, TableColumn};
+use crate::spread::Spread;
+use crate::table::{Cell, Row, Table, TableColumn};
 
 /// The table as a JSON list of cells. Cells that are not planned are left out.
 pub fn json(table: &Table) -> String {
-    let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0 || cell.n > 0);
+    let cells = table.rows.iter().flat_map(|row| {
+        row.cells.iter().zip(&table.columns).map(move |(cell, column)| JsonCell { table, row, column, cell })
+    });
     let lines: Vec<String> = cells
-        .map(|(labels, column, cell)| {
-            let cell = JsonCell { table, labels, column, cell };
+        .filter(|shown| shown.cell.planned > 0 || shown.cell.n > 0)
+        .map(|cell| {
             // Texts and finite numbers always serialise; not a number becomes null.
             serde_json::to_string(&cell).unwrap_or_default()
         })
@@ -22,29 +28,45 @@ pub fn json(table: &Table) -> String {
 
 struct JsonCell<'a> {
     table: &'a Table,
-    labels: &'a [String],
     column: &'a TableColumn,
+    row: &'a Row,
     cell: &'a Cell,
 }
 
 /// The label as JSON of its setting's kind: a depth is a number, a name is text.
-fn typed(setting: &str, label: &str) -> Value {
+pub(crate) fn typed(setting: &str, label: &str) -> Value {
     let text = || Value::String(label.to_owned());
     let spec = SETTINGS.iter().find(|spec| spec.name == setting && spec.kind != Kind::Text);
     spec.map_or_else(text, |_| serde_json::from_str(label).unwrap_or_else(|_| text()))
 }
 
+impl JsonCell<'_> {
+    /// What was chosen about the whole table, where it is not the default.
+    fn serialize_choices<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        if self.table.metric != Metric::TestAccuracy {
+            map.serialize_entry("metric", metric_column(self.table.metric))?;
+        }
+        if self.table.spread != Spread::SampleStd {
+            map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;
+        }
+        if self.table.emphasis == Emphasis::NotSignificantlyWorse {
+            map.serialize_entry(NOT_WORSE, &self.cell.stands_out())?;
+        }
+        Ok(())
+    }
+}
+
 impl Serialize for JsonCell<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (setting, label) in self.table.row_settings.iter().zip(self.labels) {
+        for (setting, label) in self.table.row_settings.iter().zip(&self.row.labels) {
             map.serialize_entry(setting, &typed(setting, label))?;
         }
         map.serialize_entry(
             &self.table.column_setting,
             &typed(&self.table.column_setting, &self.column.label),
         )?;
-        if let Some(printed) = &self.column.printed_as {
+        if let Some(printed) = self.column.printed_as.as_ref().or(self.row.printed_as.as_ref()) {
             map.serialize_entry("printed_as", printed)?;
         }
         map.serialize_entry("mean", &self.cell.mean)?;
@@ -55,6 +77,7 @@ impl Serialize for JsonCell<'_> {
         let marks: Vec<&str> = self.cell.marks.iter().map(|mark| mark.word()).collect();
         map.serialize_entry("marks", &marks)?;
         map.serialize_entry("folds", &self.cell.folds)?;
+        self.serialize_choices(&mut map)?;
         map.end()
     }
 }

@@ -20,15 +20,15 @@ pub fn latex(table: &Table) -> String {
         r"    \midrule".to_owned(),
     ];
     lines.extend(table.rows.iter().map(|row| {
-        let labels = row_labels(row).into_iter().map(escape);
-        line(labels.chain(row.cells.iter().map(|cell| number(cell, table.decimals))))
+        let labels = row_labels(row).into_iter().map(|label| escape(&label));
+        line(labels.chain(row.cells.iter().map(|cell| number(cell, table))))
     }));
     lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
     lines.join("\n") + "\n"
 }
 
 fn caption(table: &Table) -> String {
-    let below = lines_below(table, "Bold:");
+    let below = lines_below(table, "Bold:", "Italic:");
     let sentences: Vec<String> =
         below.iter().map(|text| format!("{}.", escape(text.trim_end_matches('.')))).collect();
     format!("{}: {}", escape(&table.title), sentences.join(" "))
@@ -38,13 +38,14 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!(r"    {} \\", cells.collect::<Vec<_>>().join(" & "))
 }
 
-fn number(cell: &Cell, decimals: usize) -> String {
-    match shown(cell, decimals) {
+fn number(cell: &Cell, table: &Table) -> String {
+    match shown(cell, table) {
         Shown::NotPlanned => String::new(),
         Shown::Missing => "--".to_owned(),
         Shown::Value(value) => {
             let number = format!(r"{} $\pm$ {}", value.mean, value.std);
-            let number = if cell.best { format!(r"\textbf{{{number}}}") } else { number };
+            let number = if cell.wins_comparison { format!(r"\textit{{{number}}}") } else { number };
+            let number = if cell.stands_out() { format!(r"\textbf{{{number}}}") } else { number };
             let count = value.count.map(|count| format!(" ({count})")).unwrap_or_default();
             let signs: String = value.marks.iter().map(|mark| sign(*mark)).collect();
             let signs = if signs.is_empty() { signs } else { format!("$^{{{signs}}}$") };

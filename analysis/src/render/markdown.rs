@@ -13,10 +13,10 @@ pub fn markdown(table: &Table) -> String {
     text.push_str(&line(header));
     text.push_str(&line(aligned.map(str::to_owned)));
     for row in &table.rows {
-        let labels = row_labels(row).into_iter().map(escape);
-        text.push_str(&line(labels.chain(row.cells.iter().map(|cell| number(cell, table.decimals)))));
+        let labels = row_labels(row).into_iter().map(|label| escape(&label));
+        text.push_str(&line(labels.chain(row.cells.iter().map(|cell| number(cell, table)))));
     }
-    let below: Vec<String> = lines_below(table, "bold:").iter().map(|note| escape(note)).collect();
+    let below: Vec<String> = lines_below(table, "bold:", "italic:").iter().map(|note| escape(note)).collect();
     let (caption, notes) = below.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
     text.push_str(&format!("\n{caption}\n"));
     if !notes.is_empty() {
@@ -29,13 +29,14 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-fn number(cell: &Cell, decimals: usize) -> String {
-    match shown(cell, decimals) {
+fn number(cell: &Cell, table: &Table) -> String {
+    match shown(cell, table) {
         Shown::NotPlanned => String::new(),
         Shown::Missing => "–".to_owned(),
         Shown::Value(value) => {
             let number = format!("{} ± {}", value.mean, value.std);
-            let number = if cell.best { format!("**{number}**") } else { number };
+            let number = if cell.wins_comparison { format!("_{number}_") } else { number };
+            let number = if cell.stands_out() { format!("**{number}**") } else { number };
             let count = value.count.map(|count| format!(" {count}")).unwrap_or_default();
             let signs: String = value.marks.iter().map(|mark| escape(mark.sign())).collect();
             format!("{number}{count}{signs}")

@@ -13,8 +13,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use csv::csv;
+pub(crate) use html::escape;
 pub use html::html;
 pub use json::json;
+pub(crate) use json::typed;
 pub use latex::latex;
 pub use markdown::markdown;
 pub use terminal::terminal;
@@ -59,11 +61,13 @@ struct Value {
     marks: Vec<Mark>,
 }
 
-fn shown(cell: &Cell, decimals: usize) -> Shown {
+fn shown(cell: &Cell, table: &Table) -> Shown {
+    let decimals = table.decimals;
     let Some(mean) = cell.mean else {
         return if cell.planned == 0 { Shown::NotPlanned } else { Shown::Missing };
     };
-    let std = cell.std.map_or_else(|| UNDEFINED.to_owned(), |std| format!("{std:.decimals$}"));
+    let spread = cell.plus_minus(table.spread);
+    let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| format!("{spread:.decimals$}"));
     let incomplete = cell.marks.contains(&Mark::Incomplete);
     Shown::Value(Value {
         mean: format!("{mean:.decimals$}"),
@@ -71,6 +75,21 @@ fn shown(cell: &Cell, decimals: usize) -> Shown {
         count: incomplete.then(|| format!("n={}/{}", cell.n, cell.planned)),
         marks: cell.marks.iter().copied().collect(),
     })
+}
+
+/// Rows of text under headers, aligned to the left with two spaces between columns.
+pub(crate) fn aligned(headers: &[&str], rows: &[Vec<String>]) -> String {
+    let room = |at: usize| {
+        let cells = rows.iter().map(|row| width::width(&row[at]));
+        cells.chain([width::width(headers[at])]).max().unwrap_or_default()
+    };
+    let rooms: Vec<usize> = (0..headers.len()).map(room).collect();
+    let line = |cells: Vec<&str>| {
+        let padded: Vec<String> = cells.iter().zip(&rooms).map(|(text, room)| width::left(text, *room)).collect();
+        format!("{}\n", padded.join("  ").trim_end())
+    };
+    let body = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));
+    std::iter::once(line(headers.to_vec())).chain(body).collect()
 }
 
 /// What stands above the label columns; one empty header where no setting labels rows.
@@ -81,20 +100,34 @@ fn row_headers(table: &Table) -> Vec<&str> {
     table.row_settings.iter().map(String::as_str).collect()
 }
 
-/// The labels of a row, as many as [`row_headers`] has.
-fn row_labels(row: &Row) -> Vec<&str> {
-    if row.labels.is_empty() { vec!["all"] } else { row.labels.iter().map(String::as_str).collect() }
+/// The labels of a row, as many as [`row_headers`] has; the last also says what a publication prints.
+fn row_labels(row: &Row) -> Vec<String> {
+    if row.labels.is_empty() {
+        return vec!["all".to_owned()];
+    }
+    let mut labels = row.labels.clone();
+    if let (Some(last), Some(printed)) = (labels.last_mut(), &row.printed_as)
+        && last != printed
+    {
+        last.push_str(&format!(" [{printed}]"));
+    }
+    labels
 }
 
-/// The caption, then the notes; `best` says how this format sets off winners.
-fn lines_below(table: &Table, best: &str) -> Vec<String> {
-    let has_winners = table.cells().any(|(_, _, cell)| cell.best);
+/// The caption, then the notes; `best` and `comparison` say how this format sets off winners of a column and of a
+/// comparison within it.
+fn lines_below(table: &Table, best: &str, comparison: &str) -> Vec<String> {
+    let has_winners = table.cells().any(|(_, _, cell)| cell.stands_out());
     let among = match table.winners {
         Winners::PerColumn => "column",
         Winners::PerRow => "row",
     };
-    let winners = has_winners.then(|| format!("{best} best mean of its {among}"));
-    std::iter::once(table.caption.clone()).chain(winners).chain(table.notes.iter().cloned()).collect()
+    let also = table.emphasis.also();
+    let winners = has_winners.then(|| format!("{best} best mean of its {among}{also}"));
+    let compared = table.cells().any(|(_, _, cell)| cell.wins_comparison);
+    let compared = compared.then(|| format!("{comparison} best of its comparison (same backbone and size)"));
+    let notes = table.notes.iter().cloned();
+    std::iter::once(table.caption.clone()).chain(winners).chain(compared).chain(notes).collect()
 }
 
 #[cfg(test)]

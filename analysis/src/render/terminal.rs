@@ -9,6 +9,9 @@ const BOLD: &str = "\u{1b}[1m";
 const PLAIN: &str = "\u{1b}[0m";
 /// Points at a winner where bold cannot be used.
 const BEST: &str = "▲";
+/// Points at the winner of a comparison where italics cannot be used.
+const COMPARISON: &str = "△";
+const ITALIC: &str = "\u{1b}[3m";
 const GAP: &str = "  ";
 
 /// The table as aligned text, with its caption and notes below. `colour` allows ANSI bold.
@@ -29,7 +32,7 @@ pub fn terminal(table: &Table, colour: bool) -> String {
         lines.push(row.join(GAP));
     }
     lines.push(String::new());
-    lines.extend(lines_below(table, if colour { "bold" } else { BEST }));
+    lines.extend(lines_below(table, if colour { "bold" } else { BEST }, if colour { "italic" } else { COMPARISON }));
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -43,7 +46,7 @@ fn label_columns(table: &Table) -> Vec<LabelColumn> {
     let headers = row_headers(table).into_iter().enumerate();
     headers
         .map(|(at, header)| {
-            let label = |labels: Vec<&str>| labels.get(at).map(|label| (*label).to_owned());
+            let label = |labels: Vec<String>| labels.get(at).cloned();
             let labels: Vec<String> = table.rows.iter().filter_map(|row| label(row_labels(row))).collect();
             let room =
                 labels.iter().map(|label| width(label)).chain([width(header)]).max().unwrap_or_default();
@@ -57,23 +60,34 @@ struct Pieces {
     mean: String,
     std: String,
     after: String,
-    best: bool,
+    style: String,
 }
 
 impl Pieces {
-    fn of(cell: &Cell, decimals: usize, colour: bool) -> Self {
-        let (mean, std, after) = match shown(cell, decimals) {
+    fn of(cell: &Cell, table: &Table, colour: bool) -> Self {
+        let (mean, std, after) = match shown(cell, table) {
             Shown::NotPlanned => (String::new(), String::new(), String::new()),
             Shown::Missing => ("–".to_owned(), String::new(), String::new()),
             Shown::Value(value) => {
                 let signs: String = value.marks.iter().map(|mark| mark.sign()).collect();
-                let point = if cell.best && !colour { BEST } else { "" };
+                let point = match (colour, cell.stands_out(), cell.wins_comparison) {
+                    (false, true, _) => BEST,
+                    (false, false, true) => COMPARISON,
+                    _ => "",
+                };
                 let count = value.count.map(|count| format!(" {count}")).unwrap_or_default();
                 (value.mean, value.std, format!("{count}{signs}{point}"))
             }
         };
-        Self { mean, std, after, best: cell.best }
+        Self { mean, std, after, style: style(cell) }
     }
+}
+
+/// How a cell is set off where colour is wanted.
+fn style(cell: &Cell) -> String {
+    let bold = if cell.stands_out() { BOLD } else { "" };
+    let italic = if cell.wins_comparison { ITALIC } else { "" };
+    format!("{bold}{italic}")
 }
 
 struct CellColumn {
@@ -87,7 +101,7 @@ struct CellColumn {
 impl CellColumn {
     fn of(table: &Table, at: usize, colour: bool) -> Self {
         let pieces: Vec<Pieces> =
-            table.rows.iter().map(|row| Pieces::of(&row.cells[at], table.decimals, colour)).collect();
+            table.rows.iter().map(|row| Pieces::of(&row.cells[at], table, colour)).collect();
         let widest =
             |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| width(piece(p))).max().unwrap_or_default();
         Self {
@@ -115,7 +129,8 @@ impl CellColumn {
         } else {
             format!("{mean} ± {}", right(&pieces.std, self.std_room))
         };
-        let number = if pieces.best && colour { format!("{BOLD}{number}{PLAIN}") } else { number };
+        let styled = colour && !pieces.style.is_empty();
+        let number = if styled { format!("{}{number}{PLAIN}", pieces.style) } else { number };
         let used = self.number_room() + self.after_room;
         let before = " ".repeat(self.room() - used);
         format!("{before}{number}{}", left(&pieces.after, self.after_room))

@@ -10,7 +10,7 @@ use crate::test_folds::{folds, frame, trial};
 fn cell(mean: f64, std: Option<f64>, n: usize, marks: &[Mark]) -> Cell {
     let folds: Vec<FoldKey> = vec!["00112233445566778899aabbccddeeff/0/7".parse().unwrap()];
     let marks: BTreeSet<Mark> = marks.iter().copied().collect();
-    Cell { mean: Some(mean), std, n, planned: 10, marks, best: false, folds }
+    Cell { mean: Some(mean), std, n, planned: 10, marks, best: false, folds, ..Cell::default() }
 }
 
 fn best(cell: Cell) -> Cell {
@@ -18,7 +18,7 @@ fn best(cell: Cell) -> Cell {
 }
 
 fn row(labels: &[&str], cells: [Cell; 3]) -> Row {
-    Row { labels: labels.iter().map(|label| (*label).to_owned()).collect(), cells: cells.to_vec() }
+    Row { labels: labels.iter().map(|label| (*label).to_owned()).collect(), cells: cells.to_vec(), printed_as: None }
 }
 
 /// Complete, tied, incomplete, single, mixed, missing and unplanned cells; names that need escaping.
@@ -58,6 +58,10 @@ fn every_kind() -> Table {
             ),
         ],
         winners: Winners::PerColumn,
+        metric: togl_sweeps::spec::Metric::TestAccuracy,
+        spread: crate::spread::Spread::SampleStd,
+        emphasis: crate::emphasis::Emphasis::Best,
+        remarks: Vec::new(),
         unplanned: 0,
         decimals: 1,
     }

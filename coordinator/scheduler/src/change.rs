@@ -1,5 +1,5 @@
-//! Facts that must outlive the process: what a store is asked to keep. Domain words only; how they are kept is
-//! the store's business, what they amount to is told by [`crate::Snapshot::apply`].
+//! Facts that must outlive the process: what a store is asked to keep. Domain words only; how they are kept
+//! is the store's business, what they amount to is told by [`crate::Snapshot::apply`].
 
 use std::fmt;
 use std::str::FromStr;

@@ -39,8 +39,8 @@ pub enum Event {
         worker: WorkerId,
         /// What it brings.
         info: WorkerInfo,
-        /// What it has in hand: folds in training and folds whose result is not acknowledged yet. A lease that
-        /// is not listed is taken to have been lost on the way and is given to somebody else.
+        /// What it has in hand: folds in training and folds whose result is not acknowledged yet. A lease
+        /// that is not listed is taken to have been lost on the way and is given to somebody else.
         running: Vec<(FoldKey, Attempt)>,
     },
     /// A connection closed without a goodbye: grace begins. Answered by [`Reply::Done`].
@@ -67,7 +67,8 @@ pub enum Event {
         /// How many.
         count: u32,
     },
-    /// A heartbeat: renews the leases of everything listed. Answered by [`Reply::Orders`], one per listed fold.
+    /// A heartbeat: renews the leases of everything listed. Answered by [`Reply::Orders`], one per listed
+    /// fold.
     Renewed {
         /// Who.
         worker: WorkerId,
@@ -364,7 +365,8 @@ pub enum Rejection {
     },
     /// A worker whose numbers cannot be compared with ours.
     #[error(
-        "worker {worker} computes version {theirs} of the numbers, this coordinator {ours}; update the older program"
+        "worker {worker} computes version {theirs} of the numbers, this coordinator {ours}; \
+         update the older program"
     )]
     OtherNumerics {
         /// Who.

@@ -1,5 +1,5 @@
-//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Also finds folds
-//! by the beginning of their trial's id. Reads the books, changes nothing.
+//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Also finds
+//! folds by the beginning of their trial's id. Reads the books, changes nothing.
 
 use std::fmt;
 

@@ -5,9 +5,9 @@
 //! driver of the coordinator is its only caller; it stores the facts of an [`Outcome`] before it lets anybody
 //! hear the reply.
 //!
-//! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`] for
-//! what is started from. Each event family is decided in the file of its name: `submit`, `lease`, `report`,
-//! `worker`, `restore`. `books` holds the state and the one function that changes a fold's state.
+//! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
+//! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
+//! `report`, `worker`, `restore`. `books` holds the state and the one function that changes a fold's state.
 
 mod books;
 mod change;

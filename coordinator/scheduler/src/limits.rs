@@ -1,4 +1,5 @@
-//! Time as the scheduler knows it, and the numbers that bound what it does. Reads no clock: every time is given.
+//! Time as the scheduler knows it, and the numbers that bound what it does. Reads no clock: every time is
+//! given.
 
 /// Milliseconds since an instant that the driver chose. Monotonic; means nothing after a restart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,6 +1,7 @@
 //! Reports: which result counts, which is kept beside it, which is refused; what a failure leads to. This is
 //! the acceptance table: a result of an issued attempt fills an empty fold whichever attempt it is, the same
-//! report again is acknowledged, another attempt's result is a replicate, and what was never issued is refused.
+//! report again is acknowledged, another attempt's result is a replicate, and what was never issued is
+//! refused.
 
 use togl_sweeps::result::Metrics;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, WorkerId};

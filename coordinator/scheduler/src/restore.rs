@@ -1,5 +1,5 @@
-//! From what a store holds to a running scheduler, and back. Running leases get one fresh term, so that workers
-//! that outlived the coordinator find their folds where they left them.
+//! From what a store holds to a running scheduler, and back. Running leases get one fresh term, so that
+//! workers that outlived the coordinator find their folds where they left them.
 
 use togl_sweeps::FoldKey;
 

@@ -1,5 +1,5 @@
-//! What a store holds, as plain values, and what each [`Change`] does to it. The memory store is this, the SQL
-//! stores are measured against it, and the scheduler starts from it. Decides nothing.
+//! What a store holds, as plain values, and what each [`Change`] does to it. The memory store is this, the
+//! SQL stores are measured against it, and the scheduler starts from it. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

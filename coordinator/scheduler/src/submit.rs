@@ -1,5 +1,5 @@
-//! Sweeps come, change and go: submit, cancel, pause, resume, retry. Folds belong to no sweep, so a sweep only
-//! gains and loses references; whoever has a result already is adopted as it is.
+//! Sweeps come, change and go: submit, cancel, pause, resume, retry. Folds belong to no sweep, so a sweep
+//! only gains and loses references; whoever has a result already is adopted as it is.
 
 use std::collections::HashSet;
 use std::sync::Arc;

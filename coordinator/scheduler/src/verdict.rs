@@ -1,5 +1,5 @@
-//! When is a failure final? Counts how a fold's attempts ended and says whether there is another one. Also the
-//! one function that ends a running attempt. Calls nobody but the books.
+//! When is a failure final? Counts how a fold's attempts ended and says whether there is another one. Also
+//! the one function that ends a running attempt. Calls nobody but the books.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Workers come and go. A closed connection is not a dead worker: there is a grace to come back; silence costs
-//! a lease term; a goodbye frees everything at once. What a worker runs is decided in `lease`.
+//! Workers come and go. A closed connection is not a dead worker: there is a grace to come back; silence
+//! costs a lease term; a goodbye frees everything at once. What a worker runs is decided in `lease`.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,6 @@
 //! One round of the driver: mail that shares a transaction. Collects decisions and who waits for them, writes
-//! once, and answers afterwards, so that nobody hears of anything that is not stored. Used by the driver only.
+//! once, and answers afterwards, so that nobody hears of anything that is not stored. Used by the driver
+//! only.
 
 use std::sync::Arc;
 

@@ -63,20 +63,24 @@ pub async fn serve(
     let (reporter, health) = tonic_health::server::health_reporter();
     reporter.set_serving::<SweepsServer<SweepsService>>().await;
     reporter.set_serving::<WorkersServer<WorkersService>>().await;
-    let reflection = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()?;
     Server::builder()
         .http2_keepalive_interval(Some(std::time::Duration::from_secs(5)))
         .http2_keepalive_timeout(Some(std::time::Duration::from_secs(10)))
         .add_service(InterceptedService::new(workers, Door::new(tokens.clone(), Role::Worker)))
         .add_service(InterceptedService::new(sweeps, Door::new(tokens, Role::Operator)))
         .add_service(health)
-        .add_service(reflection)
+        .add_service(reflection().build_v1()?)
+        .add_service(reflection().build_v1alpha()?) // what older tools ask for
         .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown)
         .await?;
     Ok(())
+}
+
+/// Lets tools such as grpcurl ask which calls there are.
+fn reflection() -> tonic_reflection::server::Builder<'static> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
 }
 
 /// The one place where our errors become gRPC codes.
@@ -85,7 +89,9 @@ fn status(error: CallError) -> Status {
     match error {
         CallError::Rejected(rejection) => match rejection {
             Rejection::UnknownSweep { .. } => Status::not_found(text),
-            Rejection::CancelledSweep { .. } | Rejection::OtherNumerics { .. } => Status::failed_precondition(text),
+            Rejection::CancelledSweep { .. } | Rejection::OtherNumerics { .. } => {
+                Status::failed_precondition(text)
+            }
             Rejection::EmptySweep { .. }
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }

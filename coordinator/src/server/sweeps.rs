@@ -107,7 +107,11 @@ impl SweepsService {
 }
 
 /// Sends every accepted result, page by page, until done or the reader left.
-async fn send_results(shared: Arc<Shared>, sweep: SweepName, rows: mpsc::Sender<Result<wire::ResultRow, Status>>) {
+async fn send_results(
+    shared: Arc<Shared>,
+    sweep: SweepName,
+    rows: mpsc::Sender<Result<wire::ResultRow, Status>>,
+) {
     let mut query = ResultQuery::accepted(sweep);
     loop {
         let page = match shared.handle.results(query.clone()).await {
@@ -202,7 +206,11 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
 }
 
 /// Sends a state whenever something changed, until the sweep has ended or the watcher left.
-async fn watch(shared: Arc<Shared>, sweep: SweepName, states: mpsc::Sender<Result<wire::SweepStatus, Status>>) {
+async fn watch(
+    shared: Arc<Shared>,
+    sweep: SweepName,
+    states: mpsc::Sender<Result<wire::SweepStatus, Status>>,
+) {
     loop {
         let (state, ended) = match look(&shared, &sweep).await {
             Ok(looked) => looked,

@@ -70,7 +70,8 @@ async fn greet(
     let Some(worker_message::Kind::Hello(hello)) = first else {
         return Err(Status::invalid_argument("a session begins with a hello"));
     };
-    let worker: WorkerId = hello.worker.parse().map_err(|e| Status::invalid_argument(format!("worker: {e}")))?;
+    let worker: WorkerId =
+        hello.worker.parse().map_err(|e| Status::invalid_argument(format!("worker: {e}")))?;
     let running = running_folds(&hello.running).map_err(invalid)?;
     let info = WorkerInfo {
         host: hello.host.chars().take(255).collect(),
@@ -151,7 +152,9 @@ impl Session {
             Some(worker_message::Kind::Heartbeat(heartbeat)) => self.on_heartbeat(heartbeat).await,
             Some(worker_message::Kind::Reports(reports)) => self.on_reports(reports).await,
             Some(worker_message::Kind::Log(lines)) => self.on_log(lines).await,
-            Some(worker_message::Kind::Hello(_)) => Err(Status::invalid_argument("hello is said once a session")),
+            Some(worker_message::Kind::Hello(_)) => {
+                Err(Status::invalid_argument("hello is said once a session"))
+            }
             Some(worker_message::Kind::Goodbye(_)) | None => Ok(()),
         }
     }
@@ -178,7 +181,8 @@ impl Session {
             (*fold, Seen { worker, slot: said.slot, progress: said.progress })
         });
         self.shared.board.update(&self.worker, seen.collect::<Vec<_>>());
-        let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await? else {
+        let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await?
+        else {
             return Err(super::confused());
         };
         let stops = verdicts(orders.into_iter().filter(|order| order.verdict.is_err()).collect());
@@ -219,7 +223,8 @@ impl Session {
                 self.shared.board.note_seconds(seconds);
                 Ok(())
             }
-            Reply::Result(ResultAnswer::Refused(refusal)) | Reply::Failure(FailureAnswer::Refused(refusal)) => {
+            Reply::Result(ResultAnswer::Refused(refusal))
+            | Reply::Failure(FailureAnswer::Refused(refusal)) => {
                 tracing::warn!(worker = %self.worker, %refusal, "report refused");
                 Err(refusal.to_string())
             }
@@ -232,7 +237,9 @@ impl Session {
     async fn on_log(&mut self, lines: wire::LogLines) -> Result<(), Status> {
         let (fold, attempt) =
             (convert::fold(lines.fold).map_err(invalid)?, convert::attempt(lines.attempt).map_err(invalid)?);
-        if let Err(error) = self.shared.handle.append_log(self.worker.clone(), fold, attempt, lines.text).await {
+        if let Err(error) =
+            self.shared.handle.append_log(self.worker.clone(), fold, attempt, lines.text).await
+        {
             tracing::debug!(%fold, %error, "log line dropped");
         }
         Ok(())

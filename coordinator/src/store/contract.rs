@@ -1,5 +1,5 @@
-//! What every back end must do, as tests that run on each. A back end says how it is made and opened again; the
-//! facts come from a real scheduler, so that stores are measured with what they will be given.
+//! What every back end must do, as tests that run on each. A back end says how it is made and opened again;
+//! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
 use std::path::Path;
 
@@ -290,11 +290,17 @@ fn a_reader_sees_what_was_committed_after_it_was_made<B: Backend>() {
     drop(script);
 }
 
-/// Some facts in a new SQLite file, closed again.
-pub(crate) fn filled_sqlite(path: &Path, folds: u32) -> Snapshot {
-    let script = Script::with_results(Box::new(SqliteStore::open(path).unwrap()), folds);
+/// Puts some facts into an open store and lets `look` see it before it is closed.
+pub(crate) fn fill(store: Box<dyn Store>, folds: u32, look: impl FnOnce(&dyn Store)) -> Snapshot {
+    let script = Script::with_results(store, folds);
+    look(script.store.as_ref());
     script.store.close().unwrap();
     script.scheduler.snapshot()
+}
+
+/// Some facts in a new SQLite file, closed again.
+pub(crate) fn filled_sqlite(path: &Path, folds: u32) -> Snapshot {
+    fill(Box::new(SqliteStore::open(path).unwrap()), folds, |_| {})
 }
 
 /// A fact that no store can hold: it is about a fold that was never added.

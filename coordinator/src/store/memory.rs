@@ -1,5 +1,5 @@
-//! A store in memory, for tests: what it was given is gone with the last clone of it. A clone is a second door
-//! to the same contents, so a test can drop a coordinator and start another one on what it left.
+//! A store in memory, for tests: what it was given is gone with the last clone of it. A clone is a second
+//! door to the same contents, so a test can drop a coordinator and start another one on what it left.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};

@@ -7,7 +7,7 @@ pub mod memory;
 pub mod sqlite;
 
 #[cfg(test)]
-mod contract;
+pub(crate) mod contract;
 
 use std::path::PathBuf;
 
@@ -155,7 +155,10 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The operating system refused.
-    #[error("cannot write to {}: {source}; check its owner and permissions, or choose another with `--state`", path.display())]
+    #[error(
+        "cannot write to {}: {source}; check its owner and permissions, or choose another with `--state`",
+        path.display()
+    )]
     NotWritable {
         /// The file.
         path: PathBuf,
@@ -171,7 +174,10 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// Somebody else has it.
-    #[error("another coordinator ({holder}) is using {}; stop it, or choose another store with `--state`", path.display())]
+    #[error(
+        "another coordinator ({holder}) is using {}; stop it, or choose another store with `--state`",
+        path.display()
+    )]
     Locked {
         /// The store.
         path: PathBuf,

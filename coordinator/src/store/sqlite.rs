@@ -97,9 +97,16 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<u64, StoreError> 
             detail: format!("`{mode}` instead of `wal`"),
         });
     }
+    settle(connection, path)?;
     schema::migrate(connection)?;
     let incarnation: i64 = connection.query_row("SELECT incarnation FROM store", [], |row| row.get(0))?;
     Ok(incarnation.cast_unsigned())
+}
+
+/// Copies what a crash left in the log into the file, then checks that nothing of the file is missing.
+fn settle(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    if busy { Ok(()) } else { schema::check_length(path) }
 }
 
 /// Makes a store beside its place and moves it there, so that a crash leaves nothing half made.

@@ -3,18 +3,20 @@
 
 use std::path::PathBuf;
 
+use crate::cache::{CacheOutcome, Slot};
 use crate::clique_planting::CliquePlanting;
 use crate::cluster::Cluster;
 use crate::cycles::Cycles;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::features::FeatureChoice;
+use crate::fingerprint;
 use crate::images;
 use crate::molhiv::Molhiv;
 use crate::necklaces::Necklaces;
 use crate::no_cycles::NoCycles;
 use crate::pattern::Pattern;
-use crate::progress::Observer;
+use crate::progress::{Observer, nobody};
 use crate::sphere_torus::SphereTorus;
 use crate::splits::SplitRule;
 use crate::tu;
@@ -30,6 +32,9 @@ pub struct OpenOptions {
     pub graphs: Option<usize>,
     /// Node features of data read from files; generators have their own.
     pub features: FeatureChoice,
+    /// The folder for copies that load fast; no copies where absent. Never the data folder: that is only
+    /// read.
+    pub cache_dir: Option<PathBuf>,
 }
 
 impl OpenOptions {
@@ -60,9 +65,9 @@ fn bad_option(dataset: &str, option: &'static str, value: String, reason: &str) 
 /// One data set that can be opened.
 pub trait Source: Send + Sync {
     /// The name in the catalogue.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
     /// One line for people who choose.
-    fn summary(&self) -> &'static str;
+    fn summary(&self) -> &str;
     /// How it is split; known without the data.
     fn split_rule(&self) -> SplitRule;
     /// Reads or generates it.
@@ -114,9 +119,65 @@ pub fn find(name: &str) -> Result<&'static dyn Source, Error> {
     found.copied().ok_or_else(|| Error::UnknownDataset { name: name.to_string(), hint: hint_for(name) })
 }
 
-/// Opens the data set of this name.
+/// A data set, and what the cache did for it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The data set.
+    pub dataset: Dataset,
+    /// Whether it came from the cache or is in it now.
+    pub cache: CacheOutcome,
+}
+
+/// Opens the data set of this name, from its cached copy where there is a good one. A name that the catalogue
+/// does not know is looked for in the data folder, as a set in the format of the TU collection.
 pub fn open(name: &str, options: &OpenOptions) -> Result<Dataset, Error> {
-    find(name)?.open(options)
+    open_observed(name, options, &nobody).map(|opened| opened.dataset)
+}
+
+/// The same; the observer hears how far long work is, and the result says what the cache did.
+pub fn open_observed(name: &str, options: &OpenOptions, observer: Observer<'_>) -> Result<Opened, Error> {
+    let resolved = resolve(name, options)?;
+    let source = resolved.source();
+    let Some(slot) = slot(source, options)? else {
+        let dataset = source.open_observed(options, observer)?;
+        return Ok(Opened { dataset, cache: CacheOutcome::Off });
+    };
+    let (dataset, cache) = slot.open_or_make(|| source.open_observed(options, observer))?;
+    Ok(Opened { dataset, cache })
+}
+
+/// Whether a fast copy of exactly this data set lies in the cache folder, judged by its header.
+pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
+    Ok(slot(resolve(name, options)?.source(), options)?.is_some_and(|slot| slot.is_present()))
+}
+
+fn slot(source: &dyn Source, options: &OpenOptions) -> Result<Option<Slot>, Error> {
+    let Some(folder) = &options.cache_dir else { return Ok(None) };
+    let request = fingerprint::of_request(source.name(), options);
+    let input = fingerprint::of_input(&request, &source.inputs(options))?;
+    Ok(Some(Slot::new(folder, source.name(), &request, input)))
+}
+
+/// A source of the catalogue, or one made for files that it does not know.
+enum Resolved {
+    Listed(&'static dyn Source),
+    Unlisted(tu::Unlisted),
+}
+
+impl Resolved {
+    fn source(&self) -> &dyn Source {
+        match self {
+            Resolved::Listed(source) => *source,
+            Resolved::Unlisted(source) => source,
+        }
+    }
+}
+
+fn resolve(name: &str, options: &OpenOptions) -> Result<Resolved, Error> {
+    find(name).map(Resolved::Listed).or_else(|unknown| {
+        let found = tu::find_unlisted(name, options.data_dir.as_deref());
+        found.map(Resolved::Unlisted).ok_or(unknown)
+    })
 }
 
 fn hint_for(name: &str) -> String {

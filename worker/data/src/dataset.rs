@@ -77,6 +77,11 @@ impl Dataset {
         Ok(Dataset { parts, digest })
     }
 
+    /// The parts, for those who store them.
+    pub(crate) fn parts(&self) -> &DatasetParts {
+        &self.parts
+    }
+
     /// The name under which the catalogue knows it.
     pub fn name(&self) -> &str {
         &self.parts.name

@@ -37,7 +37,9 @@ pub(crate) struct FeatureMatrix {
 }
 
 /// A matrix with more values than this is a mistake in a label file, not a feature.
-const MOST_VALUES: usize = 1 << 30;
+const MOST_VALUES: usize = 1 << 28;
+/// So is a wider one, however few the nodes.
+const MOST_COLUMNS: usize = 1 << 16;
 
 impl FeatureMatrix {
     pub(crate) fn constant(nodes: usize) -> FeatureMatrix {
@@ -47,7 +49,7 @@ impl FeatureMatrix {
     /// One row per column number; `Err` holds the number of values where they would be too many.
     pub(crate) fn one_hot(columns: &[u32], width: usize) -> Result<FeatureMatrix, usize> {
         let count = columns.len().saturating_mul(width);
-        if count > MOST_VALUES {
+        if count > MOST_VALUES || width > MOST_COLUMNS {
             return Err(count);
         }
         let mut values = vec![0.0; count];
@@ -89,6 +91,7 @@ mod tests {
     fn a_matrix_that_would_fill_the_memory_is_refused() {
         assert_eq!(FeatureMatrix::one_hot(&[0; 1024], 1 << 21), Err(1 << 31));
         assert!(FeatureMatrix::degree_one_hot(&[1; 1024], u32::MAX).is_err());
+        assert!(FeatureMatrix::one_hot(&[0], 1 << 17).is_err());
     }
 
     #[test]

@@ -2,11 +2,16 @@
 //! separated by commas. It reads and counts; that each fold is a partition is checked with the rest of
 //! the data set.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::files::FileSet;
 use crate::splits::Split;
+
+/// The index files of a data set.
+pub(crate) fn files(data_dir: &Path, dataset: &str) -> [PathBuf; 3] {
+    ["train", "val", "test"].map(|part| data_dir.join("splits").join(format!("{dataset}_{part}.index")))
+}
 
 /// Reads the folds of a data set from the folder of index files below `data_dir`.
 pub(crate) fn read(data_dir: &Path, dataset: &str, folds: u32) -> Result<Vec<Split>, Error> {

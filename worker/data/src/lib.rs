@@ -16,11 +16,17 @@
 //! - `edge_order`: the one order of edges that were read from files
 //! - `splits`, `folds`: who trains, who validates, who tests
 //! - `structure_only`: random node features that replace the real ones
-//! - `catalogue`: names to sources
+//! - `catalogue`: names to sources; `facts`: what is known of them; `check`: whether it is so
+//! - `cache`, `flat`, `fingerprint`: copies that load fast, and when they may be used
+//! - `fetch`, `download`, `origins`: files from the public sites; the only use of the network
+//! - `draw`, `layout`: one graph as a picture
+//! - `progress`: how long work tells how far it is
 
 mod block_model;
 mod builder;
+mod cache;
 mod catalogue;
+mod check;
 mod cifar;
 mod clique_planting;
 mod cluster;
@@ -28,19 +34,27 @@ mod colour;
 mod cycles;
 mod dataset;
 mod digest;
+mod download;
+mod draw;
 mod edge_order;
 mod error;
+mod facts;
 mod features;
+mod fetch;
 mod files;
+mod fingerprint;
+mod flat;
 mod folds;
 mod graph6;
 mod idx;
 mod images;
+mod layout;
 mod lines;
 mod molhiv;
 mod necklaces;
 mod no_cycles;
 mod normal;
+mod origins;
 mod pattern;
 mod progress;
 mod slic;
@@ -56,12 +70,18 @@ mod tu;
 mod tu_format;
 
 pub use builder::DatasetBuilder;
-pub use catalogue::{OpenOptions, Source, find, open, sources};
+pub use cache::CacheOutcome;
+pub use catalogue::{OpenOptions, Opened, Source, find, is_cached, open, open_observed, sources};
+pub use check::{CheckReport, check, check_with};
 pub use dataset::{Dataset, DatasetParts, Graph, Task};
 pub use digest::{DataDigest, SplitDigest};
+pub use draw::draw_svg;
 pub use error::Error;
+pub use facts::{Facts, Size, expected_digest, facts};
 pub use features::FeatureChoice;
+pub use fetch::{FetchError, FetchOptions, FetchOutcome, Fetched, fetch};
 pub use graph6::{Graph6Error, SimpleGraph, parse_graph6, read_graph6};
+pub use origins::{Origin, origins};
 pub use progress::{Observer, Progress, Work};
 pub use splits::{Split, SplitError, SplitRule, ValidSplits};
 pub use streams::{Purpose, Stage, Stream};

@@ -59,6 +59,10 @@ impl Source for Molhiv {
         };
         Dataset::new(parts).map_err(|source| Error::Structure { dataset: NAME.to_string(), source })
     }
+
+    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
+        places(options.data_dir.as_deref()).into_iter().find(|place| place.exists()).into_iter().collect()
+    }
 }
 
 /// Numbers of things, none negative, whose sum 32 bits can number.

@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn every_node_has_edges_to_eight_others_or_to_all_there_are() {
-        let planes: Vec<u8> = (0..28 * 28).map(|position| (position * 7 % 251) as u8).collect();
+        let planes: Vec<u8> = (0..28 * 28).map(|position| (position / 28 * 9) as u8).collect();
         let graph = graph_of(&planes, 28, 28, RECIPE);
         let nodes = graph.features.len() / 3;
         assert!(nodes > 9 && nodes <= 16, "{nodes}");
@@ -173,15 +173,29 @@ mod tests {
         assert_eq!(few.sources.len(), nodes * (nodes - 1));
     }
 
+    /// From numpy and scipy, in double precision:
+    ///
+    /// ```text
+    /// f = array([[(n * 7 % 5) / 4, n / 12, (n * n % 7) / 12] for n in range(12)], float32).astype(float)
+    /// scale = lambda d: sort(d, axis=1)[:, :9].sum(1, keepdims=True) / 8 + 1e-8
+    /// c, d = cdist(f[:, 1:], f[:, 1:]), cdist(f[:, :1], f[:, :1])
+    /// a = exp(-(c / scale(c))**2 - (d / scale(d))**2); a = (a + a.T) / 2; fill_diagonal(a, 0)
+    /// ```
+    const FIRST_ROW: [f64; 6] =
+        [0.0, 0.064105092332, 0.000928674393, 0.228514644827, 0.002078532798, 0.130861447899];
+
     #[test]
-    fn edges_go_to_the_nearest_of_equal_colour_before_those_of_another() {
-        // Twelve nodes on a line, all white but the two next to node 5.
-        let shade = |node: usize| if node == 4 || node == 6 { 0.0 } else { 1.0 };
-        let rows: Vec<f32> = (0..12).flat_map(|node| [shade(node), node as f32 / 12.0, 0.0]).collect();
+    fn similarities_and_neighbours_are_those_of_the_formula() {
+        let number = |value: u32, by: f32| value as f32 / by;
+        let row = |n: u32| [number(n * 7 % 5, 4.0), number(n, 12.0), number(n * n % 7, 12.0)];
+        let rows: Vec<f32> = (0..12).flat_map(row).collect();
+        for (found, expected) in similarities(&rows, 12).iter().zip(FIRST_ROW) {
+            assert!((found - expected).abs() < 1e-11, "{found} is not {expected}");
+        }
         let (sources, targets) = nearest_neighbours(&rows, 12);
-        let of_five: Vec<u32> =
-            sources.iter().zip(&targets).filter(|(s, _)| **s == 5).map(|(_, t)| *t).collect();
-        assert_eq!(of_five.len(), 8);
-        assert!(!of_five.contains(&4) && !of_five.contains(&6), "{of_five:?}");
+        assert_eq!((sources.len(), &sources[40..48]), (96, &[5; 8][..]));
+        assert_eq!(targets[..8], [1, 2, 3, 4, 5, 6, 8, 10]);
+        assert_eq!(targets[40..48], [0, 1, 3, 4, 6, 8, 10, 11]);
+        assert_eq!(targets[88..], [1, 3, 4, 6, 7, 8, 9, 10]);
     }
 }

@@ -12,7 +12,7 @@ use crate::folds;
 use crate::splits::{Split, SplitRule};
 use crate::tu_format::TuFiles;
 
-const DOWNLOAD_SITE: &str = "https://www.chrsmrrs.com/graphkerneldatasets";
+pub(crate) const DOWNLOAD_SITE: &str = "https://www.chrsmrrs.com/graphkerneldatasets";
 const STRATIFIED: SplitRule = SplitRule::StratifiedFolds { folds: 5 };
 const PUBLISHED: SplitRule = SplitRule::Published { splits: 10 };
 
@@ -26,6 +26,7 @@ pub(crate) struct Tu {
 macro_rules! tu_sets {
     ($($constant:ident $name:literal $rule:ident $summary:literal;)*) => {
         $(pub(crate) static $constant: Tu = Tu { name: $name, summary: $summary, split_rule: $rule };)*
+        const LISTED: &[&str] = &[$($name),*];
     };
 }
 
@@ -59,15 +60,80 @@ impl Source for Tu {
     }
 
     fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        options.refuse_graphs(self.name)?;
-        let places = places(self.name, options.data_dir.as_deref());
-        let files = FileSet::open_first(&places)?.ok_or_else(|| missing(self.name, &places, options))?;
+        let files = find_files(self.name, options)?;
         let published = match (self.split_rule, &options.data_dir) {
             (SplitRule::Published { splits }, Some(data_dir)) => folds::read(data_dir, self.name, splits)?,
             _ => Vec::new(),
         };
         read(self.name, files, options.features, self.split_rule, published)
     }
+
+    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
+        let mut inputs = first_place(self.name, options);
+        if let (SplitRule::Published { .. }, Some(data_dir)) = (self.split_rule, &options.data_dir) {
+            inputs.extend(folds::files(data_dir, self.name));
+        }
+        inputs
+    }
+}
+
+/// A data set of this format that the catalogue does not know; its splits are five stratified folds.
+pub(crate) struct Unlisted {
+    name: String,
+}
+
+impl Source for Unlisted {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn summary(&self) -> &str {
+        "a set in the format of the TU collection"
+    }
+
+    fn split_rule(&self) -> SplitRule {
+        STRATIFIED
+    }
+
+    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
+        let files = find_files(&self.name, options)?;
+        read(&self.name, files, options.features, STRATIFIED, Vec::new())
+    }
+
+    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
+        first_place(&self.name, options)
+    }
+}
+
+/// The source for a folder or archive of this name in the data folder, if its edge file is there.
+pub(crate) fn find_unlisted(name: &str, data_dir: Option<&Path>) -> Option<Unlisted> {
+    if !is_plain_name(name) {
+        return None;
+    }
+    let mut files = FileSet::open_first(&places(name, data_dir)).ok().flatten()?;
+    let has_edges = files.open(&format!("{name}_A.txt")).is_ok_and(|file| file.is_some());
+    has_edges.then(|| Unlisted { name: name.to_string() })
+}
+
+/// Whether the name can be part of a file name and of an address without being anything else.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte);
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
+}
+
+/// Whether the catalogue has a set of the collection under exactly this name.
+pub(crate) fn is_listed(name: &str) -> bool {
+    LISTED.contains(&name)
+}
+
+fn find_files(name: &str, options: &OpenOptions) -> Result<FileSet, Error> {
+    options.refuse_graphs(name)?;
+    let places = places(name, options.data_dir.as_deref());
+    FileSet::open_first(&places)?.ok_or_else(|| missing(name, &places, options))
+}
+
+fn first_place(name: &str, options: &OpenOptions) -> Vec<PathBuf> {
+    places(name, options.data_dir.as_deref()).into_iter().find(|place| place.exists()).into_iter().collect()
 }
 
 /// Reads any data set in the format of the TU collection, which the catalogue need not know, from its

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use togl_data::{
-    Dataset, FeatureChoice, OpenOptions, SimpleGraph, SplitRule, Task, ValidSplits, open, read_graph6,
+    Dataset, FeatureChoice, OpenOptions, SimpleGraph, SplitRule, Task, ValidSplits, check, check_with, open,
+    read_graph6,
 };
 
 /// The folder that holds this part of the data, or nothing, with a message.
@@ -56,6 +57,8 @@ fn benchmark_sets_have_their_published_statistics() {
         let edges: usize = dataset.graphs().map(|graph| graph.undirected_edges().count()).sum();
         assert_eq!((edges, dataset.directed_edge_count()), (expected.edges, 2 * expected.edges), "{name}");
         assert_eq!(dataset.feature_width(), expected.width, "{name}");
+        let report = check_with(&dataset, &OpenOptions::default());
+        assert!(report.passed() && report.expected_digest.is_some(), "{name}: {:?}", report.problems);
     }
 }
 
@@ -156,6 +159,7 @@ fn molhiv_has_its_published_statistics_and_scaffold_split() {
     let dataset = open("ogbg-molhiv", &options).expect("complete files");
     assert_eq!((dataset.graph_count(), dataset.node_count()), (41_127, 1_049_163));
     assert_eq!((dataset.directed_edge_count(), dataset.feature_width()), (2 * 1_129_688, 9));
+    assert_eq!(check(&dataset).problems, Vec::<String>::new());
     let split = dataset.split(0).expect("one split");
     let positives =
         |part: &[u32]| part.iter().filter(|graph| dataset.labels()[**graph as usize] == 1).count();

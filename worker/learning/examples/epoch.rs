@@ -1,5 +1,5 @@
 //! Prints how long a training epoch takes for the networks of the speed goals, as `NAME MEDIAN MIN COLLATION` in
-//! milliseconds: `cargo run -p togl-learning --example epoch -- DATASET [DATA_DIR] [EPOCHS]`. The clock is the time
+//! milliseconds: `cargo run -p togl-learning --example epoch -- DATASET [DATA_DIR] [EPOCHS] [METHOD]`. The clock is the time
 //! that this thread spent on a processor (Linux only), so other work on the machine counts little.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
@@ -18,7 +18,8 @@ fn main() {
     let dataset =
         togl_data::open(name, &OpenOptions { data_dir, ..OpenOptions::default() }).expect("data set");
     togl_learning::use_threads(1);
-    for trial in trials(name) {
+    let only = arguments.get(3).map_or("", String::as_str);
+    for trial in trials(name).into_iter().filter(|trial| trial.method().ends_with(only)) {
         let job = Job {
             trial: &trial,
             split: 0,

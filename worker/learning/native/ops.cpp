@@ -2,6 +2,7 @@
 // Floats on the CPU take the loops in this file (one thread, fixed order of additions); every other type and
 // device takes the ATen composition beside them, so both must compute the same function.
 
+#include "kernels.h"
 #include "ops.h"
 
 #include <cmath>
@@ -12,19 +13,16 @@
 #include <string>
 #include <vector>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/version.h>
 
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
-#define TOGL_HOT __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define TOGL_HOT
-#endif
-
-#define TOGL_ONLY __restrict__  // nothing else points there, so loops need no checks
-
+using namespace togl;
 using at::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
@@ -52,24 +50,7 @@ template <class Work> char *guarded(Work work) {
 
 bool plain(const Tensor &x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
-// ---------------------------------------------------------------------------------------------- sparse product
-
-TOGL_HOT void sparse_rows(int64_t rows, int64_t width, const int64_t *TOGL_ONLY start, const int64_t *TOGL_ONLY columns,
-                          const float *TOGL_ONLY values, const float *TOGL_ONLY x, float *TOGL_ONLY out) {
-  for (int64_t row = 0; row < rows; ++row) {
-    float *to = out + row * width;
-    for (int64_t j = 0; j < width; ++j) to[j] = 0.0f;
-    for (int64_t entry = start[row]; entry < start[row + 1]; ++entry) {
-      const float *from = x + columns[entry] * width;
-      if (values) {
-        const float value = values[entry];
-        for (int64_t j = 0; j < width; ++j) to[j] += value * from[j];
-      } else {
-        for (int64_t j = 0; j < width; ++j) to[j] += from[j];
-      }
-    }
-  }
-}
+// ---- sparse product
 
 Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values, const Tensor &x) {
   const int64_t rows = start.size(0) - 1, width = x.size(1);
@@ -83,8 +64,8 @@ Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values
   }
   const Tensor weights = values.defined() ? values.to(x.scalar_type()) : at::ones(columns.sizes(), x.options());
   if (x.is_cuda()) {
-    const Tensor matrix = at::sparse_csr_tensor(start, columns, weights, {rows, x.size(0)}, weights.options().layout(at::kSparseCsr));
-    return matrix.matmul(x);
+    const auto options = weights.options().layout(at::kSparseCsr);
+    return at::sparse_csr_tensor(start, columns, weights, {rows, x.size(0)}, options).matmul(x);
   }
   const Tensor counts = start.slice(0, 1) - start.slice(0, 0, rows);
   const Tensor row_of = at::repeat_interleave(counts);
@@ -95,6 +76,8 @@ Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values
 struct SparseProduct : public torch::autograd::Function<SparseProduct> {
   static Tensor forward(AutogradContext *ctx, const Tensor &x, const Tensor &start, const Tensor &columns,
                         const Maybe &values, const Tensor &t_start, const Tensor &t_columns, const Maybe &t_values) {
+    TORCH_CHECK(x.dim() == 2 && x.size(0) == t_start.size(0) - 1, "sparse product: the matrix has ",
+                t_start.size(0) - 1, " columns, the dense operand has shape ", x.sizes());
     ctx->save_for_backward({t_start, t_columns, t_values.value_or(Tensor())});
     return multiply(start, columns, values.value_or(Tensor()), x);
   }
@@ -105,97 +88,7 @@ struct SparseProduct : public torch::autograd::Function<SparseProduct> {
   }
 };
 
-// -------------------------------------------------------------------------------------------------- batch norm
-
-constexpr int64_t BLOCK = 32;  // rows summed as float before they are added to a double
-
-TOGL_HOT void column_moments(int64_t rows, int64_t width, const float *TOGL_ONLY x, double *TOGL_ONLY mean,
-                             double *TOGL_ONLY var, float *TOGL_ONLY part, float *TOGL_ONLY centre) {
-  for (int64_t j = 0; j < width; ++j) mean[j] = var[j] = 0.0;
-  for (int64_t first = 0; first < rows; first += BLOCK) {
-    const int64_t last = std::min(rows, first + BLOCK);
-    for (int64_t j = 0; j < width; ++j) part[j] = 0.0f;
-    for (int64_t i = first; i < last; ++i)
-      for (int64_t j = 0; j < width; ++j) part[j] += x[i * width + j];
-    for (int64_t j = 0; j < width; ++j) mean[j] += part[j];
-  }
-  for (int64_t j = 0; j < width; ++j) {
-    mean[j] /= (double)rows;
-    centre[j] = (float)mean[j];
-  }
-  for (int64_t first = 0; first < rows; first += BLOCK) {
-    const int64_t last = std::min(rows, first + BLOCK);
-    for (int64_t j = 0; j < width; ++j) part[j] = 0.0f;
-    for (int64_t i = first; i < last; ++i)
-      for (int64_t j = 0; j < width; ++j) {
-        const float away = x[i * width + j] - centre[j];
-        part[j] += away * away;
-      }
-    for (int64_t j = 0; j < width; ++j) var[j] += part[j];
-  }
-  for (int64_t j = 0; j < width; ++j) var[j] /= (double)rows;
-}
-
-// out = act((x - mean) * scale + shift) [+ residual], and act is ReLU or nothing.
-TOGL_HOT void scale_rows(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY mean, const float *TOGL_ONLY scale,
-                         const float *TOGL_ONLY shift, const float *TOGL_ONLY residual, bool relu, float *TOGL_ONLY out) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const float *from = x + i * width;
-    float *to = out + i * width;
-    if (relu)
-      for (int64_t j = 0; j < width; ++j) {
-        const float y = (from[j] - mean[j]) * scale[j] + shift[j];
-        to[j] = y > 0.0f ? y : 0.0f;
-      }
-    else
-      for (int64_t j = 0; j < width; ++j) to[j] = (from[j] - mean[j]) * scale[j] + shift[j];
-    if (residual) {
-      const float *add = residual + i * width;
-      for (int64_t j = 0; j < width; ++j) to[j] += add[j];
-    }
-  }
-}
-
-// gy = g masked by the activation (written to `masked`); sums of gy and of gy * (x - mean) per column.
-TOGL_HOT void gradient_moments(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY g,
-                               const float *TOGL_ONLY scale, const float *TOGL_ONLY shift, const float *TOGL_ONLY mean,
-                               bool relu, float *TOGL_ONLY masked, double *TOGL_ONLY sum, double *TOGL_ONLY dot,
-                               float *TOGL_ONLY part, float *TOGL_ONLY part_dot) {
-  const float floor = relu ? 0.0f : -INFINITY;  // gradients pass where y > floor
-  for (int64_t j = 0; j < width; ++j) sum[j] = dot[j] = 0.0;
-  for (int64_t first = 0; first < rows; first += BLOCK) {
-    const int64_t last = std::min(rows, first + BLOCK);
-    for (int64_t j = 0; j < width; ++j) part[j] = part_dot[j] = 0.0f;
-    for (int64_t i = first; i < last; ++i) {
-      const float *TOGL_ONLY from = x + i * width;
-      const float *TOGL_ONLY up = g + i * width;
-      float *TOGL_ONLY to = masked + i * width;
-      for (int64_t j = 0; j < width; ++j) {
-        const float away = from[j] - mean[j];
-        const float y = away * scale[j] + shift[j];
-        const float through = up[j];
-        const float grad = y > floor ? through : 0.0f;
-        to[j] = grad;
-        part[j] += grad;
-        part_dot[j] += grad * away;
-      }
-    }
-    for (int64_t j = 0; j < width; ++j) {
-      sum[j] += part[j];
-      dot[j] += part_dot[j];
-    }
-  }
-}
-
-// g = a * g + b * (x - mean) + c, per column.
-TOGL_HOT void combine_rows(int64_t rows, int64_t width, const float *TOGL_ONLY x, const float *TOGL_ONLY mean, const float *TOGL_ONLY a,
-                           const float *TOGL_ONLY b, const float *TOGL_ONLY c, float *TOGL_ONLY g) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < width; ++j) {
-      const int64_t at = i * width + j;
-      g[at] = a[j] * g[at] + b[j] * (x[at] - mean[j]) + c[j];
-    }
-}
+// ---- batch norm
 
 struct Norm {
   Tensor weight, bias, running_mean, running_var;
@@ -236,8 +129,8 @@ struct BatchNorm : public torch::autograd::Function<BatchNorm> {
     }
     const Tensor add = residual.defined() ? residual.contiguous() : residual;
     Tensor out = at::empty_like(x);
-    scale_rows(rows, width, x.const_data_ptr<float>(), mean, scale, shift, add.defined() ? add.const_data_ptr<float>() : nullptr,
-               norm.relu, out.data_ptr<float>());
+    scale_rows(rows, width, x.const_data_ptr<float>(), mean, scale, shift,
+               add.defined() ? add.const_data_ptr<float>() : nullptr, norm.relu, out.data_ptr<float>());
     ctx->save_for_backward({x, stats});
     ctx->saved_data["training"] = norm.training;
     ctx->saved_data["relu"] = norm.relu;
@@ -293,81 +186,11 @@ Tensor composed_batch_norm(const Norm &norm, const Tensor &x, const Tensor &resi
   return residual.defined() ? y + residual : y;
 }
 
-// ------------------------------------------------------------------------------------------ coordinate functions
-
-struct Units {
-  int64_t q;
-  const float *triangle, *gauss, *width, *line, *line_bias, *centre, *radius;
-};
+// ---- coordinate functions
 
 Units units_of(const variable_list &p) {
-  return {p[0].size(0), p[0].const_data_ptr<float>(), p[1].const_data_ptr<float>(), p[2].const_data_ptr<float>(),
-          p[3].const_data_ptr<float>(), p[4].const_data_ptr<float>(), p[5].const_data_ptr<float>(), p[6].const_data_ptr<float>()};
-}
-
-float sign(float x) { return (float)((x > 0.0f) - (x < 0.0f)); }
-
-void coordinates_forward(int64_t points, const Units &u, const float *birth, const float *death, float *out) {
-  const int64_t q = u.q;
-  const float narrow = 1.0f / (2.0f * u.width[0] * u.width[0]);
-  for (int64_t i = 0; i < points; ++i) {
-    const float b = birth[i], d = death[i];
-    float *to = out + i * 4 * q;
-    for (int64_t j = 0; j < q; ++j) {
-      const float height = d - std::fabs(u.triangle[j] - b);
-      to[j] = height > 0.0f ? height : 0.0f;
-      const float gb = b - u.gauss[j], gd = d - u.gauss[j];
-      to[q + j] = std::exp(-(gb * gb + gd * gd) * narrow);
-      to[2 * q + j] = u.line[2 * j] * b + u.line[2 * j + 1] * d + u.line_bias[j];
-      const float distance = std::fabs(b - u.centre[j]) + std::fabs(d - u.centre[j]);
-      to[3 * q + j] = 1.0f / (1.0f + distance) - 1.0f / (1.0f + std::fabs(std::fabs(u.radius[j]) - distance));
-    }
-  }
-}
-
-// Gradients of both coordinates; those of the units are summed into `du`: 7q + 1 doubles in the order of `Units`.
-void coordinates_backward(int64_t points, const Units &u, const float *birth, const float *death, const float *value,
-                          const float *grad, float *db, float *dd, double *du) {
-  const int64_t q = u.q;
-  const float s = u.width[0], narrow = 1.0f / (s * s);
-  double *triangle = du, *gauss = du + q, *width = du + 2 * q, *line = width + 1, *bias = line + 2 * q,
-         *centre = bias + q, *radius = centre + q;
-  for (int64_t i = 0; i < points; ++i) {
-    const float b = birth[i], d = death[i];
-    const float *g = grad + i * 4 * q, *y = value + i * 4 * q;
-    float to_b = 0.0f, to_d = 0.0f;
-    for (int64_t j = 0; j < q; ++j) {
-      if (y[j] > 0.0f) {
-        const float side = sign(u.triangle[j] - b) * g[j];
-        to_d += g[j];
-        to_b += side;
-        triangle[j] -= side;
-      }
-      const float gb = b - u.gauss[j], gd = d - u.gauss[j], gy = g[q + j] * y[q + j] * narrow;
-      to_b -= gy * gb;
-      to_d -= gy * gd;
-      gauss[j] += gy * (gb + gd);
-      width[0] += gy * (gb * gb + gd * gd) / s;
-      const float gl = g[2 * q + j];
-      to_b += gl * u.line[2 * j];
-      to_d += gl * u.line[2 * j + 1];
-      line[2 * j] += gl * b;
-      line[2 * j + 1] += gl * d;
-      bias[j] += gl;
-      const float sb = sign(b - u.centre[j]), sd = sign(d - u.centre[j]);
-      const float distance = std::fabs(b - u.centre[j]) + std::fabs(d - u.centre[j]);
-      const float gap = std::fabs(u.radius[j]) - distance, near = 1.0f / (1.0f + distance),
-                  far = 1.0f / (1.0f + std::fabs(gap));
-      const float outer = g[3 * q + j] * far * far * sign(gap);
-      const float inner = -g[3 * q + j] * near * near - outer;
-      to_b += inner * sb;
-      to_d += inner * sd;
-      centre[j] -= inner * (sb + sd);
-      radius[j] += outer * sign(u.radius[j]);
-    }
-    db[i] = to_b;
-    dd[i] = to_d;
-  }
+  const auto data = [&p](int index) { return p[index].const_data_ptr<float>(); };
+  return {p[0].size(0), data(0), data(1), data(2), data(3), data(4), data(5), data(6)};
 }
 
 struct Coordinates : public torch::autograd::Function<Coordinates> {
@@ -389,8 +212,9 @@ struct Coordinates : public torch::autograd::Function<Coordinates> {
     const Tensor b = saved[7], d = saved[8], out = saved[9], g = grads[0].contiguous();
     Tensor db = at::empty_like(b), dd = at::empty_like(d);
     std::vector<double> du(7 * units.q + 1, 0.0);
-    coordinates_backward(b.numel(), units, b.const_data_ptr<float>(), d.const_data_ptr<float>(), out.const_data_ptr<float>(),
-                         g.const_data_ptr<float>(), db.data_ptr<float>(), dd.data_ptr<float>(), du.data());
+    coordinates_backward(b.numel(), units, b.const_data_ptr<float>(), d.const_data_ptr<float>(),
+                         out.const_data_ptr<float>(), g.const_data_ptr<float>(), db.data_ptr<float>(),
+                         dd.data_ptr<float>(), du.data());
     variable_list result = {db, dd};
     const double *from = du.data();
     for (int p = 0; p < 7; ++p) {
@@ -403,20 +227,11 @@ struct Coordinates : public torch::autograd::Function<Coordinates> {
   }
 };
 
-// -------------------------------------------------------------------------------------------------------- Adam
-
-TOGL_HOT void adam_rows(int64_t count, float *TOGL_ONLY p, const float *TOGL_ONLY g, float *TOGL_ONLY m, float *TOGL_ONLY v, float beta1, float beta2,
-                        float decay, float step_size, float root_correction, float eps) {
-  for (int64_t i = 0; i < count; ++i) {
-    const float grad = g[i] + decay * p[i];
-    m[i] += (1.0f - beta1) * (grad - m[i]);
-    v[i] = beta2 * v[i] + (1.0f - beta2) * grad * grad;
-    p[i] -= step_size * m[i] / (std::sqrt(v[i]) / root_correction + eps);
-  }
-}
+// ---- Adam
 
 void adam_step(const togl_adam_settings &s, Tensor p, Tensor g, Tensor m, Tensor v) {
-  const double correction1 = 1.0 - std::pow(s.beta1, (double)s.step), correction2 = 1.0 - std::pow(s.beta2, (double)s.step);
+  const double correction1 = 1.0 - std::pow(s.beta1, (double)s.step);
+  const double correction2 = 1.0 - std::pow(s.beta2, (double)s.step);
   const double step_size = s.lr / correction1, root = std::sqrt(correction2);
   if (plain(p) && p.is_contiguous()) {
     const Tensor grad = g.contiguous();
@@ -445,6 +260,9 @@ char *togl_batch_norm(const togl_norm *n, void *input, void *add, void **out) {
   return guarded([&] {
     const Tensor x = borrow(input);
     const Maybe residual = borrow_maybe(add);
+    TORCH_CHECK(x.dim() == 2, "batch norm: rows are expected, not shape ", x.sizes());
+    TORCH_CHECK(!residual || residual->sizes() == x.sizes(), "batch norm: the residual has another shape");
+    TORCH_CHECK(borrow(n->weight).numel() == x.size(1), "batch norm: the width has changed to ", x.size(1));
     const Norm norm = {borrow(n->weight), borrow(n->bias), borrow(n->running_mean), borrow(n->running_var),
                        n->momentum, n->eps, n->training != 0, n->relu != 0};
     if (plain(x))
@@ -456,6 +274,7 @@ char *togl_batch_norm(const togl_norm *n, void *input, void *add, void **out) {
 
 char *togl_coordinate_functions(const togl_coordinates *f, void *birth, void *death, void **out) {
   return guarded([&] {
+    TORCH_CHECK(borrow(birth).sizes() == borrow(death).sizes(), "coordinate functions: births and deaths differ in shape");
     *out = new Tensor(Coordinates::apply(borrow(birth), borrow(death), borrow(f->triangle), borrow(f->gauss_centre),
                                          borrow(f->gauss_width), borrow(f->line_weight), borrow(f->line_bias),
                                          borrow(f->hat_centre), borrow(f->hat_radius)));
@@ -472,6 +291,14 @@ char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parame
       p.mutable_grad().reset();
     }
   });
+}
+
+void togl_keep_memory(void) {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 512 << 20);
+  mallopt(M_TOP_PAD, 16 << 20);
+#endif
 }
 
 char *togl_libtorch_version(void) { return strdup(TORCH_VERSION); }

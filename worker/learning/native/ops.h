@@ -57,6 +57,9 @@ struct togl_adam_settings {
 // One step for `count` parameters; each gradient is taken from its parameter and then dropped.
 char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second);
 
+// Asks the allocator to keep freed memory for the next step instead of giving it back (glibc; nothing elsewhere).
+void togl_keep_memory(void);
+
 // Version of the libtorch that is loaded, as text to be freed.
 char *togl_libtorch_version(void);
 }

@@ -6,7 +6,7 @@
 //! - `persistence`: filtration values to persistence pairs that carry gradients
 //! - `layers`, `model`: one layer a file, and the network of a trial
 //! - `metrics`, `schedule`, `train`: one fold from first epoch to test
-//! - `device`, `bench`, `verify`: what the commands `doctor`, `bench` and `verify` call
+//! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
 //! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
 //!
 //! Nothing here reads a clock, prints, or draws from a global random generator.

@@ -61,6 +61,7 @@ unsafe extern "C" {
         first: *mut *mut c_void,
         second: *mut *mut c_void,
     ) -> *mut c_char;
+    fn togl_keep_memory();
     fn togl_libtorch_version() -> *mut c_char;
     fn free(pointer: *mut c_void);
 }
@@ -177,6 +178,12 @@ pub(crate) fn adam(step: AdamStep, parameters: &[Tensor], first: &[Tensor], seco
     let count = p.len().min(m.len()).min(v.len()) as i64;
     // SAFETY: three lists of at least `count` pointers to live tensors; the struct mirrors the one in ops.h.
     check(unsafe { togl_adam(&settings, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()) })
+}
+
+/// Asks the allocator to keep freed memory for the next step.
+pub(crate) fn keep_memory() {
+    // SAFETY: only sets options of the allocator, which is safe at any time.
+    unsafe { togl_keep_memory() }
 }
 
 /// The libtorch whose headers this program was compiled with.

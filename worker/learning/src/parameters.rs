@@ -111,21 +111,21 @@ impl Parameters {
             return Err(TrainError::Reference(format!("`{name}` has shape {ours:?}, not {theirs:?}")));
         }
         let values = values.f_reshape(tensor.size())?;
-        tch::no_grad(|| Ok(tensor.shallow_clone().f_copy_(&values)?))
+        let _no_grad = tch::no_grad_guard();
+        Ok(tensor.shallow_clone().f_copy_(&values)?)
     }
 
     /// A copy of all values.
     pub fn snapshot(&self) -> Snapshot {
-        tch::no_grad(|| Snapshot(self.entries.iter().map(|entry| entry.tensor.detach().copy()).collect()))
+        Snapshot(self.entries.iter().map(|entry| entry.tensor.detach().copy()).collect())
     }
 
     /// Returns to a copy made earlier from these parameters.
     pub fn restore(&self, snapshot: &Snapshot) {
-        tch::no_grad(|| {
-            for (entry, values) in self.entries.iter().zip(&snapshot.0) {
-                entry.tensor.shallow_clone().copy_(values);
-            }
-        });
+        let _no_grad = tch::no_grad_guard();
+        for (entry, values) in self.entries.iter().zip(&snapshot.0) {
+            entry.tensor.shallow_clone().copy_(values);
+        }
     }
 
     fn make(&self, name: &str, shape: &[i64], init: Init) -> Tensor {

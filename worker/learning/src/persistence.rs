@@ -4,7 +4,7 @@
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Purpose, Stage, Stream};
-use togl_topology::{Batch as Topology, IndexTables, Parallelism};
+use togl_topology::{Batch as Topology, IndexTables, Indices, Parallelism};
 
 use crate::batch::Draws;
 use crate::error::Result;
@@ -52,17 +52,15 @@ impl<'a> Diagrams<'a> {
     /// Persistent homology of the values `[N, k]`.
     pub fn persistent(values: &Tensor, topology: &'a Topology) -> Result<Self> {
         let (host, filtrations) = to_host(values)?;
-        let mut tables = IndexTables::default();
-        tables.compute(topology, &host, filtrations, Parallelism::Serial)?;
-        Ok(Self {
-            topology,
-            values: with_zero_row(values),
-            host,
-            filtrations,
-            vertex_death: Some(tables.vertex_death().to_vec()),
-            edge_birth: tables.edge_birth().to_vec(),
-            edge_death: tables.edge_death().to_vec(),
-        })
+        let mut vertex_death = vec![0; filtrations * topology.vertices()];
+        let mut edge_birth = vec![0; filtrations * topology.edge_count()];
+        let mut edge_death = edge_birth.clone();
+        let (vertices, births, deaths) = (&mut vertex_death[..], &mut edge_birth[..], &mut edge_death[..]);
+        let indices = Indices { vertex_death: vertices, edge_birth: births, edge_death: deaths };
+        togl_topology::persist(topology, &host, filtrations, indices, Parallelism::Serial)?;
+        let values = with_zero_row(values);
+        let vertex_death = Some(vertex_death);
+        Ok(Self { topology, values, host, filtrations, vertex_death, edge_birth, edge_death })
     }
 
     /// The static variant: every vertex dies at birth; of each graph and filtration one random edge gets

@@ -233,6 +233,13 @@ mod tests {
     }
 
     #[test]
+    fn an_operand_of_another_height_is_refused() {
+        let matrix = SparseMatrix::gather(&[0, 1, 1], 2, Device::Cpu);
+        let error = matrix.product(&dense(Kind::Float)).unwrap_err().to_string();
+        assert!(error.contains("the matrix has 2 columns"), "{error}");
+    }
+
+    #[test]
     fn segments_reduce_and_spread_and_an_empty_one_gives_zero() {
         let segments = Segments::new(vec![0, 2, 2, 3], Device::Cpu);
         let x = dense(Kind::Float);

@@ -121,15 +121,15 @@ impl Learner {
     }
 
     fn evaluate(&self, batches: &[(Batch, Draws)], place: &str) -> Result<Tally> {
-        tch::no_grad(|| {
-            let mut tally = Tally::new(self.task, self.classes);
-            for (batch, draws) in batches {
-                let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
-                let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
-                tally.add(&loss, &scores, &batch.host_labels, place)?;
-            }
-            Ok(tally)
-        })
+        // A guard, not a closure: it switches gradients back on even when an operation panics.
+        let _no_grad = tch::no_grad_guard();
+        let mut tally = Tally::new(self.task, self.classes);
+        for (batch, draws) in batches {
+            let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
+            let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
+            tally.add(&loss, &scores, &batch.host_labels, place)?;
+        }
+        Ok(tally)
     }
 }
 

@@ -245,3 +245,23 @@ fn a_split_that_does_not_exist_is_a_data_error() {
     let error = attempt(&small("tiny"), &builder.finish().unwrap()).unwrap_err();
     assert_eq!(error.class(), FailureClass::Data);
 }
+
+/// A trainer outlives its folds: an operation that panics while gradients are off must not leave them off.
+#[test]
+fn a_panic_in_evaluation_does_not_disturb_the_next_fold() {
+    let data = dataset("necklaces", 40);
+    let trial = small("necklaces");
+    let clock = || 0.0;
+    let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
+    let before = train(&trial, &data);
+    let broken = guard(|| {
+        let learner = Learner::new(&job, &data)?;
+        let draws = draws(&job, Stage::Validation, 0, 0);
+        let needs = Needs::of(&trial);
+        let mut batch = Collator::new(&data, needs, tch::Device::Cpu).collate(&[0], draws)?;
+        batch.features = Tensor::from_slice(&[1f32, 2.0]).view([1, 2]);
+        learner.evaluate(&[(batch, draws)], "nowhere").map(|_| ())
+    });
+    assert!(matches!(broken, Err(TrainError::Torch(_))));
+    assert_eq!(train(&trial, &data), before);
+}

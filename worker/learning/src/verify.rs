@@ -195,7 +195,8 @@ fn verify_model(reference: &Reference, device: tch::Device, report: &mut CaseRep
             report.compare(&format!("{kind}{theirs}"), &ours, tensor, tolerance)?;
         }
     }
-    let scores = tch::no_grad(|| model.forward(&Pass { batch: &batch, training: false, draws }))?;
+    let _no_grad = tch::no_grad_guard();
+    let scores = model.forward(&Pass { batch: &batch, training: false, draws })?;
     report.compare("eval.logits", &scores, reference.tensor("eval.logits")?, tolerance)
 }
 

@@ -1,4 +1,5 @@
 //! What the topological layer can and cannot see, and which reorderings leave its results alone.
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Dataset, DatasetBuilder, Stage, Stream, Task};

@@ -1,5 +1,6 @@
 //! Gradients against central differences in double precision, for every kind of layer. Doubles take the general
 //! forms of the native operations; a second test holds the fast float forms against them.
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Dataset, OpenOptions, Stage};

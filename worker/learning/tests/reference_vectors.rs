@@ -1,5 +1,7 @@
 //! Compares the crate with values of the published implementation: a few committed files always, the whole set where
 //! it lies beside the project.
+#![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
+#![expect(clippy::print_stdout, reason = "the figures are shown with --nocapture")]
 
 use std::path::{Path, PathBuf};
 

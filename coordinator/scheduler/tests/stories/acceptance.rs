@@ -146,6 +146,14 @@ fn failures_of_attempts_that_were_never_issued_are_refused() {
 }
 
 #[test]
+fn a_worthless_result_of_a_superseded_attempt_does_not_end_the_current_one() {
+    let (mut world, first, second) = with_two_attempts();
+    let answer = world.report_result("w", first.fold, first.attempt, example(f64::NAN));
+    assert!(matches!(answer, ResultAnswer::Refused(Refusal::Invalid { .. })));
+    assert_eq!(world.renew("v", &[&second]), [Ok(())]);
+}
+
+#[test]
 fn a_result_that_can_never_be_a_row_is_refused_and_counts_as_a_failed_attempt() {
     let mut world = World::with_sweep(1, 1);
     let lease = world.lease("w");

@@ -1,5 +1,6 @@
-//! Stories about the scheduler, told through a [`world::World`] that checks all invariants and the store after
-//! every event. One file a subject; the names of the tests are the requirements.
+//! Stories about the scheduler, told through a [`world::World`] that checks all invariants and the store
+//! after every event. One file a subject; the names of the tests are the requirements.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and end")]
 
 mod acceptance;
 mod explain;

@@ -92,6 +92,20 @@ fn a_worker_that_is_back_too_late_abandons_what_others_took() {
 }
 
 #[test]
+fn only_the_latest_of_several_lost_attempts_may_go_on() {
+    let mut world = World::with_sweep(1, 1);
+    let first = world.lease("w");
+    world.pass(15_000);
+    world.join("v", "elsewhere", 1);
+    let second = world.lease("v");
+    world.pass(15_000);
+    let late = world.join_with("w", "h", 1, &[&first]);
+    assert_eq!(late.orders[0].verdict, Err(Abandon::Superseded));
+    let latest = world.join_with("v", "elsewhere", 1, &[&second]);
+    assert_eq!(latest.orders[0].verdict, Ok(()));
+}
+
+#[test]
 fn a_worker_that_is_back_with_fewer_slots_abandons_the_rest() {
     let mut world = World::with_sweep(2, 2);
     let leases = world.leases("w", 2);

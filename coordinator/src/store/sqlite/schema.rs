@@ -1,17 +1,20 @@
 //! The tables of the SQLite store, how older ones become newer ones, and how a file is recognised as ours.
 //! Forward only: a step is never changed once released, a new one is added at the end.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::StoreError;
-use super::explain;
+use super::{beside, explain};
 
 /// Marks the file as a togl store: the letters `TOGL`.
 const APPLICATION_ID: u32 = 0x544f_474c;
+
+/// Bytes of the header of an SQLite file.
+const HEADER: usize = 100;
 
 /// Where SQLite keeps the application id in the file's header.
 const APPLICATION_ID_AT: usize = 68;
@@ -29,8 +32,8 @@ CREATE TABLE trial (
     canonical TEXT NOT NULL
 ) STRICT;
 
--- `seed` holds the bits of an unsigned number. `attempt` is that of the result, `class` and `message` belong to
--- failed folds.
+-- `seed` holds the bits of an unsigned number. `attempt` is that of the result, `class` and `message` belong
+-- to failed folds.
 CREATE TABLE fold (
     id INTEGER PRIMARY KEY,
     trial INTEGER NOT NULL REFERENCES trial (id),
@@ -119,20 +122,56 @@ pub(super) fn uri(path: &Path, options: &str) -> String {
     name + options
 }
 
-/// Refuses a file that is not ours or newer than we are, without touching it or anything beside it.
+/// Refuses a file that is not ours, is cut short or is newer than we are, without touching it or anything
+/// beside it.
 pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
-    let not_readable = |source| StoreError::NotReadable { path: path.to_owned(), source };
-    let mut header = Vec::with_capacity(100);
-    File::open(path).and_then(|file| file.take(100).read_to_end(&mut header)).map_err(not_readable)?;
+    let header = header(path)?;
     let ours = APPLICATION_ID.to_be_bytes();
     let marked = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + ours.len()) == Some(&ours[..]);
     if !(header.starts_with(b"SQLite format 3\0") && marked) {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
+    // While a log waits to be copied into the file, the file may be shorter than its header says.
+    let log = fs::metadata(beside(path, "-wal")).map_or(0, |metadata| metadata.len());
+    if log == 0 {
+        check_length(path)?;
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri(path, "?immutable=1"), flags);
     let connection = connection.map_err(|error| explain(path, error))?;
     check_version(&connection, path)
+}
+
+fn header(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let not_readable = |source| StoreError::NotReadable { path: path.to_owned(), source };
+    let mut header = Vec::with_capacity(HEADER);
+    File::open(path)
+        .and_then(|file| file.take(HEADER as u64).read_to_end(&mut header))
+        .map_err(not_readable)?;
+    Ok(header)
+}
+
+/// Refuses a file that is shorter than its header says: SQLite would read the missing part as zeros.
+pub(super) fn check_length(path: &Path) -> Result<(), StoreError> {
+    let header = header(path)?;
+    let length =
+        fs::metadata(path).map_err(|source| StoreError::NotReadable { path: path.to_owned(), source })?.len();
+    let page = match number::<2>(&header, 16) {
+        1 => 65_536,
+        size => size,
+    };
+    let expected = page * number::<4>(&header, 28);
+    if length < expected {
+        let detail = format!("it has {length} bytes and should have {expected}");
+        return Err(StoreError::Corrupt { path: path.to_owned(), detail });
+    }
+    Ok(())
+}
+
+/// A big-endian number of `N` bytes in the header; 0 if the header is too short for it.
+fn number<const N: usize>(header: &[u8], at: usize) -> u64 {
+    let bytes = header.get(at..at + N).unwrap_or_default();
+    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Refuses a store that is newer than we are.

@@ -1,5 +1,5 @@
-//! Facts into tables. One transaction a call; one short function a fact. A fact about something that the store
-//! does not hold is an error, never silently dropped.
+//! Facts into tables. One transaction a call; one short function a fact. A fact about something that the
+//! store does not hold is an error, never silently dropped.
 
 use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -84,7 +84,8 @@ pub(super) fn find_fold(on: &Connection, fold: &FoldKey) -> Result<Option<i64>, 
 }
 
 fn add_fold(on: &Transaction<'_>, fold: &FoldKey) -> Written {
-    let sql = "INSERT INTO fold (trial, split, seed, state) SELECT id, ?2, ?3, 'pending' FROM trial WHERE trial = ?1";
+    let sql = "INSERT INTO fold (trial, split, seed, state)
+               SELECT id, ?2, ?3, 'pending' FROM trial WHERE trial = ?1";
     let values = params![fold.trial.as_bytes(), fold.split, fold.seed.cast_signed()];
     one(on.prepare_cached(sql)?.execute(values)?, "trial", fold.trial)
 }

@@ -1,5 +1,7 @@
-//! Mean, sample standard deviation and standard error of the folds behind a cell. Sums run in the order they
-//! are given and are compensated, so the same folds always make the same last digit. Knows nothing of frames.
+//! Mean, deviations, standard error, confidence interval and quartiles of the folds behind a cell. Sums run in
+//! the order they are given and are compensated, so the same folds always make the same last digit.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// What is reported about the values of one cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,16 +29,67 @@ impl Summary {
     }
 }
 
-fn sample_std(values: &[f64], mean: f64) -> f64 {
-    // The second sum is zero but for rounding; taking it away corrects for the rounding of the mean.
+/// Standard deviation with divisor n; not defined for fewer than two values, of which it would be 0 and mislead.
+pub fn population_std(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
+    let mean = Summary::of(values).mean.filter(|_| values.len() > 1)?;
+    Some((squared_deviations(values, mean) / n).sqrt())
+}
+
+/// Half the width of the confidence interval of the mean by Student's t, for a level such as 0.95; not defined
+/// for fewer than two values or a level outside (0, 1). It takes the values for independent, which folds that
+/// share training data are not: it is too narrow for them.
+pub fn confidence_half_width(values: &[f64], level: f64) -> Option<f64> {
+    let summary = Summary::of(values);
+    let error = summary.standard_error().filter(|_| level > 0.0 && level < 1.0)?;
+    let student = StudentsT::new(0.0, 1.0, summary.n as f64 - 1.0).ok()?;
+    Some(error * student.inverse_cdf(0.5 + level / 2.0))
+}
+
+/// The three values that cut sorted values into quarters, with linear interpolation between neighbours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quartiles {
+    /// A quarter of the values lies below.
+    pub lower: f64,
+    /// Half of the values lies below.
+    pub median: f64,
+    /// Three quarters of the values lie below.
+    pub upper: f64,
+}
+
+impl Quartiles {
+    /// The interquartile range.
+    pub fn range(&self) -> f64 {
+        self.upper - self.lower
+    }
+}
+
+/// Median and quartiles; none without values.
+pub fn quartiles(values: &[f64]) -> Option<Quartiles> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    let at = |share: f64| {
+        let place = share * last as f64;
+        let (below, part) = (place.floor() as usize, place.fract());
+        sorted[below] + part * (sorted[(below + 1).min(last)] - sorted[below])
+    };
+    Some(Quartiles { lower: at(0.25), median: at(0.5), upper: at(0.75) })
+}
+
+fn sample_std(values: &[f64], mean: f64) -> f64 {
+    (squared_deviations(values, mean) / (values.len() as f64 - 1.0)).sqrt()
+}
+
+fn squared_deviations(values: &[f64], mean: f64) -> f64 {
+    // The second sum is zero but for rounding; taking it away corrects for the rounding of the mean.
     let squares = sum(values.iter().map(|value| (value - mean).powi(2)));
     let drift = sum(values.iter().map(|value| value - mean));
-    ((squares - drift * drift / n).max(0.0) / (n - 1.0)).sqrt()
+    (squares - drift * drift / values.len() as f64).max(0.0)
 }
 
 /// Neumaier's compensated sum: the rounding error of each addition is kept and added at the end.
-fn sum(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut total, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {
         let next = total + value;
@@ -65,6 +118,14 @@ mod tests {
         assert_eq!(Summary::of(&[0.5]), Summary { n: 1, mean: Some(0.5), std: None });
         assert_eq!(Summary::of(&[0.5]).standard_error(), None);
         assert_eq!(Summary::of(&[]), Summary { n: 0, mean: None, std: None });
+    }
+
+    #[test]
+    fn one_value_has_a_median_but_no_interval() {
+        assert_eq!(quartiles(&[0.5]).map(|quartiles| quartiles.range()), Some(0.0));
+        assert_eq!(quartiles(&[]), None);
+        assert_eq!((population_std(&[0.5]), confidence_half_width(&[0.5], 0.95)), (None, None));
+        assert_eq!(confidence_half_width(&[0.5, 0.6], 1.0), None);
     }
 
     #[test]

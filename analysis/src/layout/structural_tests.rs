@@ -8,6 +8,7 @@ use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Features};
 
 use super::*;
+use crate::layout::Layout;
 use crate::import::wandb::{self, Mapping};
 use crate::test_folds::{folds, frame};
 
@@ -20,13 +21,6 @@ fn structural(deepset: bool, static_variant: bool) -> TrialConfig {
         static_variant,
         ..TrialConfig::default()
     }
-}
-
-#[test]
-fn an_unknown_layout_is_refused_with_the_known_ones() {
-    assert_eq!("structural-extended".parse::<Layout>().unwrap(), Layout::StructuralExtended);
-    let error = "structural".parse::<Layout>().unwrap_err();
-    insta::assert_snapshot!(error, @"no layout `structural`; did you mean `structural-extended`?");
 }
 
 #[test]
@@ -132,4 +126,33 @@ fn a_summary_among_the_published_logs_is_not_taken_for_runs() {
     let Some(folder) = shared_data() else { return };
     let outcome = wandb::read(&[folder.join("paper-logs/GCN_summary.csv")], &Mapping::default());
     assert!(matches!(outcome, Err(Error::MissingColumns { .. })));
+}
+
+#[test]
+fn the_published_main_table_comes_out_of_the_published_logs_too() {
+    let Some(folder) = shared_data() else { return };
+    let imported = wandb::read(&exports(&folder), &Mapping::default()).unwrap();
+    let table = Layout::Table1.make(&imported.frame).unwrap();
+    let comparison = crate::Comparison::with(&table, "table1").unwrap();
+    let exact = |cell: &&crate::compare::ComparedCell| {
+        let rounded = |value: Option<f64>| value.map(|value| format!("{value:.1}"));
+        let published = cell.published.as_ref().map(|cell| (Some(format!("{:.1}", cell.mean)), rounded(cell.std)));
+        published == Some((rounded(cell.mean), rounded(cell.std)))
+    };
+    let same: Vec<String> =
+        comparison.cells.iter().filter(exact).map(|cell| format!("{} {}", cell.row[0], cell.column)).collect();
+    insta::assert_snapshot!(same.join("\n"), @"
+    GCN-4 DD
+    GCN-4 ENZYMES
+    GCN-4 PROTEINS
+    GCN-4-TOGL-1 (General) DD
+    GCN-4-TOGL-1 (General) ENZYMES
+    GIN-4 DD
+    GIN-4 ENZYMES
+    GIN-4 PROTEINS
+    GIN-4 PATTERN
+    GAT-4 DD
+    GAT-4 ENZYMES
+    GAT-4 PROTEINS
+    ");
 }

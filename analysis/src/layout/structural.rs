@@ -1,18 +1,16 @@
-//! The layouts of published tables that a plain table block cannot express, because they compare named methods
-//! and contain columns made by choosing among runs. Owns which rows and columns a layout has and what the
-//! publication prints above them. Numbers come from [`crate::table`] and [`crate::select`].
-
-use std::str::FromStr;
+//! The extended table of structure-only runs: data sets and depths as rows, plain networks and every TOGL variant
+//! as columns, and "General", which chooses the embedding per fold. Owns its columns and what the publication
+//! prints above them, which for two of them is not what was trained.
 
 use polars::prelude::*;
-use togl_sweeps::nearest;
 use togl_sweeps::spec::{Metric, TableSpec};
 
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::layout::named::find;
 use crate::plan::Plan;
 use crate::select::best_by_last_validation;
-use crate::table::{Cell, Row, Table, TableColumn, Winners};
+use crate::table::{Row, Table, TableColumn, Winners};
 
 const GENERAL: &str = "GCN-TOGL (General)";
 const GENERAL_STATIC: &str = "GCN-TOGL (General - Static)";
@@ -34,39 +32,8 @@ const STRUCTURAL_COLUMNS: [(&str, &str); 9] = [
     (STATIC_DEEPSET, STATIC_COORDINATES),
 ];
 
-/// A published table's layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Structure-only runs by data set and depth: plain networks, each TOGL variant, and "General", which
-    /// chooses the embedding per fold.
-    StructuralExtended,
-}
-
-/// Every layout with its name on the command line.
-const LAYOUTS: [(&str, Layout); 1] = [("structural-extended", Layout::StructuralExtended)];
-
-impl FromStr for Layout {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let found = LAYOUTS.iter().find(|(known, _)| *known == name).map(|(_, layout)| *layout);
-        found.ok_or_else(|| Error::UnknownLayout {
-            name: name.to_owned(),
-            hint: nearest::hint(name, LAYOUTS.iter().map(|(known, _)| *known)),
-        })
-    }
-}
-
-impl Layout {
-    /// The table of this layout from all rows that belong to it; other rows are ignored.
-    pub fn make(self, frame: &FoldFrame) -> Result<Table> {
-        match self {
-            Self::StructuralExtended => structural_extended(frame),
-        }
-    }
-}
-
-fn structural_extended(frame: &FoldFrame) -> Result<Table> {
+/// The table from all structure-only rows; other rows are ignored.
+pub fn structural_extended(frame: &FoldFrame) -> Result<Table> {
     let named = with_names(frame, structural_method())?;
     if named.is_empty() {
         return Err(Error::Empty {
@@ -143,30 +110,21 @@ fn assemble(parts: &[Table]) -> Table {
     }
     labels.sort_by_key(|labels| (labels[0].clone(), labels[1].parse::<u64>().unwrap_or(u64::MAX)));
     let cells = |labels: &[String]| STRUCTURAL_COLUMNS.map(|(label, _)| find(parts, labels, label)).to_vec();
-    table.rows = labels.into_iter().map(|labels| Row { cells: cells(&labels), labels }).collect();
+    table.rows = labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
     table.columns = STRUCTURAL_COLUMNS
         .map(|(label, printed)| TableColumn { label: label.to_owned(), printed_as: Some(printed.to_owned()) })
         .to_vec();
     table.mark_best(Winners::PerRow);
-    table.reword(Metric::TestAccuracy);
-    table.notes.extend([
+    table.remarks = vec![
         "General: per fold the embedding with the highest validation accuracy of the last epoch, of equal ones \
          the last run"
             .to_owned(),
         format!("the publication prints `{STATIC_COORDINATES}` and `{STATIC_DEEPSET}` swapped"),
-    ]);
+    ];
+    table.reword();
     table
 }
 
-fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
-    let found = parts.iter().find_map(|part| {
-        let at = part.columns.iter().position(|known| known.label == column)?;
-        let row = part.rows.iter().find(|row| row.labels == labels)?;
-        Some(row.cells[at].clone())
-    });
-    found.unwrap_or_default()
-}
-
 #[cfg(test)]
-#[path = "layout_tests.rs"]
+#[path = "structural_tests.rs"]
 mod tests;

@@ -1,0 +1,230 @@
+//! Our numbers beside the published ones: for each cell the published value, the difference, and whether it lies
+//! within one published standard deviation. Owns how a cell of ours finds its counterpart: by data set, by depth
+//! or position where the published table has them, and by the method as printed.
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::published::{self, PublishedCell};
+use crate::render::aligned;
+use crate::table::{Cell, Row, Table, TableColumn};
+
+/// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
+const ROUNDING: f64 = 0.05;
+
+/// One cell of ours with its counterpart.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedCell {
+    /// The labels of its row.
+    pub row: Vec<String>,
+    /// The label of its column.
+    pub column: String,
+    /// Our mean in percent.
+    pub mean: Option<f64>,
+    /// Our sample standard deviation in percent.
+    pub std: Option<f64>,
+    /// How many folds are behind ours.
+    pub n: usize,
+    /// How many are planned.
+    pub planned: usize,
+    /// What was published, if anything was.
+    pub published: Option<PublishedCell>,
+    /// Ours minus the published mean, in percentage points.
+    pub difference: Option<f64>,
+    /// Whether the difference is at most one published standard deviation; none where it was not printed.
+    pub within_one_std: Option<bool>,
+}
+
+/// A table beside a published one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The published table.
+    pub published_table: String,
+    /// Our cells that have a number, row by row.
+    pub cells: Vec<ComparedCell>,
+    /// Published numbers without a counterpart of ours.
+    pub missing: Vec<PublishedCell>,
+}
+
+impl Comparison {
+    /// Compares with the published table of this name. A layout's name is that of its table.
+    pub fn with(table: &Table, published_table: &str) -> Result<Self> {
+        if !published::tables().any(|name| name == published_table) {
+            return Err(Error::NothingPublished {
+                reason: format!("there is no table `{published_table}`"),
+                hint: togl_sweeps::nearest::hint(published_table, published::tables()),
+            });
+        }
+        let cells: Vec<ComparedCell> = compared(table, published_table);
+        let used = |cell: &&PublishedCell| !cells.iter().any(|ours| ours.published.as_ref() == Some(*cell));
+        let missing = published::cells_of(published_table).filter(used).cloned().collect();
+        Ok(Self { published_table: published_table.to_owned(), cells, missing })
+    }
+
+    /// Compares with the only published table in which every cell of ours that has one anywhere is found.
+    /// Refuses if there is none, or if several would do: structure-only and full runs have the same names.
+    pub fn find(table: &Table) -> Result<Self> {
+        let found = |name: &str| compared(table, name).iter().filter(|cell| cell.published.is_some()).count();
+        let counts: Vec<(&str, usize)> = published::tables().map(|name| (name, found(name))).collect();
+        let most = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
+        let best: Vec<&str> =
+            counts.iter().filter(|(_, count)| *count == most).map(|(name, _)| *name).collect();
+        let all: Vec<&str> = published::tables().collect();
+        match (most, best.as_slice()) {
+            (0, _) => Err(Error::NothingPublished {
+                reason: "no cell of this table has a counterpart".to_owned(),
+                hint: format!("make the table with the layout of one of {}", all.join(", ")),
+            }),
+            (_, [only]) => Self::with(table, only),
+            (_, several) => Err(Error::NothingPublished {
+                reason: "several tables fit it equally well".to_owned(),
+                hint: format!("name one of {}", several.join(", ")),
+            }),
+        }
+    }
+
+    /// Cells within one published standard deviation, and cells for which that is known.
+    pub fn agreement(&self) -> (usize, usize) {
+        let known = self.cells.iter().filter_map(|cell| cell.within_one_std);
+        known.fold((0, 0), |(within, all), yes| (within + usize::from(yes), all + 1))
+    }
+
+    /// What the columns mean and how much agrees.
+    pub fn caption(&self) -> String {
+        let (within, known) = self.agreement();
+        format!(
+            "Ours beside {} as published, in percent (mean ± sample standard deviation). {within} of {known} cells \
+             lie within one published standard deviation; {} published cells have no counterpart here.",
+            self.published_table,
+            self.missing.len()
+        )
+    }
+
+    /// As aligned text, one line per cell.
+    pub fn text(&self) -> String {
+        format!("{}\n{}\n", aligned(&HEADERS, &self.lines()), self.caption())
+    }
+
+    /// As a Markdown table, one line per cell.
+    pub fn markdown(&self) -> String {
+        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+        let headers = HEADERS.map(str::to_owned);
+        let rule = HEADERS.map(|_| "---".to_owned());
+        let body: String = self.lines().iter().map(|cells| line(cells)).collect();
+        format!("{}{}{body}\n{}\n", line(&headers), line(&rule), self.caption())
+    }
+
+    /// As CSV with numbers that are not rounded.
+    pub fn csv(&self) -> String {
+        let mut text =
+            "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n"
+                .to_owned();
+        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+        for cell in &self.cells {
+            let published = cell.published.as_ref();
+            let fields = [
+                quoted(&cell.row.join(" ")),
+                quoted(&cell.column),
+                number(cell.mean),
+                number(cell.std),
+                cell.n.to_string(),
+                cell.planned.to_string(),
+                quoted(published.map_or("", |cell| cell.method.as_str())),
+                number(published.map(|cell| cell.mean)),
+                number(published.and_then(|cell| cell.std)),
+                number(cell.difference),
+                cell.within_one_std.map(|within| within.to_string()).unwrap_or_default(),
+            ];
+            text.push_str(&(fields.join(",") + "\n"));
+        }
+        text
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+
+    fn lines(&self) -> Vec<Vec<String>> {
+        self.cells.iter().map(line).collect()
+    }
+}
+
+const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+}
+
+fn line(cell: &ComparedCell) -> Vec<String> {
+    let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"));
+    let count = if cell.n < cell.planned { format!(" n={}/{}", cell.n, cell.planned) } else { String::new() };
+    let ours = cell.mean.map(|mean| format!("{mean:.1} ± {}{count}", std(cell.std)));
+    let cited = |cell: &PublishedCell| if cell.cited { " (cited)" } else { "" };
+    let published = cell
+        .published
+        .as_ref()
+        .map(|cell| format!("{:.1} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
+    let within = cell.within_one_std.map_or("–", |within| if within { "yes" } else { "NO" });
+    vec![
+        cell.row.join(" "),
+        cell.column.clone(),
+        ours.unwrap_or_else(|| "–".to_owned()),
+        published.unwrap_or_else(|| "–".to_owned()),
+        cell.difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.1}")),
+        within.to_owned(),
+    ]
+}
+
+fn compared(table: &Table, published_table: &str) -> Vec<ComparedCell> {
+    let cells = table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
+    cells
+        .filter(|(_, _, cell)| cell.n > 0)
+        .map(|(row, column, cell)| compare(cell, row, column, counterpart(table, row, column, published_table)))
+        .collect()
+}
+
+fn compare(
+    cell: &Cell,
+    row: &Row,
+    column: &TableColumn,
+    published: Option<&'static PublishedCell>,
+) -> ComparedCell {
+    let difference = published.and_then(|published| Some(cell.mean? - published.mean));
+    let deviation = published.and_then(|published| published.std);
+    let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + ROUNDING);
+    ComparedCell {
+        row: row.labels.clone(),
+        column: column.label.clone(),
+        mean: cell.mean,
+        std: cell.std,
+        n: cell.n,
+        planned: cell.planned,
+        published: published.cloned(),
+        difference,
+        within_one_std: within,
+    }
+}
+
+fn counterpart(
+    table: &Table,
+    row: &Row,
+    column: &TableColumn,
+    published_table: &str,
+) -> Option<&'static PublishedCell> {
+    let label = |setting: &str| {
+        if table.column_setting == setting {
+            return Some(column.label.as_str());
+        }
+        let at = table.row_settings.iter().position(|name| name == setting)?;
+        row.labels.get(at).map(String::as_str)
+    };
+    let printed = column.printed_as.as_deref().or(row.printed_as.as_deref());
+    let number = |setting: &str| label(setting).and_then(|text| text.parse().ok());
+    let method = printed.or_else(|| label("method"))?;
+    published::find(published_table, method, label("dataset")?, number("depth"), number("togl_position"))
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -1,0 +1,62 @@
+//! Requirements of comparing with the publication: the right counterpart or none, and honest words about it.
+
+use togl_sweeps::TrialConfig;
+use togl_sweeps::trial::{Backbone, Features};
+
+use super::*;
+use crate::layout::Layout;
+use crate::test_folds::{folds, frame};
+
+fn structural(model: Backbone, accuracies: &[f64]) -> Vec<crate::FoldRow> {
+    let config = TrialConfig {
+        dataset: "DD".to_owned(),
+        features: Features::Random,
+        model,
+        depth: 4,
+        ..TrialConfig::default()
+    };
+    folds(model as u64, &config, accuracies)
+}
+
+fn comparison() -> Comparison {
+    let mut rows = structural(Backbone::Gcn, &[0.66, 0.70, 0.71]);
+    rows.extend(structural(Backbone::Gin, &[0.1, 0.2, 0.3]));
+    Comparison::with(&Layout::Table1.make(&frame(rows)).unwrap(), "table1").unwrap()
+}
+
+#[test]
+fn each_cell_stands_beside_its_published_value_with_the_difference() {
+    let comparison = comparison();
+    assert_eq!(comparison.agreement(), (1, 2));
+    assert_eq!(comparison.missing.len(), 34);
+    insta::assert_snapshot!(comparison.text(), @"
+    row    column  ours         published         difference  within 1 std
+    GCN-4  DD      69.0 ± 2.6   68.0 ± 3.6 GCN-4  +1.0        yes
+    GIN-4  DD      20.0 ± 10.0  75.6 ± 2.8 GIN-4  -55.6       NO
+
+    Ours beside table1 as published, in percent (mean ± sample standard deviation). 1 of 2 cells lie within one published standard deviation; 34 published cells have no counterpart here.
+    ");
+    assert!(comparison.markdown().contains("| GCN-4 | DD | 69.0 ± 2.6 | 68.0 ± 3.6 GCN-4 | +1.0 | yes |"));
+    assert_eq!(comparison.csv().lines().count(), 3);
+    assert!(comparison.json().contains(r#""within_one_std": false"#));
+}
+
+#[test]
+fn a_table_that_fits_several_published_ones_must_be_told_which() {
+    let table = Layout::Table1.make(&frame(structural(Backbone::Gcn, &[0.5, 0.6]))).unwrap();
+    let message = Comparison::find(&table).unwrap_err().to_string();
+    insta::assert_snapshot!(message, @"cannot compare with a published table: several tables fit it equally well; name one of table1, table2");
+    let error = Comparison::with(&table, "table9").unwrap_err();
+    assert!(error.to_string().contains("there is no table `table9`"), "{error}");
+}
+
+#[test]
+fn depth_decides_which_published_cell_is_meant() {
+    let rows = structural(Backbone::Gcn, &[0.68, 0.68]);
+    let table = Layout::StructuralExtended.make(&frame(rows)).unwrap();
+    let comparison = Comparison::find(&table).unwrap();
+    assert_eq!(comparison.published_table, "structural-extended");
+    let published = comparison.cells[0].published.as_ref().unwrap();
+    assert_eq!((published.depth, published.mean), (Some(4), 68.0));
+    assert!(comparison.cells[0].difference.unwrap().abs() < 1e-9);
+}

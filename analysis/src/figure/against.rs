@@ -1,0 +1,133 @@
+//! Accuracy against a setting: depth, or where TOGL stands. One panel per data set, one line per method, error
+//! bars with the meaning that the table's caption states. Works on any table that has the setting among its
+//! labels, and makes one from a frame in which methods of all depths share a name.
+
+use polars::prelude::Column;
+use togl_sweeps::spec::{Metric, TableSpec};
+
+use super::Figure;
+use super::lines::{Line, Panel, Plot, Point, Weight};
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::plan::Plan;
+use crate::table::{Cell, Table};
+use crate::wording::metric_words;
+
+/// A table with one row per data set and value of `setting` and one column per family of methods: `GCN-4` and
+/// `GCN-5` are both `GCN`. Trials that differ in something else are told apart by further rows.
+pub fn family_table(frame: &FoldFrame, setting: &str, metric: Metric) -> Result<Table> {
+    let methods = frame.data().column("method")?.str()?;
+    let families: Vec<String> = methods.iter().map(|method| family(method.unwrap_or_default())).collect();
+    let mut data = frame.data().clone();
+    data.with_column(Column::new("method".into(), families))?;
+    let frame = FoldFrame::from_data(&data, "the figure")?;
+    let spec = TableSpec {
+        rows: vec!["dataset".to_owned(), setting.to_owned()],
+        columns: "method".to_owned(),
+        metric,
+    };
+    let plan = Plan::of_frame(&format!("accuracy against {setting}"), &frame)?;
+    Table::make(&frame, &Table::separated(&spec, &plan)?, &plan)
+}
+
+/// The method without its number of layers.
+fn family(method: &str) -> String {
+    let (network, rest) = method.split_once("-TOGL-1").map_or((method, None), |(network, rest)| (network, Some(rest)));
+    let backbone = network.rsplit_once('-').map_or(network, |(backbone, _)| backbone);
+    rest.map_or_else(|| backbone.to_owned(), |rest| format!("{backbone}-TOGL{rest}"))
+}
+
+/// Draws a table's means against one of its settings.
+pub fn against(table: &Table, setting: &str) -> Result<Figure> {
+    if table.column_setting != setting && !table.row_settings.iter().any(|name| name == setting) {
+        return Err(Error::UnknownSetting {
+            name: setting.to_owned(),
+            hint: format!("the table's rows or columns must have it; they have {}", settings(table).join(", ")),
+        });
+    }
+    let mut panels: Vec<Panel> = Vec::new();
+    for (labels, column, cell) in table.cells() {
+        let values = labels.iter().chain([&column.label]);
+        let named: Vec<(&str, &str)> = settings(table).into_iter().zip(values.map(String::as_str)).collect();
+        if let Some(point) = point(&named, setting, cell, table) {
+            add(&mut panels, &named, setting, point);
+        }
+    }
+    if panels.is_empty() {
+        return Err(Error::Empty { origin: format!("the figure of accuracy against {setting}") });
+    }
+    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    let y_label = format!("{} (%)", short_metric(table.metric));
+    panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
+    let plot = Plot {
+        title: format!("{} against {}", short_metric(table.metric), words(setting)),
+        note: note(table),
+        x_label: axis(setting).to_owned(),
+        panels,
+    };
+    plot.draw()
+}
+
+fn settings(table: &Table) -> Vec<&str> {
+    table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect()
+}
+
+fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table) -> Option<Point> {
+    let (_, value) = named.iter().find(|(name, _)| *name == setting)?;
+    Some(Point { x: value.parse().ok()?, y: cell.mean?, error: cell.plus_minus(table.spread) })
+}
+
+fn add(panels: &mut Vec<Panel>, named: &[(&str, &str)], setting: &str, point: Point) {
+    let of = |wanted: &str| named.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+    let title = of("dataset").unwrap_or("all data");
+    let others = named.iter().filter(|(name, _)| *name != setting && *name != "dataset");
+    let label = others
+        .map(|(name, value)| if *name == "method" { (*value).to_owned() } else { format!("{name} {value}") })
+        .collect::<Vec<_>>()
+        .join(", ");
+    let at = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
+        panels.push(Panel { title: title.to_owned(), y_label: String::new(), lines: Vec::new() });
+        panels.len() - 1
+    });
+    let lines = &mut panels[at].lines;
+    match lines.iter_mut().find(|line| line.label == label) {
+        Some(line) => line.points.push(point),
+        None => lines.push(Line { label, points: vec![point], weight: Weight::Measured }),
+    }
+}
+
+/// What bars are, and what else a reader must know.
+fn note(table: &Table) -> String {
+    let incomplete = table.cells().filter(|(_, _, cell)| cell.n > 0 && !cell.is_complete()).count();
+    let incomplete = match incomplete {
+        0 => String::new(),
+        cells => format!(" {cells} points rest on fewer folds than planned."),
+    };
+    format!("{}: mean over folds; bars: ± {}.{incomplete}", metric_words(table.metric), table.spread)
+}
+
+fn short_metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::TestAccuracy => "Test accuracy",
+        Metric::ValidationAccuracy | Metric::LastValidationAccuracy => "Validation accuracy",
+        Metric::TrainAccuracy => "Training accuracy",
+    }
+}
+
+fn words(setting: &str) -> String {
+    match setting {
+        "depth" => "depth".to_owned(),
+        "togl_position" => "the place of the topological layer".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
+fn axis(setting: &str) -> &str {
+    match setting {
+        "depth" => "depth (graph layers)",
+        "togl_position" => "graph layers before TOGL",
+        other => other,
+    }
+}

@@ -1,0 +1,253 @@
+//! Panels of lines with error bars under one title and over one legend: the form of most figures here. Owns
+//! sizes, axes and the legend; what the lines mean is the caller's.
+
+use plotters::prelude::*;
+
+use super::style::{BODY, GREY, HEADING, Look, SUBHEADING, Shape, Side, text_width, wrapped, write};
+use super::{Area, Figure, failed};
+use crate::error::Result;
+
+const PANEL: (i32, i32) = (380, 300);
+const PANELS_PER_LINE: usize = 3;
+const LINE: i32 = 20;
+const MARGIN: i32 = 16;
+const SWATCH: i32 = 34;
+
+/// A measured value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub x: f64,
+    pub y: f64,
+    pub error: Option<f64>,
+}
+
+/// How a line is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// With a sign and an error bar at each value.
+    Measured,
+    /// One of many, in the background.
+    Thin,
+    /// The one that counts among thin ones.
+    Thick,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What the legend says; lines of one label look alike.
+    pub label: String,
+    pub points: Vec<Point>,
+    pub weight: Weight,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Panel {
+    pub title: String,
+    pub y_label: String,
+    pub lines: Vec<Line>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plot {
+    pub title: String,
+    /// What the numbers and bars are.
+    pub note: String,
+    pub x_label: String,
+    pub panels: Vec<Panel>,
+}
+
+impl Plot {
+    pub fn draw(&self) -> Result<Figure> {
+        let across = self.panels.len().clamp(1, PANELS_PER_LINE);
+        let down = self.panels.len().div_ceil(across).max(1);
+        // A narrow figure still needs room for its title.
+        let width = (across as i32 * PANEL.0).max(2 * PANEL.0 * 8 / 10) + 2 * MARGIN;
+        let notes = wrapped(&self.note, width - 2 * MARGIN);
+        let top = MARGIN + 30 + notes.len() as i32 * LINE;
+        let labels = self.labels();
+        let legend = Legend::of(&labels, width - 2 * MARGIN);
+        let middle = down as i32 * PANEL.1;
+        let height = top + middle + legend.height() + MARGIN;
+        Figure::draw(&self.title, (width as u32, height as u32), |area| {
+            write(area, &self.title, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
+            for (at, note) in notes.iter().enumerate() {
+                write(area, note, (MARGIN, MARGIN + 34 + at as i32 * LINE), BODY, &GREY, Side::Left)?;
+            }
+            let body = area.clone().shrink((MARGIN, top), (width - 2 * MARGIN, middle));
+            let places = body.split_evenly((down, across));
+            for (panel, place) in self.panels.iter().zip(&places) {
+                self.draw_panel(place, panel, &labels)?;
+            }
+            legend.draw(area, (MARGIN, top + middle + LINE / 2))
+        })
+    }
+
+    fn labels(&self) -> Vec<&str> {
+        let mut labels: Vec<&str> = Vec::new();
+        for line in self.panels.iter().flat_map(|panel| &panel.lines) {
+            if !labels.contains(&line.label.as_str()) {
+                labels.push(&line.label);
+            }
+        }
+        labels
+    }
+
+    fn draw_panel(&self, area: &Area<'_>, panel: &Panel, labels: &[&str]) -> Result<()> {
+        let (xs, ys) = ranges(panel);
+        let mut chart = ChartBuilder::on(area)
+            .caption(&panel.title, ("sans-serif", SUBHEADING))
+            .margin(6)
+            .x_label_area_size(44)
+            .y_label_area_size(56)
+            .build_cartesian_2d(xs.0..xs.1, ys.0..ys.1)
+            .map_err(failed)?;
+        let whole = |x: &f64| if (x - x.round()).abs() < 1e-6 { format!("{x:.0}") } else { String::new() };
+        let steps = xs.1 - xs.0;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(BLACK.mix(0.12))
+            .light_line_style(TRANSPARENT)
+            .axis_style(BLACK.mix(0.6))
+            .x_desc(&self.x_label)
+            .y_desc(&panel.y_label)
+            .x_labels(if steps <= 12.0 { steps.ceil() as usize + 1 } else { 8 })
+            .y_labels(6)
+            .x_label_formatter(&whole)
+            .y_label_formatter(&|y| plain(*y, ys.1 - ys.0))
+            .label_style(("sans-serif", BODY - 1))
+            .axis_desc_style(("sans-serif", BODY))
+            .draw()
+            .map_err(failed)?;
+        for line in &panel.lines {
+            let at = labels.iter().position(|label| *label == line.label).unwrap_or_default();
+            let dodge = dodge(panel, line, at, labels.len());
+            draw_line(&mut chart, line, Look::of(at), dodge)?;
+        }
+        Ok(())
+    }
+}
+
+/// As many digits as the range needs.
+fn plain(value: f64, range: f64) -> String {
+    let digits = if range >= 6.0 { 0 } else if range >= 0.6 { 1 } else { 2 };
+    format!("{value:.digits$}")
+}
+
+/// Lines with error bars at the same places are moved apart a little, so that bars do not hide each other.
+fn dodge(panel: &Panel, line: &Line, at: usize, lines: usize) -> f64 {
+    let bars = panel.lines.iter().filter(|line| line.weight == Weight::Measured).count();
+    if bars < 2 || line.weight != Weight::Measured {
+        return 0.0;
+    }
+    let step = (0.4 / lines as f64).min(0.08);
+    (at as f64 - (lines as f64 - 1.0) / 2.0) * step
+}
+
+/// The shown part of both axes.
+fn ranges(panel: &Panel) -> ((f64, f64), (f64, f64)) {
+    let points = panel.lines.iter().flat_map(|line| &line.points);
+    let (mut x, mut y) = ((f64::MAX, f64::MIN), (f64::MAX, f64::MIN));
+    for point in points {
+        let error = point.error.unwrap_or_default();
+        x = (x.0.min(point.x), x.1.max(point.x));
+        y = (y.0.min(point.y - error), y.1.max(point.y + error));
+    }
+    if x.0 > x.1 {
+        return ((0.0, 1.0), (0.0, 1.0)); // nothing to show
+    }
+    let measured = panel.lines.iter().any(|line| line.weight == Weight::Measured);
+    let beside = if measured { 0.5 } else { 0.02 * (x.1 - x.0).max(1.0) };
+    let above = 0.06 * (y.1 - y.0).max(0.5);
+    ((x.0 - beside, x.1 + beside), (y.0 - above, y.1 + above))
+}
+
+type Chart<'a, 'b> = ChartContext<
+    'a,
+    SVGBackend<'b>,
+    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
+>;
+
+fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> Result<()> {
+    let colour = look.colour();
+    let points: Vec<(f64, f64)> = line.points.iter().map(|point| (point.x + dodge, point.y)).collect();
+    let style = match line.weight {
+        Weight::Measured => colour.stroke_width(2),
+        Weight::Thin => colour.mix(0.28).stroke_width(1),
+        Weight::Thick => colour.stroke_width(3),
+    };
+    if look.dashed() {
+        let dashes = DashedLineSeries::new(points.iter().copied(), 6, 4, style);
+        chart.draw_series(dashes).map_err(failed)?;
+    } else {
+        chart.draw_series(LineSeries::new(points.iter().copied(), style)).map_err(failed)?;
+    }
+    if line.weight != Weight::Measured {
+        return Ok(());
+    }
+    let bars = line.points.iter().filter_map(|point| {
+        let error = point.error?;
+        let bar = (point.y - error, point.y, point.y + error);
+        Some(ErrorBar::new_vertical(point.x + dodge, bar.0, bar.1, bar.2, colour.mix(0.75).stroke_width(1), 7))
+    });
+    chart.draw_series(bars).map_err(failed)?;
+    draw_signs(chart, &points, look)
+}
+
+fn draw_signs(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], look: Look) -> Result<()> {
+    let colour = look.colour();
+    let points = points.iter().copied();
+    let drawn = match look.shape() {
+        Shape::Circle => chart.draw_series(points.map(|at| Circle::new(at, 4, colour.filled()))).map(|_| ()),
+        Shape::Triangle => {
+            chart.draw_series(points.map(|at| TriangleMarker::new(at, 6, colour.filled()))).map(|_| ())
+        }
+        Shape::Cross => chart.draw_series(points.map(|at| Cross::new(at, 4, colour.stroke_width(2)))).map(|_| ()),
+    };
+    drawn.map_err(failed)
+}
+
+/// What each look means, in as many lines as the width needs.
+struct Legend<'a> {
+    labels: &'a [&'a str],
+    room: i32,
+    per_line: usize,
+}
+
+impl<'a> Legend<'a> {
+    fn of(labels: &'a [&'a str], width: i32) -> Self {
+        let widest = labels.iter().map(|label| text_width(label)).max().unwrap_or_default();
+        let room = SWATCH + widest + 2 * MARGIN;
+        Self { labels, room, per_line: (width / room).max(1) as usize }
+    }
+
+    fn height(&self) -> i32 {
+        if self.labels.len() < 2 { LINE } else { (self.labels.len().div_ceil(self.per_line) as i32 + 1) * LINE }
+    }
+
+    fn draw(&self, area: &Area<'_>, at: (i32, i32)) -> Result<()> {
+        for (index, label) in self.labels.iter().enumerate() {
+            let (column, line) = (index % self.per_line, index / self.per_line);
+            let place = (at.0 + column as i32 * self.room, at.1 + line as i32 * LINE);
+            draw_swatch(area, place, Look::of(index))?;
+            write(area, label, (place.0 + SWATCH, place.1), BODY, &BLACK, Side::Left)?;
+        }
+        Ok(())
+    }
+}
+
+fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: Look) -> Result<()> {
+    let colour = look.colour();
+    let ends = if look.dashed() { vec![(0, 10), (17, 27)] } else { vec![(0, 27)] };
+    for (from, to) in ends {
+        let line = PathElement::new([(at.0 + from, at.1), (at.0 + to, at.1)], colour.stroke_width(2));
+        area.draw(&line).map_err(failed)?;
+    }
+    let middle = (at.0 + 13, at.1);
+    match look.shape() {
+        Shape::Circle => area.draw(&Circle::new(middle, 4, colour.filled())),
+        Shape::Triangle => area.draw(&TriangleMarker::new(middle, 6, colour.filled())),
+        Shape::Cross => area.draw(&Cross::new(middle, 4, colour.stroke_width(2))),
+    }
+    .map_err(failed)
+}

@@ -1,0 +1,29 @@
+//! SVG to PNG with the one font that the program brings along: no system font is read, so none can be missing.
+
+use std::sync::{Arc, LazyLock};
+
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{Options, Tree, fontdb};
+
+use super::failed;
+use crate::error::Result;
+
+const FAMILY: &str = "DejaVu Sans";
+
+static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(dejavu::sans::regular().to_vec());
+    fonts.load_font_data(dejavu::sans::bold().to_vec());
+    fonts.set_sans_serif_family(FAMILY);
+    Arc::new(fonts)
+});
+
+/// The bytes of a PNG file with `scale` pixels per unit of the drawing.
+pub fn from_svg(svg: &str, scale: f32) -> Result<Vec<u8>> {
+    let options = Options { fontdb: FONTS.clone(), font_family: FAMILY.to_owned(), ..Options::default() };
+    let tree = Tree::from_str(svg, &options).map_err(failed)?;
+    let size = tree.size().to_int_size().scale_by(scale).ok_or_else(|| failed("the picture has no size"))?;
+    let mut pixels = Pixmap::new(size.width(), size.height()).ok_or_else(|| failed("the picture has no size"))?;
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
+    pixels.encode_png().map_err(failed)
+}

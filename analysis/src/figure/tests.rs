@@ -1,0 +1,129 @@
+//! Requirements of figures: what must be said in them, files of the promised kind, and text in every PNG.
+
+use togl_sweeps::TrialConfig;
+use togl_sweeps::result::{EpochRecord, Metrics};
+use togl_sweeps::spec::{Metric, TableSpec};
+use togl_sweeps::trial::Backbone;
+
+use super::*;
+use crate::frame::{FoldFrame, FoldRow};
+use crate::plan::Plan;
+use crate::spread::Spread;
+use crate::table::Table;
+use crate::test_folds::{fold, folds, frame, trial};
+
+fn depths() -> FoldFrame {
+    let mut rows: Vec<FoldRow> = Vec::new();
+    for (at, (dataset, depth)) in [("DD", 1), ("DD", 3), ("ENZYMES", 1), ("ENZYMES", 3)].into_iter().enumerate() {
+        let gcn = trial(dataset, Backbone::Gcn, depth);
+        let togl = TrialConfig { togl: true, ..gcn.clone() };
+        rows.extend(folds(2 * at as u64, &gcn, &[0.5, 0.52, 0.6]));
+        rows.extend(folds(2 * at as u64 + 1, &togl, &[0.7, 0.72, 0.74]));
+    }
+    frame(rows)
+}
+
+fn texts(figure: &Figure) -> String {
+    let lines = figure.svg().lines().filter(|line| !line.trim_start().starts_with('<'));
+    lines.map(str::trim).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn accuracy_against_depth_has_title_axes_units_legend_and_the_meaning_of_bars() {
+    let table = family_table(&depths(), "depth", Metric::TestAccuracy).unwrap();
+    let figure = against(&table.with_spread(Spread::StandardError), "depth").unwrap();
+    let texts = texts(&figure);
+    for wanted in [
+        "Test accuracy against depth",
+        "depth (graph layers)",
+        "Test accuracy (%)",
+        "bars: ± standard error of the mean",
+        "DD",
+        "ENZYMES",
+        "GCN",
+        "GCN-TOGL",
+    ] {
+        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    }
+    assert!(figure.svg().contains("<title>Test accuracy against depth</title>"));
+}
+
+#[test]
+fn a_setting_that_the_table_does_not_have_is_refused() {
+    let table = family_table(&depths(), "depth", Metric::TestAccuracy).unwrap();
+    let error = against(&table, "hidden_dim").unwrap_err();
+    insta::assert_snapshot!(error, @"no setting `hidden_dim`; the table's rows or columns must have it; they have dataset, depth, method");
+}
+
+#[test]
+fn learning_curves_show_training_and_validation_of_every_fold() {
+    let epoch = |epoch: u32, by: f64| {
+        let metrics = Metrics { loss: by / f64::from(epoch + 1), accuracy: 0.5 };
+        EpochRecord { epoch, lr: 1e-3, train: metrics, validation: metrics }
+    };
+    let curve = |by: f64, epochs: u32| Curve {
+        label: "split 0".to_owned(),
+        history: (0..epochs).map(|at| epoch(at, by)).collect(),
+    };
+    let figure = learning_curves("GCN-4 on DD", &[curve(1.0, 5), curve(1.2, 8)]).unwrap();
+    let texts = texts(&figure);
+    assert!(["epoch", "training", "validation", "Loss", "accuracy (%)"].iter().all(|text| texts.contains(text)));
+    assert!(matches!(learning_curves("x", &[]).unwrap_err(), Error::Empty { .. }));
+}
+
+#[test]
+fn the_heat_map_has_a_square_per_split_and_leaves_unfinished_ones_empty() {
+    let gcn = trial("DD", Backbone::Gcn, 4);
+    let frame = frame([fold(0, &gcn, 0, 0.5), fold(0, &gcn, 2, 0.75)]);
+    let plan = crate::test_folds::plan(&[(&gcn, 3)]);
+    let table = Table::make(&frame, &TableSpec::default(), &plan).unwrap();
+    let texts = texts(&fold_heat_map(&table).unwrap());
+    assert!(texts.contains("GCN-4 · DD") && texts.contains("75.0") && texts.contains("split 0"), "{texts}");
+}
+
+#[test]
+fn a_ranking_needs_complete_data_sets_and_says_which_were_left_out() {
+    let mut rows = Vec::new();
+    let models = [(Backbone::Gcn, 0.5), (Backbone::Gin, 0.6), (Backbone::Gat, 0.7)];
+    for (at, dataset) in ["A", "B", "C", "D"].into_iter().enumerate() {
+        for (place, (model, accuracy)) in models.into_iter().enumerate() {
+            let missing = dataset == "D" && model == Backbone::Gat;
+            let position = (place * 4 + at) as u64;
+            rows.extend((!missing).then(|| fold(position, &trial(dataset, model, 4), 0, accuracy)));
+        }
+    }
+    let frame = frame(rows);
+    let table =
+        Table::make(&frame, &TableSpec::default(), &Plan::of_frame("ranks", &frame).unwrap()).unwrap();
+    let ranking = ranking(&table).unwrap();
+    assert_eq!((ranking.friedman.ranks.clone(), ranking.left_out.clone()), (vec![3.0, 2.0, 1.0], vec!["D".to_owned()]));
+    let texts = texts(&critical_difference(&ranking, 0.05).unwrap());
+    assert!(texts.contains("GAT-4  (1.00)") && texts.contains("CD = 1.91"), "{texts}");
+    let few = Table { rows: table.rows[..2].to_vec(), ..table };
+    assert!(matches!(super::ranking(&few).unwrap_err(), Error::Refused(_)));
+}
+
+#[test]
+fn a_png_has_the_size_of_the_drawing_and_ink_where_the_title_is() {
+    let with_title = |title: &str| {
+        let figure = Figure::draw(title, (200, 50), |area| {
+            style::write(area, title, (10, 25), style::HEADING, &BLACK, style::Side::Left)
+        });
+        figure.unwrap().png().unwrap()
+    };
+    let png = with_title("Accuracy");
+    assert_eq!(&png[..4], b"\x89PNG");
+    assert_eq!(&png[16..24], &[0, 0, 1, 144, 0, 0, 0, 100], "twice 200 × 50");
+    assert_ne!(png, with_title(" "), "text needs no font of the machine");
+}
+
+#[test]
+fn a_picture_is_written_as_its_name_promises() {
+    let folder = tempfile::tempdir().unwrap();
+    let figure = Figure::draw("x", (20, 20), |_| Ok(())).unwrap();
+    let svg = figure.write(&folder.path().join("x.svg")).unwrap();
+    assert_eq!(std::fs::read_to_string(svg).unwrap(), figure.svg());
+    assert!(std::fs::read(figure.write(&folder.path().join("x.PNG")).unwrap()).unwrap().starts_with(b"\x89PNG"));
+    let error = figure.write(&folder.path().join("x.jpg")).unwrap_err();
+    assert!(error.to_string().ends_with("x.jpg`; use .svg or .png"), "{error}");
+}

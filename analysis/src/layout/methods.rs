@@ -1,0 +1,108 @@
+//! Layouts with methods as rows and data sets as columns. Which methods and data sets they have, and their order,
+//! is read from the published cells; a TOGL row chooses its embedding per fold. Owns who is compared with whom:
+//! networks of one backbone and size, whose winner is set in italics as published.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, renamed};
+use crate::published::{self, same_dataset};
+use crate::table::{Row, Table, TableColumn, Winners, mark_winners};
+
+/// What the nodes of a layout's networks know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// Random features: structure only.
+    Structure,
+    /// The data set's own features.
+    OwnFeatures,
+}
+
+/// The name that a published table gives to a network, if it has it. The table of small networks and the static
+/// tables differ from the others in suffixes only.
+fn printed_name(table: &str, settings: &Settings<'_>) -> Option<String> {
+    let fixed = if settings.fixed { " (static)" } else { "" };
+    let plain = format!("{}{fixed}", settings.printed());
+    let known = |name: &str| published::methods(table).any(|method| method == name);
+    [plain.clone(), format!("{plain} (baseline)")].into_iter().find(|name| known(name))
+}
+
+/// Makes the layout of the published table called `name`.
+pub fn by_dataset(frame: &FoldFrame, name: &str, nodes: Nodes) -> Result<Table> {
+    let mut printed: BTreeMap<String, String> = BTreeMap::new();
+    let mut named = |togl: bool| {
+        renamed(frame, |settings| {
+            let wanted = settings.structure_only == (nodes == Nodes::Structure) && settings.togl == togl;
+            let dataset = published::datasets(name).find(|known| same_dataset(known, settings.dataset))?;
+            let printed_as = printed_name(name, settings).filter(|_| wanted)?;
+            let method = if togl { general(settings) } else { settings.built() };
+            printed.insert(method.clone(), printed_as);
+            Some(Names { method, dataset: dataset.to_owned(), position: None })
+        })
+    };
+    let (plain, with_topology) = (named(false)?, named(true)?);
+    let chosen = chosen_embedding(&with_topology, &["dataset", "method", "split"])?;
+    let parts = [
+        part(&plain, name, &["method"], "dataset", &[])?,
+        part(&chosen, name, &["method"], "dataset", &["deepset"])?,
+    ];
+    let parts: Vec<Table> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        return Err(Error::Empty { origin: format!("the layout {name} (networks that it compares)") });
+    }
+    Ok(assemble(name, &parts, &printed))
+}
+
+fn general(settings: &Settings<'_>) -> String {
+    format!("{} (General{})", settings.built(), if settings.fixed { ", static" } else { "" })
+}
+
+fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> Table {
+    let mut table = parts[0].clone();
+    let has = |label: &str| parts.iter().any(|part| part.columns.iter().any(|column| column.label == label));
+    let datasets: Vec<&str> = published::datasets(name).filter(|label| has(label)).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    for row in parts.iter().flat_map(|part| &part.rows) {
+        let cells = datasets.iter().map(|dataset| find(parts, &row.labels, dataset)).collect();
+        let printed_as = printed.get(&row.labels[0]).cloned();
+        rows.push(Row { labels: row.labels.clone(), cells, printed_as });
+    }
+    rows.sort_by_key(|row| {
+        let name_of = row.printed_as.as_deref();
+        published::methods(name).position(|method| Some(method) == name_of)
+    });
+    table.rows = rows;
+    let column = |label: &&str| TableColumn { label: (*label).to_owned(), printed_as: None };
+    table.columns = datasets.iter().map(column).collect();
+    table.mark_best(Winners::PerColumn);
+    mark_comparisons(&mut table);
+    table.remarks = vec![HOW_CHOSEN.to_owned()];
+    table.reword();
+    table
+}
+
+/// Marks in each column the winner among networks of one backbone and size.
+fn mark_comparisons(table: &mut Table) {
+    let families: Vec<String> = table.rows.iter().map(|row| family(row.printed_as.as_deref())).collect();
+    for column in 0..table.columns.len() {
+        let mut names = families.clone();
+        names.sort_unstable();
+        names.dedup();
+        for name in names {
+            let rows = table.rows.iter_mut().zip(&families).filter(|(_, family)| **family == name);
+            mark_winners(rows.map(|(row, _)| &mut row.cells[column]).collect(), |cell, wins| {
+                cell.wins_comparison = wins;
+            });
+        }
+    }
+}
+
+/// Backbone and number of layers with TOGL counted: `GCN-4` and `GCN-3-TOGL-1` are one family.
+fn family(printed: Option<&str>) -> String {
+    let name = printed.unwrap_or_default().split(' ').next().unwrap_or_default();
+    let (network, topology) = name.split_once("-TOGL").map_or((name, 0), |(network, _)| (network, 1));
+    let (backbone, layers) = network.rsplit_once('-').unwrap_or((network, ""));
+    let layers: u64 = layers.parse().unwrap_or_default();
+    format!("{backbone}-{}", layers + topology)
+}

@@ -1,0 +1,102 @@
+//! The layouts of published tables, which a plain table block cannot express because they compare named methods
+//! and contain numbers made by choosing among runs. A layout is named as its table in the published cells. Owns
+//! which layouts there are; numbers come from [`crate::table`] and [`crate::select`].
+
+mod methods;
+mod named;
+mod placement;
+mod structural;
+
+use std::str::FromStr;
+
+use togl_sweeps::nearest;
+
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::table::Table;
+
+/// A published table's layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Structure-only runs by data set and depth: plain networks, each TOGL variant, and "General", which
+    /// chooses the embedding per fold.
+    StructuralExtended,
+    /// Structure-only runs of four layers: plain networks and TOGL.
+    Table1,
+    /// Runs on the data sets' own features: plain networks and TOGL.
+    Table2,
+    /// Small networks against topological methods from the literature.
+    Table3,
+    /// As `Table1`, with the static variants.
+    StructuralStatic,
+    /// As `Table2`, with the static variants.
+    BenchmarkStatic,
+    /// Structure-only runs of six and eight layers.
+    StructuralMoreLayers,
+    /// Runs of six and eight layers on the data sets' own features.
+    BenchmarkMoreLayers,
+    /// Spheres against tori.
+    SpheresTorus,
+    /// Where TOGL stands among the layers.
+    Placement,
+    /// The same on necklaces.
+    PlacementNecklaces,
+}
+
+/// Every layout with its name on the command line, which is its table's name among the published cells.
+const LAYOUTS: [(&str, Layout); 11] = [
+    ("structural-extended", Layout::StructuralExtended),
+    ("table1", Layout::Table1),
+    ("table2", Layout::Table2),
+    ("table3", Layout::Table3),
+    ("structural-static", Layout::StructuralStatic),
+    ("benchmark-static", Layout::BenchmarkStatic),
+    ("structural-more-layers", Layout::StructuralMoreLayers),
+    ("benchmark-more-layers", Layout::BenchmarkMoreLayers),
+    ("spheres-torus", Layout::SpheresTorus),
+    ("placement", Layout::Placement),
+    ("placement-necklaces", Layout::PlacementNecklaces),
+];
+
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let found = LAYOUTS.iter().find(|(known, _)| *known == name).map(|(_, layout)| *layout);
+        found.ok_or_else(|| Error::UnknownLayout {
+            name: name.to_owned(),
+            hint: nearest::hint(name, Self::names()),
+        })
+    }
+}
+
+impl Layout {
+    /// The names of all layouts.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        LAYOUTS.iter().map(|(name, _)| *name)
+    }
+
+    /// Its name: that of the published table.
+    pub fn name(self) -> &'static str {
+        LAYOUTS.iter().find(|(_, layout)| *layout == self).map_or("", |(name, _)| name)
+    }
+
+    /// The table of this layout from all rows that belong to it; other rows are ignored.
+    pub fn make(self, frame: &FoldFrame) -> Result<Table> {
+        match self {
+            Self::StructuralExtended => structural::structural_extended(frame),
+            Self::Table1 | Self::StructuralStatic | Self::StructuralMoreLayers => {
+                methods::by_dataset(frame, self.name(), methods::Nodes::Structure)
+            }
+            Self::Table2
+            | Self::Table3
+            | Self::BenchmarkStatic
+            | Self::BenchmarkMoreLayers
+            | Self::SpheresTorus => methods::by_dataset(frame, self.name(), methods::Nodes::OwnFeatures),
+            Self::Placement | Self::PlacementNecklaces => placement::by_position(frame, self.name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

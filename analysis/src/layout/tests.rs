@@ -1,0 +1,90 @@
+//! Requirements of the layouts: named as published, made from rows that belong to them, printed names beside ours.
+
+use togl_sweeps::TrialConfig;
+use togl_sweeps::trial::{Backbone, Features, Placement, Position};
+
+use super::*;
+use crate::render;
+use crate::test_folds::{folds, frame};
+
+fn network(features: Features, model: Backbone, togl: bool) -> TrialConfig {
+    TrialConfig { dataset: "DD".to_owned(), features, model, togl, depth: 4, ..TrialConfig::default() }
+}
+
+#[test]
+fn an_unknown_layout_is_refused_with_the_known_ones() {
+    assert_eq!("structural-extended".parse::<Layout>().unwrap(), Layout::StructuralExtended);
+    let error = "structural-extnded".parse::<Layout>().unwrap_err();
+    insta::assert_snapshot!(error, @"no layout `structural-extnded`; did you mean `structural-extended`?");
+    assert!(Layout::names().all(|name| name.parse::<Layout>().unwrap().name() == name));
+}
+
+#[test]
+fn a_network_stands_under_what_was_built_with_the_printed_name_beside_it() {
+    let added = network(Features::Random, Backbone::Gcn, true);
+    let deepset = TrialConfig { deepset: true, ..added.clone() };
+    let mut rows = folds(0, &network(Features::Random, Backbone::Gcn, false), &[0.5, 0.6]);
+    rows.extend(folds(1, &added, &[0.7, 0.2]));
+    rows.extend(folds(2, &deepset, &[0.3, 0.8]));
+    rows.extend(folds(3, &network(Features::Random, Backbone::Gin, false), &[0.9, 0.9]));
+    rows.extend(folds(4, &network(Features::Original, Backbone::Gat, false), &[0.1, 0.1]));
+    let table = Layout::Table1.make(&frame(rows)).unwrap();
+    insta::assert_snapshot!(render::terminal(&table, false), @"
+    table1
+
+    method                                          DD
+    ─────────────────────────────────────  ───────────
+    GCN-4                                  55.0 ± 7.1
+    GCN-4-TOGL-1 (General) [GCN-3-TOGL-1]  75.0 ± 7.1△
+    GIN-4                                  90.0 ± 0.0▲
+
+    Test accuracy of the best checkpoint in percent, mean ± sample standard deviation (divisor n - 1) over 2 folds.
+    ▲ best mean of its column
+    △ best of its comparison (same backbone and size)
+    TOGL without a named embedding: per fold the embedding with the highest validation accuracy of the last epoch, of equal ones the last run
+    ");
+    assert!(render::json(&table).contains(r#""method":"GCN-4-TOGL-1 (General)","dataset":"DD","printed_as":"GCN-3-TOGL-1""#));
+    assert!(render::latex(&table).contains(r"\textit{75.0 $\pm$ 7.1}"));
+}
+
+#[test]
+fn a_network_in_which_togl_replaces_a_layer_is_printed_alike() {
+    let replaced = TrialConfig {
+        placement: Placement::Replace,
+        static_variant: true,
+        ..network(Features::Original, Backbone::Gin, true)
+    };
+    let table = Layout::BenchmarkStatic.make(&frame(folds(0, &replaced, &[0.5, 0.6]))).unwrap();
+    assert_eq!(table.rows[0].labels, ["GIN-3-TOGL-1 (General, static)"]);
+    assert_eq!(table.rows[0].printed_as.as_deref(), Some("GIN-3-TOGL-1 (static)"));
+    let table = Layout::BenchmarkStatic
+        .make(&frame(folds(0, &network(Features::Original, Backbone::Gcn, false), &[0.5])))
+        .unwrap();
+    assert_eq!(table.rows[0].printed_as.as_deref(), Some("GCN-4 (baseline)"));
+}
+
+#[test]
+fn positions_are_rows_and_the_last_one_is_a_number() {
+    let at = |position| TrialConfig { togl_position: position, ..network(Features::Original, Backbone::Gcn, true) };
+    let mut rows = folds(0, &at(Position::Last), &[0.5, 0.6]);
+    rows.extend(folds(1, &at(Position::After(2)), &[0.7, 0.8]));
+    rows.extend(folds(2, &TrialConfig { deepset: true, ..at(Position::After(2)) }, &[0.9, 0.1]));
+    let table = Layout::Placement.make(&frame(rows)).unwrap();
+    let labels: Vec<&[String]> = table.rows.iter().map(|row| row.labels.as_slice()).collect();
+    assert_eq!(labels, [["DD", "2"], ["DD", "4"]]);
+    let mean = |row: usize, method: &str| {
+        let at = table.columns.iter().position(|column| column.label == method).unwrap();
+        table.rows[row].cells[at].mean.map(f64::round)
+    };
+    assert_eq!(mean(0, "GCN-3-TOGL-1"), Some(85.0), "0.9 and 0.8 were best on validation");
+    assert_eq!(mean(0, "GCN-3-TOGL-1 (no interaction)"), Some(75.0));
+    assert_eq!(mean(1, "GCN-3-TOGL-1 (static)"), None);
+}
+
+#[test]
+fn a_frame_without_rows_of_the_layout_is_refused() {
+    let rows = folds(0, &network(Features::Original, Backbone::Gcn, false), &[0.5]);
+    for layout in [Layout::Table1, Layout::Placement, Layout::Table3] {
+        assert!(matches!(layout.make(&frame(rows.clone())), Err(Error::Empty { .. })), "{layout:?}");
+    }
+}

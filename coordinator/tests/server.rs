@@ -1,0 +1,259 @@
+//! The service as its callers meet it: a real coordinator on a loopback port, real gRPC, a worker that is played
+//! by hand. No training, no sleeping.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use togl_coordinator::service::Coordinator;
+use togl_proto::client::{self, AuthorisedChannel};
+use togl_proto::wire::sweeps_client::SweepsClient;
+use togl_proto::wire::{self, coordinator_message, worker_message};
+use togl_sweeps::{result, trial};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Code, Streaming};
+
+const SWEEP: &str = "\
+version: 1
+name: played
+base: {dataset: necklaces, depth: 2}
+grid: {togl: [false, true]}
+splits: [42, 43]
+";
+
+/// A coordinator in a folder of its own; stops when dropped, and the same folder can be started again.
+struct World {
+    folder: tempfile::TempDir,
+    address: String,
+    tokens: togl_coordinator::tokens::Tokens,
+    stop: Option<oneshot::Sender<()>>,
+    ended: tokio::task::JoinHandle<()>,
+}
+
+impl World {
+    async fn new() -> Self {
+        Self::start(tempfile::tempdir().unwrap()).await
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
+    async fn start(folder: tempfile::TempDir) -> Self {
+        let (store, tokens) = (folder.path().join("store.sqlite"), folder.path().join("tokens.json"));
+        let coordinator = Coordinator::start(&store, &tokens, ([127, 0, 0, 1], 0).into()).await.unwrap();
+        let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let ended = tokio::spawn(async move {
+            coordinator.run(async move { drop(stopped.await) }).await.unwrap();
+        });
+        Self { folder, address, tokens, stop: Some(stop), ended }
+    }
+
+    async fn restart(mut self) -> Self {
+        drop(self.stop.take());
+        self.ended.await.unwrap();
+        Self::start(self.folder).await
+    }
+
+    async fn operator(&self) -> SweepsClient<AuthorisedChannel> {
+        client::sweeps(&self.address, &self.tokens.operator).await.unwrap()
+    }
+
+    async fn worker(&self, name: &str, running: Vec<wire::Running>) -> PlayedWorker {
+        let mut played = PlayedWorker::connect(&self.address, &self.tokens.worker).await;
+        let hello = wire::Hello {
+            worker: name.to_owned(),
+            host: "played-host".to_owned(),
+            slots: 2,
+            devices: vec!["cpu".to_owned(); 2],
+            code_version: "test".to_owned(),
+            numerics: trial::NUMERICS,
+            running,
+        };
+        played.say(worker_message::Kind::Hello(hello)).await;
+        let coordinator_message::Kind::Welcome(welcome) = played.hear().await else { panic!("no welcome") };
+        assert!(!welcome.incarnation.is_empty());
+        played
+    }
+}
+
+struct PlayedWorker {
+    outgoing: mpsc::Sender<wire::WorkerMessage>,
+    incoming: Streaming<wire::CoordinatorMessage>,
+}
+
+impl PlayedWorker {
+    async fn connect(address: &str, token: &str) -> Self {
+        let (outgoing, messages) = mpsc::channel(16);
+        let mut client = client::workers(address, token).await.unwrap();
+        let incoming = client.session(ReceiverStream::new(messages)).await.unwrap().into_inner();
+        Self { outgoing, incoming }
+    }
+
+    async fn say(&self, kind: worker_message::Kind) {
+        self.outgoing.send(wire::WorkerMessage { kind: Some(kind) }).await.unwrap();
+    }
+
+    async fn hear(&mut self) -> coordinator_message::Kind {
+        self.incoming.message().await.unwrap().unwrap().kind.unwrap()
+    }
+
+    async fn lease(&mut self, count: u32) -> Vec<wire::Lease> {
+        self.say(worker_message::Kind::Ask(wire::LeaseRequest { count })).await;
+        let coordinator_message::Kind::Leases(leases) = self.hear().await else { panic!("no leases") };
+        leases.leases
+    }
+
+    async fn report(&mut self, lease: &wire::Lease, result: wire::FoldResult) -> wire::Acknowledgement {
+        let report =
+            wire::ResultReport { fold: lease.fold.clone(), attempt: lease.attempt, result: Some(result) };
+        let reports = wire::Reports { results: vec![report], failures: Vec::new() };
+        self.say(worker_message::Kind::Reports(reports)).await;
+        let coordinator_message::Kind::Acknowledgements(mut acks) = self.hear().await else {
+            panic!("no answer")
+        };
+        acks.acknowledgements.remove(0)
+    }
+}
+
+async fn submit(world: &World) -> wire::SubmitReply {
+    let request = wire::SubmitRequest { yaml: SWEEP.to_owned() };
+    world.operator().await.submit(request).await.unwrap().into_inner()
+}
+
+async fn status(world: &World) -> wire::SweepSummary {
+    let request = wire::StatusRequest { sweep: "played".to_owned() };
+    world.operator().await.status(request).await.unwrap().into_inner().summary.unwrap()
+}
+
+#[tokio::test]
+async fn a_sweep_is_leased_reported_once_and_read_back() {
+    let world = World::new().await;
+    let submitted = submit(&world).await;
+    assert_eq!((submitted.trials, submitted.folds, submitted.done), (2, 4, 0));
+    assert_eq!(submit(&world).await.added, 0, "the same file again changes nothing");
+
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let mut accuracies = BTreeSet::new();
+    for round in 0..2u32 {
+        for (index, lease) in worker.lease(2).await.iter().enumerate() {
+            let accuracy = 0.5 + f64::from(round) / 10.0 + index as f64 / 100.0;
+            accuracies.insert(accuracy.to_bits());
+            let result: wire::FoldResult = result::example(accuracy).into();
+            assert!(worker.report(lease, result.clone()).await.accepted);
+            assert!(
+                worker.report(lease, result).await.accepted,
+                "a lost acknowledgement is not a second result"
+            );
+        }
+    }
+    let summary = status(&world).await;
+    assert_eq!((summary.finished, summary.pending, summary.running), (4, 0, 0));
+
+    let request = wire::ResultsRequest { sweep: "played".to_owned() };
+    let mut rows = world.operator().await.results(request).await.unwrap().into_inner();
+    let mut read = BTreeSet::new();
+    while let Some(row) = rows.message().await.unwrap() {
+        read.insert(row.result.unwrap().test.unwrap().accuracy.to_bits());
+    }
+    assert_eq!(read, accuracies);
+}
+
+#[tokio::test]
+async fn work_that_arrives_later_reaches_a_worker_that_asked_before() {
+    let world = World::new().await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    worker.say(worker_message::Kind::Ask(wire::LeaseRequest { count: 1 })).await;
+    submit(&world).await;
+    let coordinator_message::Kind::Leases(leases) = worker.hear().await else { panic!("no leases") };
+    assert_eq!(leases.leases.len(), 1);
+}
+
+#[tokio::test]
+async fn results_and_leases_survive_a_restart_of_the_coordinator() {
+    let world = World::new().await;
+    submit(&world).await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let leases = worker.lease(2).await;
+    assert!(worker.report(&leases[0], result::example(0.7).into()).await.accepted);
+    drop(worker);
+
+    let world = world.restart().await;
+    assert_eq!(status(&world).await.finished, 1, "what was acknowledged is never lost");
+    let running =
+        wire::Running { fold: leases[1].fold.clone(), attempt: leases[1].attempt, progress: None, slot: 0 };
+    let mut worker = world.worker("w1", vec![running]).await;
+    assert!(
+        worker.report(&leases[1], result::example(0.8).into()).await.accepted,
+        "work is never thrown away"
+    );
+    assert_eq!(status(&world).await.finished, 2);
+}
+
+#[tokio::test]
+async fn a_stranger_gets_nothing() {
+    let world = World::new().await;
+    let mut wrong = client::sweeps(&world.address, "togl-op-wrong").await.unwrap();
+    let refused = wrong.list_sweeps(wire::ListSweepsRequest {}).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated);
+    let mut as_worker = client::sweeps(&world.address, &world.tokens.worker).await.unwrap();
+    let refused = as_worker.submit(wire::SubmitRequest { yaml: SWEEP.to_owned() }).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "a worker token cannot submit");
+    let mut as_operator = client::workers(&world.address, &world.tokens.operator).await.unwrap();
+    let (_sender, messages) = mpsc::channel(1);
+    let refused = as_operator.session(ReceiverStream::new(messages)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::Unauthenticated, "an operator token cannot train");
+}
+
+#[tokio::test]
+async fn what_a_broken_or_hostile_worker_sends_is_refused_and_harms_nobody() {
+    let world = World::new().await;
+    submit(&world).await;
+
+    let mut rude = PlayedWorker::connect(&world.address, &world.tokens.worker).await;
+    rude.say(worker_message::Kind::Ask(wire::LeaseRequest { count: 1 })).await;
+    assert_eq!(rude.incoming.message().await.unwrap_err().code(), Code::InvalidArgument, "no hello");
+
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let lease = worker.lease(1).await.remove(0);
+    let mut nan = result::example(0.5);
+    nan.test.loss = f64::NAN;
+    let answer = worker.report(&lease, nan.into()).await;
+    assert!(!answer.accepted && answer.reason.contains("NaN"), "{answer:?}");
+    let never = wire::Lease { attempt: 99, ..lease.clone() };
+    let answer = worker.report(&never, result::example(0.5).into()).await;
+    assert!(!answer.accepted && answer.reason.contains("never gave"), "{answer:?}");
+    assert!(worker.report(&lease, result::example(0.5).into()).await.accepted, "the session goes on");
+    assert_eq!(status(&world).await.finished, 1);
+}
+
+#[tokio::test]
+async fn bad_requests_name_what_is_wrong() {
+    let world = World::new().await;
+    let mut operator = world.operator().await;
+    let bad = wire::SubmitRequest { yaml: "version: 1\nname: x\ngird: {}\n".to_owned() };
+    let refused = operator.submit(bad).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument);
+    assert_eq!(refused.message(), "3:1: unknown key `gird`; did you mean `grid`?");
+    let unknown = wire::StatusRequest { sweep: "nosuch".to_owned() };
+    assert_eq!(operator.status(unknown).await.unwrap_err().code(), Code::NotFound);
+    let hostile = wire::CancelRequest { sweep: "../../etc".to_owned() };
+    assert_eq!(operator.cancel(hostile).await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn cancelling_tells_the_worker_to_stop() {
+    let world = World::new().await;
+    submit(&world).await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let lease = worker.lease(1).await.remove(0);
+    let cancelled = world.operator().await.cancel(wire::CancelRequest { sweep: "played".to_owned() }).await;
+    assert_eq!(cancelled.unwrap().into_inner().abandoned, 1);
+    let running = wire::Running { fold: lease.fold.clone(), attempt: lease.attempt, progress: None, slot: 0 };
+    worker.say(worker_message::Kind::Heartbeat(wire::Heartbeat { running: vec![running] })).await;
+    let coordinator_message::Kind::Verdicts(verdicts) = worker.hear().await else { panic!("no verdict") };
+    assert!(!verdicts.verdicts[0].go_on);
+    assert!(
+        worker.report(&lease, result::example(0.9).into()).await.accepted,
+        "its result, if it comes, is kept"
+    );
+}

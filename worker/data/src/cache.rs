@@ -1,0 +1,242 @@
+//! Keeps what was read or generated in a folder of its own, so that the second time takes milliseconds. A copy
+//! is used only if it was made from the very same input and is whole; otherwise it is made again. Trouble
+//! with the cache is never trouble for the caller: the data set is returned anyway, and the outcome says why
+//! it was not stored. One process builds, others on the same machine wait for it.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::Dataset;
+use crate::error::Error;
+use crate::fingerprint::Fingerprint;
+use crate::flat::{self, Unusable};
+
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// What the cache did for one data set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "outcome", content = "reason")]
+pub enum CacheOutcome {
+    /// No cache folder was given.
+    Off,
+    /// The copy was used.
+    Hit,
+    /// There was no copy; now there is.
+    Stored,
+    /// There was a copy that could not be used (this is why); it was replaced.
+    Replaced(String),
+    /// The data set is complete, but no copy could be kept (this is why).
+    NotStored(String),
+}
+
+/// One data set's place in the cache.
+pub(crate) struct Slot {
+    path: PathBuf,
+    fingerprint: Fingerprint,
+}
+
+impl Slot {
+    /// The file is named after what was asked for, so a copy of older input is replaced, not kept beside.
+    pub(crate) fn new(folder: &Path, name: &str, request: &Fingerprint, fingerprint: Fingerprint) -> Slot {
+        let number = blake3::Hash::from_bytes(*request).to_hex();
+        let file = format!("{}-{}.togl-data", name.to_ascii_lowercase(), &number[..16]);
+        Slot { path: folder.join(file), fingerprint }
+    }
+
+    /// Whether a usable copy seems to be there, by its header only.
+    pub(crate) fn is_present(&self) -> bool {
+        let mut start = [0; 44];
+        let read =
+            File::open(&self.path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start));
+        read.is_ok() && start[12..] == self.fingerprint
+    }
+
+    /// The copy, or what `make` gives, which is then stored.
+    pub(crate) fn open_or_make(
+        &self,
+        make: impl FnOnce() -> Result<Dataset, Error>,
+    ) -> Result<(Dataset, CacheOutcome), Error> {
+        if let Ok(dataset) = self.load() {
+            return Ok((dataset, CacheOutcome::Hit));
+        }
+        // The lock is freed when the file is dropped, also by a process that dies.
+        let lock = match self.lock() {
+            Ok(lock) => lock,
+            Err(error) => return Ok((make()?, CacheOutcome::NotStored(error.to_string()))),
+        };
+        // Another process may have built it while this one waited.
+        let problem = match self.load() {
+            Ok(dataset) => return Ok((dataset, CacheOutcome::Hit)),
+            Err(problem) => problem,
+        };
+        let dataset = make()?;
+        let outcome = match (self.store(&dataset), problem) {
+            (Err(error), _) => CacheOutcome::NotStored(error.to_string()),
+            (Ok(()), None) => CacheOutcome::Stored,
+            (Ok(()), Some(problem)) => CacheOutcome::Replaced(problem),
+        };
+        drop(lock);
+        Ok((dataset, outcome))
+    }
+
+    /// The copy; otherwise what is wrong with it, nothing where there is none.
+    fn load(&self) -> Result<Dataset, Option<String>> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(None),
+            Err(error) => return Err(Some(error.to_string())),
+        };
+        let size = file.metadata().map_err(|error| Some(error.to_string()))?.len();
+        let reader = BufReader::with_capacity(BUFFER_BYTES, file);
+        flat::read(reader, size, &self.fingerprint).map_err(|unusable| match unusable {
+            Unusable::Stale(reason) => Some(reason.to_string()),
+            Unusable::Corrupt(reason) => Some(reason),
+        })
+    }
+
+    fn lock(&self) -> std::io::Result<File> {
+        fs::create_dir_all(self.path.parent().unwrap_or(Path::new(".")))?;
+        let lock = File::options().create(true).append(true).open(self.path.with_extension("lock"))?;
+        lock.lock()?;
+        Ok(lock)
+    }
+
+    /// Under the lock there is one writer, so the unfinished file can have one name: what a crash leaves
+    /// behind is overwritten by the next attempt.
+    fn store(&self, dataset: &Dataset) -> std::io::Result<()> {
+        let unfinished = self.path.with_extension("unfinished");
+        let written = self.write(&unfinished, dataset).and_then(|()| fs::rename(&unfinished, &self.path));
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write(&self, path: &Path, dataset: &Dataset) -> std::io::Result<()> {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
+        flat::write(&mut out, dataset, &self.fingerprint)?;
+        out.flush()?;
+        out.get_ref().sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::structure::tests::two_small_graphs;
+
+    fn slot(folder: &Path, input: u8) -> Slot {
+        Slot::new(folder, "Small", &[1; 32], [input; 32])
+    }
+
+    fn made() -> Result<Dataset, Error> {
+        Ok(Dataset::new(two_small_graphs()).expect("sound"))
+    }
+
+    fn never() -> Result<Dataset, Error> {
+        panic!("the copy was not used")
+    }
+
+    #[test]
+    fn the_second_time_nothing_is_made() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(&folder.path().join("new"), 1);
+        assert!(!slot.is_present());
+        assert_eq!(slot.open_or_make(made).expect("made").1, CacheOutcome::Stored);
+        assert!(slot.is_present());
+        let (dataset, outcome) = slot.open_or_make(never).expect("cached");
+        assert_eq!((dataset.digest(), outcome), (made().expect("sound").digest(), CacheOutcome::Hit));
+    }
+
+    #[test]
+    fn a_copy_of_other_input_is_replaced() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        slot(folder.path(), 1).open_or_make(made).expect("made");
+        assert!(!slot(folder.path(), 2).is_present());
+        let outcome = slot(folder.path(), 2).open_or_make(made).expect("made").1;
+        assert!(matches!(outcome, CacheOutcome::Replaced(reason) if reason.contains("other files")));
+        assert_eq!(slot(folder.path(), 2).open_or_make(never).expect("cached").1, CacheOutcome::Hit);
+    }
+
+    #[test]
+    fn a_corrupt_copy_is_replaced_and_an_unfinished_one_is_not_looked_at() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(folder.path(), 1);
+        fs::write(slot.path.with_extension("unfinished"), "half").expect("file");
+        assert_eq!(slot.open_or_make(made).expect("made").1, CacheOutcome::Stored);
+        let mut bytes = fs::read(&slot.path).expect("stored");
+        let middle = bytes.len() - 20;
+        bytes[middle] ^= 1;
+        fs::write(&slot.path, bytes).expect("file");
+        assert!(matches!(slot.open_or_make(made).expect("made").1, CacheOutcome::Replaced(_)));
+        assert_eq!(slot.open_or_make(never).expect("cached").1, CacheOutcome::Hit);
+        assert!(!slot.path.with_extension("unfinished").exists());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_used_costs_the_copy_not_the_data_set() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let blocked = folder.path().join("blocked");
+        fs::write(&blocked, "a file where the folder should be").expect("file");
+        let (dataset, outcome) = slot(&blocked, 1).open_or_make(made).expect("made");
+        assert_eq!(dataset.graph_count(), 2);
+        assert!(matches!(outcome, CacheOutcome::NotStored(_)));
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing_half_written() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(folder.path(), 1);
+        // A folder in the place of the copy: writing works, the last step does not.
+        fs::create_dir_all(slot.path.join("in the way")).expect("folder");
+        let outcome = slot.open_or_make(made).expect("made").1;
+        assert!(matches!(outcome, CacheOutcome::NotStored(_)), "{outcome:?}");
+        assert!(!slot.path.with_extension("unfinished").exists());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_costs_the_copy_not_the_data_set() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(folder.path(), 1);
+        // The device on which every write fails for lack of space.
+        std::os::unix::fs::symlink("/dev/full", slot.path.with_extension("unfinished")).expect("link");
+        let (dataset, outcome) = slot.open_or_make(made).expect("made");
+        assert_eq!(dataset.graph_count(), 2);
+        assert!(matches!(outcome, CacheOutcome::NotStored(reason) if reason.contains("space")));
+        assert!(fs::symlink_metadata(slot.path.with_extension("unfinished")).is_err());
+        assert!(!slot.path.exists());
+    }
+
+    #[test]
+    fn an_error_while_making_is_the_callers_and_stores_nothing() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(folder.path(), 1);
+        let broken = || Err(Error::Damaged { file: "x".to_string(), problem: "broken".to_string() });
+        assert!(matches!(slot.open_or_make(broken), Err(Error::Damaged { .. })));
+        assert!(!slot.path.exists());
+    }
+
+    #[test]
+    fn many_who_ask_at_once_cause_one_build() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let builds = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    let count_and_make = || {
+                        builds.fetch_add(1, Ordering::Relaxed);
+                        made()
+                    };
+                    slot(folder.path(), 1).open_or_make(count_and_make).expect("made or cached")
+                });
+            }
+        });
+        assert_eq!(builds.into_inner(), 1);
+    }
+}

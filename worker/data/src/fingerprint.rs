@@ -1,0 +1,119 @@
+//! What a data set would be made from, as one digest: its name, the options, and the bytes of every file that
+//! would be read. Contents are hashed, not times: a file that was swapped for another of the same size and
+//! date is noticed. It only reads.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::catalogue::OpenOptions;
+use crate::error::Error;
+
+/// Raised whenever a reader or generator gives other content for the same input.
+const CONTENT_VERSION: u32 = 1;
+const DEEPEST_FOLDER: usize = 4;
+const MOST_FILES: usize = 1000;
+const READ_AT_ONCE: usize = 1 << 20;
+
+/// Identity of a data set's input.
+pub(crate) type Fingerprint = [u8; 32];
+
+/// What was asked for, without the files: one cached copy is kept for each.
+pub(crate) fn of_request(name: &str, options: &OpenOptions) -> Fingerprint {
+    let mut hasher = blake3::Hasher::new_derive_key("togl request v1");
+    text(&mut hasher, &name.to_ascii_lowercase());
+    hasher.update(&options.data_seed.to_le_bytes());
+    hasher.update(&options.graphs.map_or(u64::MAX, |graphs| graphs as u64).to_le_bytes());
+    text(&mut hasher, &format!("{:?}", options.features));
+    *hasher.finalize().as_bytes()
+}
+
+/// The request together with the content of its files.
+pub(crate) fn of_input(request: &Fingerprint, inputs: &[PathBuf]) -> Result<Fingerprint, Error> {
+    let mut hasher = blake3::Hasher::new_derive_key("togl input v1");
+    hasher.update(&CONTENT_VERSION.to_le_bytes());
+    hasher.update(request);
+    let mut files = Vec::new();
+    for input in inputs {
+        collect(input, DEEPEST_FOLDER, &mut files)?;
+    }
+    for path in files {
+        text(&mut hasher, &path.to_string_lossy());
+        hasher.update(content(&path)?.as_bytes());
+    }
+    Ok(*hasher.finalize().as_bytes())
+}
+
+/// The file itself, or the files of a folder and its folders by name. Nothing where nothing is.
+fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let refused = |source| Error::Read { path: path.to_path_buf(), source };
+    if path.is_file() {
+        files.push(path.to_path_buf());
+    } else if path.is_dir() && depth > 0 && files.len() < MOST_FILES {
+        let mut entries = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(refused)? {
+            entries.push(entry.map_err(refused)?.path());
+        }
+        entries.sort();
+        for entry in entries {
+            collect(&entry, depth - 1, files)?;
+        }
+    }
+    Ok(())
+}
+
+fn content(path: &Path) -> Result<blake3::Hash, Error> {
+    let refused = |source| Error::Read { path: path.to_path_buf(), source };
+    let mut file = File::open(path).map_err(refused)?;
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; READ_AT_ONCE];
+    loop {
+        match file.read(&mut buffer).map_err(refused)? {
+            0 => return Ok(hasher.finalize()),
+            count => hasher.update(&buffer[..count]),
+        };
+    }
+}
+
+fn text(hasher: &mut blake3::Hasher, text: &str) {
+    hasher.update(&(text.len() as u64).to_le_bytes());
+    hasher.update(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::FeatureChoice;
+
+    #[test]
+    fn every_option_that_changes_the_content_changes_the_request() {
+        let plain = OpenOptions::default();
+        let requests = [
+            of_request("DD", &plain),
+            of_request("ENZYMES", &plain),
+            of_request("DD", &OpenOptions { data_seed: 1, ..plain.clone() }),
+            of_request("DD", &OpenOptions { graphs: Some(0), ..plain.clone() }),
+            of_request("DD", &OpenOptions { features: FeatureChoice::Constant, ..plain.clone() }),
+            of_request(
+                "DD",
+                &OpenOptions { features: FeatureChoice::DegreeOneHot { largest: 9 }, ..plain.clone() },
+            ),
+        ];
+        let distinct: std::collections::HashSet<_> = requests.iter().collect();
+        assert_eq!(distinct.len(), requests.len());
+        assert_eq!(of_request("dd", &plain), requests[0]);
+    }
+
+    #[test]
+    fn a_file_swapped_for_one_of_equal_size_is_noticed() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let inner = folder.path().join("raw");
+        std::fs::create_dir(&inner).expect("folder");
+        let fingerprint = |content: &str| {
+            std::fs::write(inner.join("edge.csv"), content).expect("file");
+            of_input(&[0; 32], &[folder.path().to_path_buf()]).expect("readable")
+        };
+        assert_eq!(fingerprint("1,2"), fingerprint("1,2"));
+        assert_ne!(fingerprint("1,2"), fingerprint("1,3"));
+    }
+}

@@ -1,0 +1,109 @@
+//! Where the files of each data set are published, and where they belong in a data folder. Addresses only:
+//! nothing is downloaded here.
+
+use std::path::PathBuf;
+
+use crate::catalogue::find;
+use crate::error::Error;
+use crate::splits::SplitRule;
+use crate::tu;
+
+const MNIST_SITE: &str = "https://ossci-datasets.s3.amazonaws.com/mnist";
+const SPLITS_SITE: &str =
+    "https://raw.githubusercontent.com/graphdeeplearning/benchmarking-gnns/master/data/TUs";
+const MOLHIV: &str = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip";
+
+/// One file that can be downloaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Its address.
+    pub url: String,
+    /// Its place in a data folder.
+    pub path: PathBuf,
+    /// Its content, where that is known.
+    pub sha256: Option<&'static str>,
+}
+
+/// The files of a data set; none for a generated one. A name that the catalogue does not know is taken for a
+/// set of the TU collection, which has many more.
+pub fn origins(name: &str) -> Result<Vec<Origin>, Error> {
+    let source = match find(name) {
+        Ok(source) => source,
+        Err(_) if tu::is_plain_name(name) => return Ok(vec![tu_archive(name)]),
+        Err(unknown) => return Err(unknown),
+    };
+    let name = source.name();
+    Ok(match name {
+        "mnist" => {
+            MNIST.iter().map(|(file, sha256)| origin(MNIST_SITE, file, "mnist", Some(sha256))).collect()
+        }
+        "cifar10" => vec![Origin {
+            url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz".to_string(),
+            path: PathBuf::from("cifar10/cifar-10-binary.tar.gz"),
+            sha256: Some(CIFAR10_SHA256),
+        }],
+        "ogbg-molhiv" => {
+            vec![Origin { url: MOLHIV.to_string(), path: PathBuf::from("ogbg_molhiv/hiv.zip"), sha256: None }]
+        }
+        _ if tu::is_listed(name) => {
+            let mut files = vec![tu_archive(name)];
+            if matches!(source.split_rule(), SplitRule::Published { .. }) {
+                let index = |part| origin(SPLITS_SITE, &format!("{name}_{part}.index"), "splits", None);
+                files.extend(["train", "val", "test"].map(index));
+            }
+            files
+        }
+        _ => Vec::new(),
+    })
+}
+
+fn tu_archive(name: &str) -> Origin {
+    origin(tu::DOWNLOAD_SITE, &format!("{name}.zip"), "tu", None)
+}
+
+fn origin(site: &str, file: &str, folder: &str, sha256: Option<&'static str>) -> Origin {
+    Origin { url: format!("{site}/{file}"), path: PathBuf::from(folder).join(file), sha256 }
+}
+
+const MNIST: [(&str, &str); 4] = [
+    ("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+    ("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+    ("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+    ("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+];
+const CIFAR10_SHA256: &str = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::sources;
+
+    #[test]
+    fn sets_with_published_folds_come_with_their_index_files() {
+        let paths: Vec<_> = origins("dd").expect("known").into_iter().map(|origin| origin.path).collect();
+        let expected = ["tu/DD.zip", "splits/DD_train.index", "splits/DD_val.index", "splits/DD_test.index"];
+        assert_eq!(paths, expected.map(PathBuf::from));
+        assert_eq!(origins("MUTAG").expect("known").len(), 1);
+        assert_eq!(origins("mnist").expect("known").len(), 4);
+        assert_eq!(origins("cycles").expect("known"), []);
+    }
+
+    #[test]
+    fn every_listed_set_is_generated_or_has_an_address() {
+        for source in sources() {
+            let generated = crate::facts::facts(source.name()).is_some_and(|facts| facts.is_generated());
+            let files = origins(source.name()).expect("listed");
+            assert_eq!(files.is_empty(), generated, "{}", source.name());
+            assert!(files.iter().all(|file| file.path.is_relative() && file.url.starts_with("http")));
+        }
+    }
+
+    #[test]
+    fn an_unlisted_name_is_looked_for_in_the_collection_but_no_path_is_made_of_it() {
+        let url = &origins("AIDS").expect("plain")[0].url;
+        assert_eq!(url, "https://www.chrsmrrs.com/graphkerneldatasets/AIDS.zip");
+        for name in ["../etc", "a/b", "", ".hidden"] {
+            assert!(matches!(origins(name), Err(Error::UnknownDataset { .. })), "{name:?}");
+        }
+    }
+}
