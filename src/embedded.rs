@@ -23,7 +23,11 @@ impl Embedded {
         let coordinator = Coordinator::start(&state.store(), &state.tokens(), address)
             .await
             .map_err(|e| explain(e, state))?;
-        let announcement = state.announce(&coordinator.address().to_string())?;
+        let mut address = coordinator.address();
+        if address.ip().is_unspecified() {
+            address.set_ip(std::net::Ipv4Addr::LOCALHOST.into()); // commands of this machine find it there
+        }
+        let announcement = state.announce(&address.to_string())?;
         Ok(Self { coordinator, announcement })
     }
 }

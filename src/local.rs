@@ -57,7 +57,7 @@ impl LocalWorker {
         if let Some(folder) = &self.data_dir {
             command.arg("--data-dir").arg(folder);
         }
-        let log = std::fs::File::create(log_file(&self.state))?;
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log_file(&self.state))?;
         command
             .env("TOGL_TOKEN", &self.token)
             .stdin(Stdio::piped()) // it leaves when this pipe closes, however this process ends

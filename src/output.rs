@@ -21,6 +21,15 @@ pub enum Format {
     Csv,
 }
 
+/// How something that is not a list is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Plain {
+    /// For people.
+    Human,
+    /// One JSON document.
+    Json,
+}
+
 /// Whether standard output is a terminal that shows colour.
 pub fn colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()

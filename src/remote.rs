@@ -287,7 +287,8 @@ impl From<wire::FailedFold> for FailedFold {
     }
 }
 
-fn fold_text(fold: Option<&wire::Fold>) -> String {
+/// `TRIAL/split/seed`.
+pub fn fold_text(fold: Option<&wire::Fold>) -> String {
     fold.map_or_else(String::new, |f| format!("{}/{}/{}", f.trial, f.split, f.seed))
 }
 

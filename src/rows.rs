@@ -1,7 +1,7 @@
 //! From finished folds to the frame behind a table: asks a coordinator, or reads its store when none is serving,
 //! and puts every result at its trial's place in the sweep. Computes no numbers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use togl_analysis::frame::{FoldFrame, FoldRow};
 use togl_coordinator::store::{Reader, ResultQuery, sqlite};
@@ -49,12 +49,50 @@ pub async fn from_coordinator(client: &mut Client, sweep: &str) -> Result<Collec
     collect(&yaml, finished)
 }
 
+/// What the trainers of a fold wrote, by attempt, from a store that nobody need serve. The trial may be shortened.
+pub fn stored_log(state: &StateDir, fold: &str) -> Result<Vec<(u32, String)>, Problem> {
+    let store = open(state)?;
+    let mut found = BTreeSet::new();
+    for stored in store.sweeps().map_err(Problem::ours)? {
+        let Ok(spec) = SweepSpec::parse(&stored.yaml) else { continue };
+        let trials = spec.trials().map_err(Problem::ours)?;
+        let folds = trials.iter().flat_map(|trial| spec.folds_of(trial.id));
+        found.extend(folds.filter(|key| is_meant(key, fold)));
+    }
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some(key), None) => {
+            let pieces = store.log(&key).map_err(Problem::ours)?;
+            Ok(pieces.into_iter().map(|piece| (piece.attempt.0, piece.text)).collect())
+        }
+        (None, _) => {
+            Err(Problem::negative(format!("there is no fold `{fold}` in {}", state.path().display())).hint(
+                "a fold is TRIAL/split/seed; `togl table --format json` names the folds behind each cell",
+            ))
+        }
+        (Some(_), Some(_)) => Err(Problem::usage(format!("`{fold}` is the beginning of several folds"))
+            .hint("give more digits of the trial")),
+    }
+}
+
+/// Whether `text` names this fold, perhaps with a shortened trial.
+fn is_meant(key: &FoldKey, text: &str) -> bool {
+    let (trial, rest) = text.split_once('/').unwrap_or((text, ""));
+    !trial.is_empty()
+        && key.trial.to_string().starts_with(trial)
+        && format!("{}/{}", key.split, key.seed) == rest
+}
+
+fn open(state: &StateDir) -> Result<sqlite::SqliteReader, Problem> {
+    sqlite::open_read_only(&state.store()).map_err(|error| {
+        Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
+    })
+}
+
 /// Reads the store of a state directory; works whether or not a coordinator is serving it.
 pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
     let name: SweepName = sweep.parse().map_err(Problem::usage)?;
-    let store = sqlite::open_read_only(&state.store()).map_err(|error| {
-        Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
-    })?;
+    let store = open(state)?;
     let sweeps = store.sweeps().map_err(Problem::ours)?;
     let Some(stored) = sweeps.iter().find(|stored| stored.name == name) else {
         let hint = togl_sweeps::nearest::hint(sweep, sweeps.iter().map(|stored| stored.name.as_str()));

@@ -31,9 +31,19 @@ fn remember_commit() {
         let output = Command::new("git").args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    for file in ["../.git/HEAD", "../.git/index"] {
-        if Path::new(file).exists() {
-            println!("cargo:rerun-if-changed={file}");
+    // The sources too: an edit that no commit holds must show in the provenance of what it computes.
+    let sources = [
+        "src",
+        "data/src",
+        "learning/src",
+        "learning/native",
+        "topology/src",
+        "../sweeps/src",
+        "../proto/src",
+    ];
+    for path in ["../.git/HEAD", "../.git/index"].iter().chain(&sources) {
+        if Path::new(path).exists() {
+            println!("cargo:rerun-if-changed={path}");
         }
     }
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();

@@ -23,9 +23,15 @@ fn main() -> Result<()> {
     save("critical", figure::critical_difference(&figure::ranking(&structural)?, 0.05)?)?;
     let main = Layout::Table1.make(&frame)?;
     save("folds", figure::fold_heat_map(&main)?)?;
-    save("curves", figure::learning_curves("Learning curves of GCN-4 on DD (made up)", &curves())?)?;
-    let families = figure::family_table(&frame, "depth", Metric::TestAccuracy)?;
+    save("curves", figure::learning_curves("Learning curves (made up)", &curves())?)?;
+    let plain = frame.only(&structural_folds(&main))?;
+    let families = figure::family_table(&plain, "depth", Metric::TestAccuracy)?;
     save("families", figure::against(&families, "depth")?)
+}
+
+/// The folds behind all cells.
+fn structural_folds(table: &togl_analysis::Table) -> Vec<togl_sweeps::FoldKey> {
+    table.cells().flat_map(|(_, _, cell)| cell.folds.iter().copied()).collect()
 }
 
 fn curves() -> Vec<Curve> {
@@ -37,7 +43,10 @@ fn curves() -> Vec<Curve> {
     };
     let fold = |split: u32| {
         let by = 0.8 + 0.07 * f64::from(split);
-        Curve { label: format!("split {split}"), history: (0..40 + 5 * split).map(|at| epoch(at, by)).collect() }
+        Curve {
+            label: format!("split {split}"),
+            history: (0..40 + 5 * split).map(|at| epoch(at, by)).collect(),
+        }
     };
     (0..10).map(fold).collect()
 }

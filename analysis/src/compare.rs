@@ -177,10 +177,13 @@ fn line(cell: &ComparedCell) -> Vec<String> {
 }
 
 fn compared(table: &Table, published_table: &str) -> Vec<ComparedCell> {
-    let cells = table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
+    let cells =
+        table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
     cells
         .filter(|(_, _, cell)| cell.n > 0)
-        .map(|(row, column, cell)| compare(cell, row, column, counterpart(table, row, column, published_table)))
+        .map(|(row, column, cell)| {
+            compare(cell, row, column, counterpart(table, row, column, published_table))
+        })
         .collect()
 }
 

@@ -73,7 +73,8 @@ impl Table {
                 }
             }
             let remarks = untested.into_iter();
-            self.remarks.extend(remarks.map(|(why, names)| format!("not tested: {}: {why}", names.join(", "))));
+            self.remarks
+                .extend(remarks.map(|(why, names)| format!("not tested: {}: {why}", names.join(", "))));
         }
         self.reword();
         Ok(self)

@@ -100,7 +100,8 @@ impl Explanation {
 
     /// The explanation as aligned text.
     pub fn text(&self) -> String {
-        let number = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.4}"));
+        let number =
+            |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.4}"));
         let mut text = format!(
             "{} / {}: {} ± {} (n={}/{}), median {}, interquartile range {}\n",
             self.row.join(", "),

@@ -143,7 +143,10 @@ mod tests {
         assert_eq!((cell.mean, cell.std), (68.0, Some(3.6)));
         assert_eq!(find("structural-extended", "GCN", "DD", None, None), None, "the depth is needed");
         assert_eq!(find("table1", "GCN-4", "ogbg-molhiv", Some(4), None).unwrap().dataset, "MOLHIV");
-        assert!(find("table3", "PersLay", "NCI1", None, None).is_some_and(|cell| cell.cited && cell.std.is_none()));
+        assert!(
+            find("table3", "PersLay", "NCI1", None, None)
+                .is_some_and(|cell| cell.cited && cell.std.is_none())
+        );
     }
 
     #[test]

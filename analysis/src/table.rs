@@ -263,8 +263,11 @@ impl Table {
             grouped.cells.iter().map(|cell| (labels.of(&cell.row), columns.of(&cell.column))).collect();
         let columns = columns.in_order;
         let empty = vec![Cell::default(); columns.len()];
-        let mut rows: Vec<Row> =
-            labels.in_order.into_iter().map(|labels| Row { labels, cells: empty.clone(), printed_as: None }).collect();
+        let mut rows: Vec<Row> = labels
+            .in_order
+            .into_iter()
+            .map(|labels| Row { labels, cells: empty.clone(), printed_as: None })
+            .collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }

@@ -6,9 +6,10 @@ use serde::Serialize;
 use togl_proto::wire;
 
 use super::Outcome;
-use crate::output::{self, Format};
+use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
+use crate::rows;
 
 /// Show what the trainers of a fold wrote
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,7 @@ pub struct Logs {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: Plain,
 }
 
 #[derive(Serialize)]
@@ -29,21 +30,30 @@ struct Entry {
 }
 
 impl Logs {
-    pub(super) async fn run(self) -> Outcome {
+    /// From the coordinator; from the store if none serves the state directory.
+    async fn read(&self) -> Result<Vec<Entry>, Problem> {
+        let state = self.target.state()?;
+        if self.target.coordinator.is_none() && state.served().is_none() {
+            let entries = rows::stored_log(&state, &self.fold)?;
+            return Ok(entries.into_iter().map(|(attempt, text)| Entry { attempt, text }).collect());
+        }
         let mut client = self.target.connect().await?;
         let request = wire::LogRequest { fold: self.fold.clone() };
         let reply = client.log(request).await.map_err(remote::refused)?.into_inner();
-        let entries: Vec<Entry> =
-            reply.entries.into_iter().map(|e| Entry { attempt: e.attempt, text: e.text }).collect();
+        Ok(reply.entries.into_iter().map(|e| Entry { attempt: e.attempt, text: e.text }).collect())
+    }
+
+    pub(super) async fn run(self) -> Outcome {
+        let entries = self.read().await?;
         if entries.is_empty() {
             return Err(Problem::negative(format!("the trainers of {} wrote nothing", self.fold)));
         }
         match self.format {
-            Format::Human => {
+            Plain::Human => {
                 let text = |e: &Entry| format!("--- attempt {}\n{}\n", e.attempt, e.text.trim_end());
                 output::print(&entries.iter().map(text).collect::<String>())?;
             }
-            _ => output::print(&output::json(&entries)?)?,
+            Plain::Json => output::print(&output::json(&entries)?)?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,11 +1,13 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
 mod cancel;
+mod folds;
 mod lists;
 mod logs;
 mod run;
 mod serve;
 mod status;
+mod steer;
 mod submit;
 mod table;
 mod version;
@@ -60,12 +62,22 @@ enum Verb {
     Watch(status::Watch),
     /// Stop a sweep; its results are kept
     Cancel(cancel::Cancel),
+    /// Hand out no more folds of a sweep
+    Pause(steer::Steer),
+    /// Go on with a paused sweep
+    Resume(steer::Steer),
+    /// Try the failed folds of a sweep again
+    Retry(steer::Steer),
     /// Make the table of a sweep
     Table(table::Table),
     /// List sweeps
     Sweeps(lists::Sweeps),
+    /// List the folds of a sweep
+    Folds(folds::Folds),
     /// List workers
     Workers(lists::Workers),
+    /// Say why a fold is not running, or what became of it
+    Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
     Logs(logs::Logs),
     /// Run `togl-worker`
@@ -84,9 +96,14 @@ impl Togl {
             Verb::Status(verb) => verb.run().await,
             Verb::Watch(verb) => verb.run().await,
             Verb::Cancel(verb) => verb.run().await,
+            Verb::Pause(verb) => verb.pause().await,
+            Verb::Resume(verb) => verb.resume().await,
+            Verb::Retry(verb) => verb.retry().await,
             Verb::Table(verb) => verb.run().await,
             Verb::Sweeps(verb) => verb.run().await,
+            Verb::Folds(verb) => verb.run().await,
             Verb::Workers(verb) => verb.run().await,
+            Verb::Explain(verb) => verb.run().await,
             Verb::Logs(verb) => verb.run().await,
             Verb::Worker(verb) => verb.run(),
             Verb::Version(verb) => verb.run(),

@@ -96,7 +96,7 @@ impl Run {
         let folder = self.out.clone().unwrap_or_else(|| state.tables(sweep));
         table::write(&folder, &collected, &made)?;
         let failures = last.map(|status| status.failures).unwrap_or_default();
-        eprint!("{}", status::failures(&failures));
+        eprint!("{}", status::failures(&failures, &self.state_option()));
         Ok(ExitCode::from(if failures.is_empty() { problem::DONE } else { problem::NEGATIVE }))
     }
 
@@ -125,9 +125,13 @@ impl Run {
         outcome
     }
 
+    /// The option that finds the same state again, as typed.
+    fn state_option(&self) -> String {
+        self.state.as_ref().map_or_else(String::new, |folder| format!(" --state {}", folder.display()))
+    }
+
     fn interrupted(&self) -> Problem {
-        let state =
-            self.state.as_ref().map_or_else(String::new, |folder| format!(" --state {}", folder.display()));
+        let state = self.state_option();
         Problem::interrupted("trainers stopped; finished folds are kept")
             .hint(format!("go on with `togl run {}{state}`", self.file.display()))
     }

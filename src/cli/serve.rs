@@ -32,7 +32,7 @@ impl Serve {
         let state = StateDir::resolve(self.state)?;
         let Embedded { coordinator, announcement } = Embedded::start(&state, address).await?;
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
-        eprintln!("{}", join_line(coordinator.tokens(), &coordinator.address().to_string()));
+        eprintln!("{}", join_line(coordinator.tokens(), &reachable(coordinator.address())));
         let stop = async {
             interrupted().await;
             eprintln!("stopping; everything acknowledged is stored");
@@ -58,6 +58,16 @@ impl Serve {
         }
         Ok(address)
     }
+}
+
+/// What to type on another machine: the host name where the address says "every address of this machine".
+fn reachable(address: SocketAddr) -> String {
+    if !address.ip().is_unspecified() {
+        return address.to_string();
+    }
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host = if host.trim().is_empty() { "THIS-HOST" } else { host.trim() };
+    format!("{host}:{}", address.port())
 }
 
 fn join_line(tokens: &Tokens, address: &str) -> String {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use togl_proto::wire;
 
 use super::Outcome;
-use crate::output::{self, Format};
+use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
 use crate::remote::{self, Client, FailedFold, SweepStatus, Target};
@@ -19,7 +19,7 @@ pub struct Status {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: Plain,
 }
 
 /// Show one sweep until it has ended
@@ -37,9 +37,8 @@ impl Status {
         let request = wire::StatusRequest { sweep: self.sweep };
         let status: SweepStatus = client.status(request).await.map_err(remote::refused)?.into_inner().into();
         match self.format {
-            Format::Human => output::print(&describe(&status))?,
-            Format::Csv => output::list(&[status.sweep.clone()], Format::Csv)?,
-            _ => output::print(&output::json(&status)?)?,
+            Plain::Human => output::print(&describe(&status))?,
+            Plain::Json => output::print(&output::json(&status)?)?,
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -55,13 +54,13 @@ fn describe(status: &SweepStatus) -> String {
         let epochs = format!("epoch {}/{}", fold.epoch, fold.max_epochs);
         text += &format!("  {}: {epochs}, attempt {} on {}\n", fold.title, fold.attempt, fold.worker);
     }
-    text + &failures(&status.failures)
+    text + &failures(&status.failures, "")
 }
 
-/// The failed folds, for people; empty if there is none.
-pub fn failures(failed: &[FailedFold]) -> String {
+/// The failed folds, for people; empty if there is none. `options` are those that find the same coordinator again.
+pub fn failures(failed: &[FailedFold], options: &str) -> String {
     let line = |f: &FailedFold| {
-        format!("  failed: {} ({}): {}\n    togl logs {}\n", f.title, f.class, f.message, f.fold)
+        format!("  failed: {} ({}): {}\n    togl logs {}{options}\n", f.title, f.class, f.message, f.fold)
     };
     failed.iter().map(line).collect()
 }
@@ -73,7 +72,7 @@ impl Watch {
         let last = watch(&mut client, &self.sweep, &mut progress).await;
         progress.finish();
         let last = last?;
-        eprint!("{}", failures(&last.failures));
+        eprint!("{}", failures(&last.failures, ""));
         eprintln!("{} is {}; make its table with `togl table {}`", self.sweep, last.sweep.state, self.sweep);
         Ok(ExitCode::from(if last.sweep.failed > 0 { problem::NEGATIVE } else { problem::DONE }))
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use togl_proto::wire;
 
 use super::Outcome;
-use crate::output::{self, Format};
+use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
 
@@ -20,7 +20,7 @@ pub struct Submit {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: Plain,
 }
 
 /// What a submission changed.
@@ -67,11 +67,11 @@ impl Submit {
         let mut client = self.target.connect().await?;
         let submitted = submit(&mut client, yaml).await?;
         match self.format {
-            Format::Human => {
+            Plain::Human => {
                 eprintln!("{}", submitted.sentence());
                 eprintln!("watch it with `togl watch {}`", submitted.sweep);
             }
-            _ => output::print(&output::json(&submitted)?)?,
+            Plain::Json => output::print(&output::json(&submitted)?)?,
         }
         Ok(ExitCode::SUCCESS)
     }

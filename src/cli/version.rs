@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::local;
-use crate::output::{self, Format};
+use crate::output::{self, Plain};
 
 /// Show versions
 #[derive(Debug, clap::Args)]
 pub struct Version {
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: Plain,
 }
 
 impl Version {
@@ -21,14 +21,14 @@ impl Version {
         let own = env!("CARGO_PKG_VERSION");
         let worker = worker_version();
         match self.format {
-            Format::Human => {
+            Plain::Human => {
                 let show =
                     |key: &str| worker.get(key).and_then(Value::as_str).unwrap_or("not found").to_owned();
                 let text =
                     format!("togl {own}\ntogl-worker {}\nlibtorch {}\n", show("version"), show("libtorch"));
                 output::print(&text)?;
             }
-            _ => {
+            Plain::Json => {
                 let libtorch = worker.get("libtorch").cloned().unwrap_or(Value::Null);
                 let worker = worker.get("version").cloned().unwrap_or(Value::Null);
                 output::print(&output::json(&json!({"togl": own, "worker": worker, "libtorch": libtorch}))?)?;

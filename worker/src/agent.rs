@@ -67,7 +67,6 @@ pub struct Agent {
     slots: Vec<Slot>,
     session: Option<Session>,
     heartbeat: Duration,
-    draining: bool,
     last_trouble: String,
 }
 
@@ -82,7 +81,7 @@ impl Agent {
         let slots = identity.devices.iter().cloned().zip(orders);
         let slots = slots.map(|(device, orders)| Slot { device, orders, work: None }).collect();
         let (heartbeat, last_trouble) = (Duration::from_secs(3), String::new());
-        Self { identity, data_dir, spool, slots, session: None, heartbeat, draining: false, last_trouble }
+        Self { identity, data_dir, spool, slots, session: None, heartbeat, last_trouble }
     }
 
     /// Runs until told to stop, refused, or idle for `idle_exit`.
@@ -114,10 +113,6 @@ impl Agent {
             }
             if let (true, Some(allowed)) = (busy, idle_exit) {
                 idle.as_mut().reset(later(allowed));
-            }
-            if self.draining && self.slots.iter().all(|slot| slot.work.is_none()) {
-                self.say_goodbye(&mut link).await;
-                return Stopped::Asked;
             }
         }
     }
@@ -151,11 +146,6 @@ impl Agent {
             Some(Kind::Verdicts(verdicts)) => self.on_verdicts(verdicts).await,
             Some(Kind::Acknowledgements(acks)) => {
                 acks.acknowledgements.into_iter().for_each(|ack| self.on_acknowledgement(ack));
-            }
-            Some(Kind::Drain(_)) => {
-                tracing::info!("draining: finishing what runs, then leaving");
-                self.draining = true;
-                self.ask_for_leases().await;
             }
             None => tracing::warn!("the coordinator said something this version does not know"),
         }
@@ -327,8 +317,7 @@ impl Agent {
 
     async fn ask_for_leases(&mut self) {
         let free = self.slots.iter().filter(|slot| slot.work.is_none()).count();
-        let count = if self.draining { 0 } else { free as u32 };
-        self.send(worker_message::Kind::Ask(wire::LeaseRequest { count })).await;
+        self.send(worker_message::Kind::Ask(wire::LeaseRequest { count: free as u32 })).await;
     }
 
     async fn send_heartbeat(&mut self) {

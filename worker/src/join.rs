@@ -64,8 +64,9 @@ impl Join {
 
     fn token(&self) -> anyhow::Result<String> {
         let text = match (&self.token_file, std::env::var("TOGL_TOKEN")) {
-            (Some(file), _) => std::fs::read_to_string(file)
-                .with_context(|| format!("cannot read the token file {}", file.display()))?,
+            (Some(file), _) => std::fs::read_to_string(file).map_err(|error| {
+                crate::Usage(format!("cannot read the token file {}: {error}", file.display()))
+            })?,
             (None, Ok(token)) => token,
             (None, Err(_)) if self.with_parent => String::new(),
             (None, Err(_)) => std::io::read_to_string(std::io::stdin())

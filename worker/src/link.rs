@@ -97,9 +97,11 @@ async fn session(address: &str, token: &str, events: &mpsc::Sender<LinkEvent>) -
 fn ended_by(status: &tonic::Status, was_open: bool) -> Ended {
     use tonic::Code;
     match status.code() {
-        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented | Code::InvalidArgument => {
-            Ended::Refused(status.message().to_owned())
-        }
+        Code::Unauthenticated
+        | Code::PermissionDenied
+        | Code::Unimplemented
+        | Code::InvalidArgument
+        | Code::FailedPrecondition => Ended::Refused(status.message().to_owned()),
         _ => Ended::Lost { reason: status.message().to_owned(), was_open },
     }
 }

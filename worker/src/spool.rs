@@ -101,12 +101,31 @@ impl Spool {
             let name = if number == 1 { "worker".to_owned() } else { format!("worker-{number}") };
             let folder = parent.join(name);
             match Self::open(&folder.join("spool")) {
-                Ok(spool) => return Ok((folder, spool)),
+                Ok(mut spool) => {
+                    spool.adopt_orphans(parent);
+                    return Ok((folder, spool));
+                }
                 Err(error @ SpoolError::InUse(_)) => last = Some(error),
                 Err(error) => return Err(error),
             }
         }
         Err(last.unwrap_or_else(|| SpoolError::InUse(parent.to_owned())))
+    }
+
+    /// Takes over what workers that are no more left in other spools of the same state directory.
+    fn adopt_orphans(&mut self, parent: &Path) {
+        let siblings =
+            fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path().join("spool"));
+        for folder in siblings.filter(|folder| folder.is_dir() && *folder != self.folder) {
+            let Ok(orphan) = Self::open(&folder) else { continue }; // in use: its owner reports
+            for (key, entry) in orphan.entries {
+                let name = entry.file_name();
+                match fs::rename(folder.join(&name), self.folder.join(&name)) {
+                    Ok(()) => drop(self.entries.insert(key, entry)),
+                    Err(error) => tracing::warn!(file = %name, %error, "cannot take over a spool entry"),
+                }
+            }
+        }
     }
 
     /// Makes an entry durable. Only after this may it be reported.
@@ -215,6 +234,20 @@ mod tests {
         let (first, _kept) = Spool::open_free(folder.path()).unwrap();
         let (second, _also) = Spool::open_free(folder.path()).unwrap();
         assert_ne!(first, second);
+    }
+
+    #[test]
+    fn what_a_dead_worker_left_is_taken_over_by_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, first) = Spool::open_free(folder.path()).unwrap();
+        let (_, mut second) = Spool::open_free(folder.path()).unwrap();
+        second.save(entry(1)).unwrap();
+        drop((first, second)); // both die; only one comes back
+        let (_, next) = Spool::open_free(folder.path()).unwrap();
+        assert_eq!(next.waiting("store1").cloned().collect::<Vec<_>>(), [entry(1)]);
+        drop(next);
+        let (_, again) = Spool::open_free(folder.path()).unwrap();
+        assert_eq!(again.waiting("store1").count(), 1, "taken over durably");
     }
 
     #[test]

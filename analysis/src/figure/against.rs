@@ -32,7 +32,8 @@ pub fn family_table(frame: &FoldFrame, setting: &str, metric: Metric) -> Result<
 
 /// The method without its number of layers.
 fn family(method: &str) -> String {
-    let (network, rest) = method.split_once("-TOGL-1").map_or((method, None), |(network, rest)| (network, Some(rest)));
+    let (network, rest) =
+        method.split_once("-TOGL-1").map_or((method, None), |(network, rest)| (network, Some(rest)));
     let backbone = network.rsplit_once('-').map_or(network, |(backbone, _)| backbone);
     rest.map_or_else(|| backbone.to_owned(), |rest| format!("{backbone}-TOGL{rest}"))
 }
@@ -42,7 +43,10 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
     if table.column_setting != setting && !table.row_settings.iter().any(|name| name == setting) {
         return Err(Error::UnknownSetting {
             name: setting.to_owned(),
-            hint: format!("the table's rows or columns must have it; they have {}", settings(table).join(", ")),
+            hint: format!(
+                "the table's rows or columns must have it; they have {}",
+                settings(table).join(", ")
+            ),
         });
     }
     let mut panels: Vec<Panel> = Vec::new();

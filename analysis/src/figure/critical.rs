@@ -20,7 +20,9 @@ pub struct Ranking {
     pub methods: Vec<String>,
     /// The test.
     pub friedman: Friedman,
-    /// Data sets on which some method is incomplete; they are left out.
+    /// What is counted as one comparison, in the plural: `data sets`, or combinations of several settings.
+    pub over: String,
+    /// Those on which some method is incomplete; they are left out.
     pub left_out: Vec<String>,
 }
 
@@ -40,13 +42,22 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
         .map(|method| used.iter().filter_map(|set| cell(method, *set).mean).collect())
         .collect();
     let friedman = friedman(&scores)?;
-    Ok(Ranking { methods, friedman, left_out: unused.into_iter().map(|set| sets[set].clone()).collect() })
+    let over = if per_column { plural(&[&table.column_setting]) } else { plural(&table.row_settings) };
+    Ok(Ranking { methods, friedman, over, left_out: unused.into_iter().map(|set| sets[set].clone()).collect() })
+}
+
+fn plural(settings: &[impl AsRef<str>]) -> String {
+    let names: Vec<&str> = settings.iter().map(AsRef::as_ref).collect();
+    match names.as_slice() {
+        ["dataset"] => "data sets".to_owned(),
+        names => format!("combinations of {}, which are not independent of each other", names.join(" and ")),
+    }
 }
 
 /// Draws the diagram of a ranking at a level such as 0.05.
 pub fn critical_difference(ranking: &Ranking, alpha: f64) -> Result<Figure> {
     let diagram = Diagram::of(ranking, alpha);
-    let title = "Mean ranks of methods over data sets";
+    let title = "Mean ranks of methods";
     let width = diagram.left + AXIS_WIDTH + diagram.right;
     let notes = wrapped(&note(ranking, &diagram, alpha), width - 2 * MARGIN);
     let top = 58 + notes.len() as i32 * 20;
@@ -61,14 +72,15 @@ pub fn critical_difference(ranking: &Ranking, alpha: f64) -> Result<Figure> {
 
 fn note(ranking: &Ranking, diagram: &Diagram<'_>, alpha: f64) -> String {
     let test = &ranking.friedman;
+    let p = if test.p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {:.3}", test.p) };
     let left_out = match ranking.left_out.as_slice() {
         [] => String::new(),
         names => format!(" Left out because incomplete: {}.", names.join(", ")),
     };
     format!(
         "Rank 1 is best. Bars join methods that Nemenyi's test cannot tell apart at level {alpha} (critical \
-         difference {:.2}). Friedman's test over {} data sets: p = {:.3}.{left_out}",
-        diagram.critical, test.datasets, test.p
+         difference {:.2}). Friedman's test over {} {}: {p}.{left_out}",
+        diagram.critical, test.datasets, ranking.over
     )
 }
 

@@ -21,7 +21,8 @@ pub struct Curve {
 
 type Part = fn(&EpochRecord) -> Metrics;
 
-const PARTS: [(&str, Part); 2] = [("training", |epoch| epoch.train), ("validation", |epoch| epoch.validation)];
+const PARTS: [(&str, Part); 2] =
+    [("training", |epoch| epoch.train), ("validation", |epoch| epoch.validation)];
 
 /// Draws the curves of a trial's folds.
 pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {

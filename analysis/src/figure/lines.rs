@@ -130,7 +130,13 @@ impl Plot {
 
 /// As many digits as the range needs.
 fn plain(value: f64, range: f64) -> String {
-    let digits = if range >= 6.0 { 0 } else if range >= 0.6 { 1 } else { 2 };
+    let digits = if range >= 6.0 {
+        0
+    } else if range >= 0.6 {
+        1
+    } else {
+        2
+    };
     format!("{value:.digits$}")
 }
 
@@ -188,7 +194,14 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> 
     let bars = line.points.iter().filter_map(|point| {
         let error = point.error?;
         let bar = (point.y - error, point.y, point.y + error);
-        Some(ErrorBar::new_vertical(point.x + dodge, bar.0, bar.1, bar.2, colour.mix(0.75).stroke_width(1), 7))
+        Some(ErrorBar::new_vertical(
+            point.x + dodge,
+            bar.0,
+            bar.1,
+            bar.2,
+            colour.mix(0.75).stroke_width(1),
+            7,
+        ))
     });
     chart.draw_series(bars).map_err(failed)?;
     draw_signs(chart, &points, look)
@@ -202,7 +215,9 @@ fn draw_signs(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], look: Look) -> R
         Shape::Triangle => {
             chart.draw_series(points.map(|at| TriangleMarker::new(at, 6, colour.filled()))).map(|_| ())
         }
-        Shape::Cross => chart.draw_series(points.map(|at| Cross::new(at, 4, colour.stroke_width(2)))).map(|_| ()),
+        Shape::Cross => {
+            chart.draw_series(points.map(|at| Cross::new(at, 4, colour.stroke_width(2)))).map(|_| ())
+        }
     };
     drawn.map_err(failed)
 }
@@ -222,7 +237,11 @@ impl<'a> Legend<'a> {
     }
 
     fn height(&self) -> i32 {
-        if self.labels.len() < 2 { LINE } else { (self.labels.len().div_ceil(self.per_line) as i32 + 1) * LINE }
+        if self.labels.len() < 2 {
+            LINE
+        } else {
+            (self.labels.len().div_ceil(self.per_line) as i32 + 1) * LINE
+        }
     }
 
     fn draw(&self, area: &Area<'_>, at: (i32, i32)) -> Result<()> {

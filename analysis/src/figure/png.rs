@@ -23,7 +23,8 @@ pub fn from_svg(svg: &str, scale: f32) -> Result<Vec<u8>> {
     let options = Options { fontdb: FONTS.clone(), font_family: FAMILY.to_owned(), ..Options::default() };
     let tree = Tree::from_str(svg, &options).map_err(failed)?;
     let size = tree.size().to_int_size().scale_by(scale).ok_or_else(|| failed("the picture has no size"))?;
-    let mut pixels = Pixmap::new(size.width(), size.height()).ok_or_else(|| failed("the picture has no size"))?;
+    let mut pixels =
+        Pixmap::new(size.width(), size.height()).ok_or_else(|| failed("the picture has no size"))?;
     resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
     pixels.encode_png().map_err(failed)
 }

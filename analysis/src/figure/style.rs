@@ -79,7 +79,14 @@ pub enum Side {
 }
 
 /// Writes one line of text whose middle height is at the point.
-pub fn write(area: &Area<'_>, text: &str, at: (i32, i32), size: u32, colour: &RGBColor, side: Side) -> Result<()> {
+pub fn write(
+    area: &Area<'_>,
+    text: &str,
+    at: (i32, i32),
+    size: u32,
+    colour: &RGBColor,
+    side: Side,
+) -> Result<()> {
     let side = match side {
         Side::Left => HPos::Left,
         Side::Centre => HPos::Center,

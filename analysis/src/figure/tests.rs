@@ -14,7 +14,9 @@ use crate::test_folds::{fold, folds, frame, trial};
 
 fn depths() -> FoldFrame {
     let mut rows: Vec<FoldRow> = Vec::new();
-    for (at, (dataset, depth)) in [("DD", 1), ("DD", 3), ("ENZYMES", 1), ("ENZYMES", 3)].into_iter().enumerate() {
+    for (at, (dataset, depth)) in
+        [("DD", 1), ("DD", 3), ("ENZYMES", 1), ("ENZYMES", 3)].into_iter().enumerate()
+    {
         let gcn = trial(dataset, Backbone::Gcn, depth);
         let togl = TrialConfig { togl: true, ..gcn.clone() };
         rows.extend(folds(2 * at as u64, &gcn, &[0.5, 0.52, 0.6]));
@@ -67,7 +69,9 @@ fn learning_curves_show_training_and_validation_of_every_fold() {
     };
     let figure = learning_curves("GCN-4 on DD", &[curve(1.0, 5), curve(1.2, 8)]).unwrap();
     let texts = texts(&figure);
-    assert!(["epoch", "training", "validation", "Loss", "accuracy (%)"].iter().all(|text| texts.contains(text)));
+    assert!(
+        ["epoch", "training", "validation", "Loss", "accuracy (%)"].iter().all(|text| texts.contains(text))
+    );
     assert!(matches!(learning_curves("x", &[]).unwrap_err(), Error::Empty { .. }));
 }
 
@@ -96,7 +100,10 @@ fn a_ranking_needs_complete_data_sets_and_says_which_were_left_out() {
     let table =
         Table::make(&frame, &TableSpec::default(), &Plan::of_frame("ranks", &frame).unwrap()).unwrap();
     let ranking = ranking(&table).unwrap();
-    assert_eq!((ranking.friedman.ranks.clone(), ranking.left_out.clone()), (vec![3.0, 2.0, 1.0], vec!["D".to_owned()]));
+    assert_eq!(
+        (ranking.friedman.ranks.clone(), ranking.left_out.clone()),
+        (vec![3.0, 2.0, 1.0], vec!["D".to_owned()])
+    );
     let texts = texts(&critical_difference(&ranking, 0.05).unwrap());
     assert!(texts.contains("GAT-4  (1.00)") && texts.contains("CD = 1.91"), "{texts}");
     let few = Table { rows: table.rows[..2].to_vec(), ..table };
@@ -123,7 +130,9 @@ fn a_picture_is_written_as_its_name_promises() {
     let figure = Figure::draw("x", (20, 20), |_| Ok(())).unwrap();
     let svg = figure.write(&folder.path().join("x.svg")).unwrap();
     assert_eq!(std::fs::read_to_string(svg).unwrap(), figure.svg());
-    assert!(std::fs::read(figure.write(&folder.path().join("x.PNG")).unwrap()).unwrap().starts_with(b"\x89PNG"));
+    assert!(
+        std::fs::read(figure.write(&folder.path().join("x.PNG")).unwrap()).unwrap().starts_with(b"\x89PNG")
+    );
     let error = figure.write(&folder.path().join("x.jpg")).unwrap_err();
     assert!(error.to_string().ends_with("x.jpg`; use .svg or .png"), "{error}");
 }

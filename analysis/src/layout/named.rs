@@ -141,7 +141,13 @@ pub fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<FoldFrame>
 }
 
 /// A table of renamed rows; none if there are no rows.
-pub fn part(frame: &FoldFrame, title: &str, rows: &[&str], columns: &str, among: &[&str]) -> Result<Option<Table>> {
+pub fn part(
+    frame: &FoldFrame,
+    title: &str,
+    rows: &[&str],
+    columns: &str,
+    among: &[&str],
+) -> Result<Option<Table>> {
     if frame.is_empty() {
         return Ok(None);
     }

@@ -26,16 +26,25 @@ pub fn by_position(frame: &FoldFrame, name: &str) -> Result<Table> {
             let known = settings.togl && published::methods(name).any(|known| known == method);
             let position = settings.layers_before();
             let wanted = known && published::positions(name).any(|known| known == position);
-            wanted.then(|| Names { method, dataset: dataset.to_owned(), position: Some(position.to_string()) })
+            wanted.then(|| Names {
+                method,
+                dataset: dataset.to_owned(),
+                position: Some(position.to_string()),
+            })
         })
     };
     let groups = ["dataset", "method", "togl_position", "split"];
     let chosen = chosen_embedding(&named(general)?, &groups)?;
     let rows = ["dataset", "togl_position"];
-    let parts = [part(&named(variant)?, name, &rows, "method", &[])?, part(&chosen, name, &rows, "method", &["deepset"])?];
+    let parts = [
+        part(&named(variant)?, name, &rows, "method", &[])?,
+        part(&chosen, name, &rows, "method", &["deepset"])?,
+    ];
     let parts: Vec<Table> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
-        return Err(Error::Empty { origin: format!("the layout {name} (networks with TOGL at its positions)") });
+        return Err(Error::Empty {
+            origin: format!("the layout {name} (networks with TOGL at its positions)"),
+        });
     }
     Ok(assemble(name, &parts))
 }
@@ -43,7 +52,8 @@ pub fn by_position(frame: &FoldFrame, name: &str) -> Result<Table> {
 fn assemble(name: &str, parts: &[Table]) -> Table {
     let mut table = parts[0].clone();
     let methods: Vec<&str> = published::methods(name).collect();
-    let mut labels: Vec<Vec<String>> = parts.iter().flat_map(|part| &part.rows).map(|row| row.labels.clone()).collect();
+    let mut labels: Vec<Vec<String>> =
+        parts.iter().flat_map(|part| &part.rows).map(|row| row.labels.clone()).collect();
     labels.sort_by_key(|labels| {
         let dataset = published::datasets(name).position(|known| known == labels[0]);
         (dataset, labels[1].parse::<u64>().unwrap_or(u64::MAX))
@@ -52,7 +62,8 @@ fn assemble(name: &str, parts: &[Table]) -> Table {
     let cells = |labels: &[String]| methods.iter().map(|method| find(parts, labels, method)).collect();
     table.rows =
         labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
-    let column = |label: &&str| TableColumn { label: (*label).to_owned(), printed_as: Some((*label).to_owned()) };
+    let column =
+        |label: &&str| TableColumn { label: (*label).to_owned(), printed_as: Some((*label).to_owned()) };
     table.columns = methods.iter().map(column).collect();
     table.mark_best(Winners::PerRow);
     table.remarks = vec![HOW_CHOSEN.to_owned()];

@@ -110,7 +110,8 @@ fn assemble(parts: &[Table]) -> Table {
     }
     labels.sort_by_key(|labels| (labels[0].clone(), labels[1].parse::<u64>().unwrap_or(u64::MAX)));
     let cells = |labels: &[String]| STRUCTURAL_COLUMNS.map(|(label, _)| find(parts, labels, label)).to_vec();
-    table.rows = labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
+    table.rows =
+        labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
     table.columns = STRUCTURAL_COLUMNS
         .map(|(label, printed)| TableColumn { label: label.to_owned(), printed_as: Some(printed.to_owned()) })
         .to_vec();

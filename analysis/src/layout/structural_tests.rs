@@ -8,8 +8,8 @@ use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Features};
 
 use super::*;
-use crate::layout::Layout;
 use crate::import::wandb::{self, Mapping};
+use crate::layout::Layout;
 use crate::test_folds::{folds, frame};
 
 fn structural(deepset: bool, static_variant: bool) -> TrialConfig {
@@ -136,11 +136,16 @@ fn the_published_main_table_comes_out_of_the_published_logs_too() {
     let comparison = crate::Comparison::with(&table, "table1").unwrap();
     let exact = |cell: &&crate::compare::ComparedCell| {
         let rounded = |value: Option<f64>| value.map(|value| format!("{value:.1}"));
-        let published = cell.published.as_ref().map(|cell| (Some(format!("{:.1}", cell.mean)), rounded(cell.std)));
+        let published =
+            cell.published.as_ref().map(|cell| (Some(format!("{:.1}", cell.mean)), rounded(cell.std)));
         published == Some((rounded(cell.mean), rounded(cell.std)))
     };
-    let same: Vec<String> =
-        comparison.cells.iter().filter(exact).map(|cell| format!("{} {}", cell.row[0], cell.column)).collect();
+    let same: Vec<String> = comparison
+        .cells
+        .iter()
+        .filter(exact)
+        .map(|cell| format!("{} {}", cell.row[0], cell.column))
+        .collect();
     insta::assert_snapshot!(same.join("\n"), @"
     GCN-4 DD
     GCN-4 ENZYMES

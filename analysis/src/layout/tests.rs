@@ -43,7 +43,10 @@ fn a_network_stands_under_what_was_built_with_the_printed_name_beside_it() {
     △ best of its comparison (same backbone and size)
     TOGL without a named embedding: per fold the embedding with the highest validation accuracy of the last epoch, of equal ones the last run
     ");
-    assert!(render::json(&table).contains(r#""method":"GCN-4-TOGL-1 (General)","dataset":"DD","printed_as":"GCN-3-TOGL-1""#));
+    assert!(
+        render::json(&table)
+            .contains(r#""method":"GCN-4-TOGL-1 (General)","dataset":"DD","printed_as":"GCN-3-TOGL-1""#)
+    );
     assert!(render::latex(&table).contains(r"\textit{75.0 $\pm$ 7.1}"));
 }
 
@@ -65,7 +68,10 @@ fn a_network_in_which_togl_replaces_a_layer_is_printed_alike() {
 
 #[test]
 fn positions_are_rows_and_the_last_one_is_a_number() {
-    let at = |position| TrialConfig { togl_position: position, ..network(Features::Original, Backbone::Gcn, true) };
+    let at = |position| TrialConfig {
+        togl_position: position,
+        ..network(Features::Original, Backbone::Gcn, true)
+    };
     let mut rows = folds(0, &at(Position::Last), &[0.5, 0.6]);
     rows.extend(folds(1, &at(Position::After(2)), &[0.7, 0.8]));
     rows.extend(folds(2, &TrialConfig { deepset: true, ..at(Position::After(2)) }, &[0.9, 0.1]));

@@ -15,9 +15,10 @@ pub fn csv(table: &Table) -> String {
     let tested = (table.emphasis == Emphasis::NotSignificantlyWorse).then_some(NOT_WORSE.to_owned());
     let headers = headers.chain(printed).chain(rest).map(str::to_owned);
     let mut text = line(headers.chain(spread.clone()).chain(tested.clone()));
-    let cells = table.rows.iter().flat_map(|row| {
-        row.cells.iter().zip(&table.columns).map(move |(cell, column)| (row, column, cell))
-    });
+    let cells = table
+        .rows
+        .iter()
+        .flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(cell, column)| (row, column, cell)));
     for (row, column, cell) in cells {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let marks: Vec<&str> = cell.marks.iter().map(|mark| mark.word()).collect();

@@ -85,7 +85,8 @@ pub(crate) fn aligned(headers: &[&str], rows: &[Vec<String>]) -> String {
     };
     let rooms: Vec<usize> = (0..headers.len()).map(room).collect();
     let line = |cells: Vec<&str>| {
-        let padded: Vec<String> = cells.iter().zip(&rooms).map(|(text, room)| width::left(text, *room)).collect();
+        let padded: Vec<String> =
+            cells.iter().zip(&rooms).map(|(text, room)| width::left(text, *room)).collect();
         format!("{}\n", padded.join("  ").trim_end())
     };
     let body = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));

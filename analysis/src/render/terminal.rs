@@ -32,7 +32,11 @@ pub fn terminal(table: &Table, colour: bool) -> String {
         lines.push(row.join(GAP));
     }
     lines.push(String::new());
-    lines.extend(lines_below(table, if colour { "bold" } else { BEST }, if colour { "italic" } else { COMPARISON }));
+    lines.extend(lines_below(
+        table,
+        if colour { "bold" } else { BEST },
+        if colour { "italic" } else { COMPARISON },
+    ));
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

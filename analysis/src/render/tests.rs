@@ -18,7 +18,11 @@ fn best(cell: Cell) -> Cell {
 }
 
 fn row(labels: &[&str], cells: [Cell; 3]) -> Row {
-    Row { labels: labels.iter().map(|label| (*label).to_owned()).collect(), cells: cells.to_vec(), printed_as: None }
+    Row {
+        labels: labels.iter().map(|label| (*label).to_owned()).collect(),
+        cells: cells.to_vec(),
+        printed_as: None,
+    }
 }
 
 /// Complete, tied, incomplete, single, mixed, missing and unplanned cells; names that need escaping.

@@ -48,7 +48,9 @@ pub enum Refusal {
     )]
     UnknownSizes,
     /// A data set lacks the value of some method.
-    #[error("every method needs a value on every data set, but the lists have {shortest} to {longest} values")]
+    #[error(
+        "every method needs a value on every data set, but the lists have {shortest} to {longest} values"
+    )]
     Ragged {
         /// The length of the shortest list.
         shortest: usize,

@@ -180,7 +180,10 @@ fn folds_without_a_partner_and_unknown_sizes_are_refused() {
     let (three, two) = (on_splits(&[0.1, 0.2, 0.3]), on_splits(&[0.1, 0.2]));
     assert_eq!(differences(&three, &two), Err(Refusal::NotPaired { missing: 1, extra: 0 }));
     assert_eq!(corrected_paired_t(&three, &three, None), Err(Refusal::UnknownSizes));
-    assert_eq!(differences(&two[..1], &two[..1]).unwrap_err().to_string(), "1 fold, but the test needs at least 2");
+    assert_eq!(
+        differences(&two[..1], &two[..1]).unwrap_err().to_string(),
+        "1 fold, but the test needs at least 2"
+    );
     assert_eq!(differences(&on_splits(&[f64::NAN, 1.0]), &two), Err(Refusal::NotFinite));
 }
 
@@ -206,7 +209,13 @@ fn methods_that_all_tie_do_not_differ_and_ragged_scores_are_refused() {
 
 #[test]
 fn only_the_largest_groups_of_equal_methods_get_a_bar() {
-    let result = Friedman { ranks: vec![4.0, 1.0, 2.5, 3.6], datasets: 8, chi_square: 9.0, p: 0.03, p_iman_davenport: 0.01 };
+    let result = Friedman {
+        ranks: vec![4.0, 1.0, 2.5, 3.6],
+        datasets: 8,
+        chi_square: 9.0,
+        p: 0.03,
+        p_iman_davenport: 0.01,
+    };
     // The critical difference of four methods over eight data sets is 1.658.
     assert_eq!(result.groups(0.05), (vec![1, 2, 3, 0], vec![(0, 1), (1, 3)]));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use togl_proto::wire;
-use togl_scheduler::{Event, Reply, Submission, SweepDetail, SweepView, WorkerView};
+use togl_scheduler::{Event, FoldState, FoldView, Reply, Submission, SweepDetail, SweepView, WorkerView};
 use togl_sweeps::{FoldKey, SweepName, SweepSpec};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -16,6 +16,9 @@ use crate::tasks;
 
 /// Watchers hear of changes at most this often.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
+
+/// Folds in one page of a listing.
+const FOLD_PAGE: usize = 1000;
 
 /// The service.
 pub(super) struct SweepsService(pub(super) Arc<Shared>);
@@ -52,6 +55,26 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         Ok(Response::new(wire::CancelReply { abandoned, finished }))
     }
 
+    async fn pause(&self, request: Request<wire::PauseRequest>) -> Answer<wire::PauseReply> {
+        let sweep = sweep_name(&request.into_inner().sweep)?;
+        self.ask(Event::Pause { sweep }).await?;
+        Ok(Response::new(wire::PauseReply {}))
+    }
+
+    async fn resume(&self, request: Request<wire::ResumeRequest>) -> Answer<wire::ResumeReply> {
+        let sweep = sweep_name(&request.into_inner().sweep)?;
+        self.ask(Event::Resume { sweep }).await?;
+        Ok(Response::new(wire::ResumeReply {}))
+    }
+
+    async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryReply> {
+        let sweep = sweep_name(&request.into_inner().sweep)?;
+        let Reply::Retried { folds } = self.ask(Event::Retry { sweep }).await? else {
+            return Err(super::confused());
+        };
+        Ok(Response::new(wire::RetryReply { folds }))
+    }
+
     async fn list_sweeps(&self, _: Request<wire::ListSweepsRequest>) -> Answer<wire::ListSweepsReply> {
         let sweeps = self.0.handle.sweeps().await.map_err(status)?;
         Ok(Response::new(wire::ListSweepsReply { sweeps: sweeps.into_iter().map(summary).collect() }))
@@ -77,6 +100,34 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         Ok(Response::new(ReceiverStream::new(states)))
     }
 
+    async fn list_folds(&self, request: Request<wire::ListFoldsRequest>) -> Answer<wire::ListFoldsReply> {
+        let wire::ListFoldsRequest { sweep, from } = request.into_inner();
+        let sweep = sweep_name(&sweep)?;
+        let start = usize::try_from(from).unwrap_or(usize::MAX);
+        let page = self.0.handle.folds(sweep.clone(), start, FOLD_PAGE).await.map_err(status)?;
+        let Some(folds) = page else { return Err(unknown_sweep(&self.0, &sweep).await?) };
+        let next = if folds.len() == FOLD_PAGE { from + FOLD_PAGE as u64 } else { 0 };
+        Ok(Response::new(wire::ListFoldsReply { folds: folds.into_iter().map(fold).collect(), next }))
+    }
+
+    async fn explain(&self, request: Request<wire::ExplainRequest>) -> Answer<wire::ExplainReply> {
+        let fold = self.find(request.into_inner().fold).await?;
+        let explanation = self.0.handle.explain(fold).await.map_err(status)?;
+        let explanation = explanation.ok_or_else(|| Status::not_found(format!("there is no fold {fold}")))?;
+        let attempts =
+            explanation.attempts.into_iter().map(|(attempt, worker, ending)| wire::AttemptSummary {
+                attempt: attempt.0,
+                worker: worker.to_string(),
+                ending: ending.map_or_else(String::new, |ending| ending.to_string()),
+            });
+        Ok(Response::new(wire::ExplainReply {
+            fold: Some(fold.into()),
+            reason: explanation.reason.to_string(),
+            sweeps: explanation.sweeps.iter().map(SweepName::to_string).collect(),
+            attempts: attempts.collect(),
+        }))
+    }
+
     type ResultsStream = ReceiverStream<Result<wire::ResultRow, Status>>;
 
     async fn results(&self, request: Request<wire::ResultsRequest>) -> Answer<Self::ResultsStream> {
@@ -87,9 +138,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     }
 
     async fn log(&self, request: Request<wire::LogRequest>) -> Answer<wire::LogReply> {
-        let asked = request.into_inner().fold;
-        let fold = self.0.handle.find_fold(asked).await.map_err(status)?;
-        let fold: FoldKey = fold.map_err(|error| Status::not_found(error.to_string()))?;
+        let fold = self.find(request.into_inner().fold).await?;
         let entries = self.0.handle.log(fold).await.map_err(status)?;
         let entry = |piece: LogPiece| wire::LogEntry {
             fold: Some(piece.fold.into()),
@@ -101,6 +150,12 @@ impl wire::sweeps_server::Sweeps for SweepsService {
 }
 
 impl SweepsService {
+    /// The one fold that a perhaps shortened name means.
+    async fn find(&self, asked: String) -> Result<FoldKey, Status> {
+        let found = self.0.handle.find_fold(asked).await.map_err(status)?;
+        found.map_err(|error| Status::not_found(error.to_string()))
+    }
+
     async fn ask(&self, event: Event) -> Result<Reply, Status> {
         self.0.handle.call(event).await.map_err(status)
     }
@@ -153,15 +208,18 @@ fn sweep_name(text: &str) -> Result<SweepName, Status> {
 /// The sweep as it is now, and whether it has ended.
 async fn look(shared: &Shared, sweep: &SweepName) -> Result<(wire::SweepStatus, bool), Status> {
     let detail = shared.handle.sweep_detail(sweep.clone()).await.map_err(status)?;
-    let Some(detail) = detail else {
-        let known = shared.handle.sweeps().await.map_err(status)?;
-        let names: Vec<&str> = known.iter().map(|view| view.name.as_str()).collect();
-        let hint = togl_sweeps::nearest::hint(sweep.as_str(), names);
-        return Err(Status::not_found(format!("there is no sweep `{sweep}`; {hint}")));
-    };
+    let Some(detail) = detail else { return Err(unknown_sweep(shared, sweep).await?) };
     let ended = detail.summary.has_ended();
     let eta_seconds = if ended { 0 } else { time_left(shared, &detail) };
     Ok((wire_status(shared, detail, eta_seconds), ended))
+}
+
+/// The refusal of a sweep that does not exist, with the nearest name.
+async fn unknown_sweep(shared: &Shared, sweep: &SweepName) -> Result<Status, Status> {
+    let known = shared.handle.sweeps().await.map_err(status)?;
+    let names: Vec<&str> = known.iter().map(|view| view.name.as_str()).collect();
+    let hint = togl_sweeps::nearest::hint(sweep.as_str(), names);
+    Ok(Status::not_found(format!("there is no sweep `{sweep}`; {hint}")))
 }
 
 /// Folds left, in units of the mean fold so far, spread over as many slots as are busy now; 0 if unknown.
@@ -222,6 +280,16 @@ async fn watch(
         // Progress of epochs is not a stored change, so look again after a pause in any case.
         tokio::time::sleep(WATCH_PAUSE).await;
     }
+}
+
+fn fold(view: FoldView) -> wire::FoldSummary {
+    let state = view.state.as_str().to_owned();
+    let (worker, failure) = match view.state {
+        FoldState::Running { worker, .. } | FoldState::Finished { worker, .. } => (worker.to_string(), None),
+        FoldState::Failed(failure) => (String::new(), Some(failure.into())),
+        FoldState::Pending => (String::new(), None),
+    };
+    wire::FoldSummary { fold: Some(view.fold.into()), state, attempts: view.attempts, worker, failure }
 }
 
 fn summary(view: SweepView) -> wire::SweepSummary {

@@ -73,11 +73,18 @@ pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
         Ok(connection)
     };
     // In a folder where nothing may be written, SQLite reads only a file that it may take for unchanging.
-    let connection =
-        open(&schema::uri(path, "")).or_else(|_: rusqlite::Error| open(&schema::uri(path, "?immutable=1")));
+    // That is not so while a log waits to be copied into it: then the newest results would silently be missing.
+    let connection = open(&schema::uri(path, "")).or_else(|error: rusqlite::Error| match has_log(path) {
+        true => Err(error),
+        false => open(&schema::uri(path, "?immutable=1")),
+    });
     let connection = connection.map_err(|error| explain(path, error))?;
     schema::check_version(&connection, path).map_err(|error| refine(path, error))?;
     Ok(SqliteReader { connection, path: path.to_owned() })
+}
+
+fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0)
 }
 
 fn flags(access: OpenFlags) -> OpenFlags {
@@ -215,6 +222,8 @@ impl Store for SqliteStore {
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         let Self { connection, path, _lock, .. } = *self;
+        // Readers of this process may still be open, and then closing alone would leave the log behind.
+        settle(&connection, &path)?;
         connection.close().map_err(|(_, error)| explain(&path, error))
     }
 }

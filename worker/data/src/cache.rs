@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::flat::{self, Unusable};
 
-const BUFFER_BYTES: usize = 1 << 18;
+/// Small parts share a read or write; large arrays are larger than this and go past it.
+const BUFFER_BYTES: usize = 1 << 16;
 
 /// What the cache did for one data set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

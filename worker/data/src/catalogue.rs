@@ -9,6 +9,7 @@ use crate::cluster::Cluster;
 use crate::cycles::Cycles;
 use crate::dataset::Dataset;
 use crate::error::Error;
+use crate::facts::facts;
 use crate::features::FeatureChoice;
 use crate::fingerprint;
 use crate::images;
@@ -146,6 +147,15 @@ pub fn open_observed(name: &str, options: &OpenOptions, observer: Observer<'_>) 
     Ok(Opened { dataset, cache })
 }
 
+/// Whether everything that opening would read is there; a generated set needs nothing. Files are looked for,
+/// not into.
+pub fn is_available(name: &str, options: &OpenOptions) -> Result<bool, Error> {
+    let resolved = resolve(name, options)?;
+    let inputs = resolved.source().inputs(options);
+    let generated = facts(name).is_some_and(|facts| facts.is_generated());
+    Ok(generated || !inputs.is_empty() && inputs.iter().all(|input| input.exists()))
+}
+
 /// Whether a fast copy of exactly this data set lies in the cache folder, judged by its header.
 pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
     Ok(slot(resolve(name, options)?.source(), options)?.is_some_and(|slot| slot.is_present()))
@@ -239,6 +249,22 @@ mod tests {
         );
         let error = open("mutag", &OpenOptions::default()).expect_err("no folder").to_string();
         assert!(error.contains("no folder (none was given)"), "{error}");
+    }
+
+    #[test]
+    fn a_set_is_available_when_all_its_files_are_there() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let options = OpenOptions { data_dir: Some(folder.path().to_path_buf()), ..OpenOptions::default() };
+        let available = |name| is_available(name, &options).expect("listed");
+        assert!(available("cycles") && !available("DD") && !available("mnist") && !available("ogbg-molhiv"));
+        std::fs::write(folder.path().join("DD.zip"), "").expect("file");
+        assert!(!available("DD"), "its folds are missing");
+        std::fs::create_dir(folder.path().join("splits")).expect("folder");
+        for part in ["train", "val", "test"] {
+            std::fs::write(folder.path().join(format!("splits/DD_{part}.index")), "").expect("file");
+        }
+        assert!(available("dd"));
+        assert!(is_available("unheard-of", &options).is_err());
     }
 
     #[test]

@@ -149,18 +149,24 @@ fn check_edges(dataset: &Dataset, report: &mut CheckReport) {
 }
 
 fn edge_problem(graph: &Graph<'_>, directed: bool) -> Option<String> {
-    let mut edges: Vec<(u32, u32)> = graph.directed_edges().collect();
+    // An edge as one number sorts several times faster than a pair.
+    let number = |(source, target): (u32, u32)| u64::from(source) << 32 | u64::from(target);
+    let ends = |edge: u64| (edge >> 32, edge & u64::from(u32::MAX));
+    let mut edges: Vec<u64> = graph.directed_edges().map(number).collect();
     edges.sort_unstable();
     if let Some(pair) = edges.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Some(format!("the edge from {} to {} is listed twice", pair[0].0, pair[0].1));
+        let (source, target) = ends(pair[0]);
+        return Some(format!("the edge from {source} to {target} is listed twice"));
     }
     if directed {
         return None;
     }
-    let mut reversed: Vec<(u32, u32)> = edges.iter().map(|(source, target)| (*target, *source)).collect();
+    let mut reversed: Vec<u64> = edges.iter().map(|edge| edge.rotate_left(32)).collect();
     reversed.sort_unstable();
-    let lonely = edges.iter().find(|edge| reversed.binary_search(edge).is_err());
-    lonely.map(|(source, target)| format!("the edge from {source} to {target} has no way back"))
+    let lonely = edges.iter().zip(&reversed).find(|(edge, back)| edge != back)?;
+    let edge = if lonely.0 < lonely.1 { *lonely.0 } else { lonely.1.rotate_left(32) };
+    let (source, target) = ends(edge);
+    Some(format!("the edge from {source} to {target} has no way back"))
 }
 
 fn check_splits(dataset: &Dataset, report: &mut CheckReport) {

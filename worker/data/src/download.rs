@@ -7,7 +7,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ureq::Agent;
 use ureq::http::{HeaderMap, StatusCode};
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::fetch::FetchError;
 use crate::progress::{Observer, Progress, Work};
@@ -64,13 +66,17 @@ impl Unfinished {
 }
 
 /// Downloads until the file is complete. Returns how many bytes an earlier call had left behind.
-pub(crate) fn download(url: &str, file: &Unfinished, observer: Observer<'_>) -> Result<u64, FetchError> {
-    let agent = agent(url);
+pub(crate) fn download(
+    agent: &Agent,
+    url: &str,
+    file: &Unfinished,
+    observer: Observer<'_>,
+) -> Result<u64, FetchError> {
     let earlier = file.begun().map_or(0, |(length, _)| length);
     let mut furthest = 0;
     let mut fruitless = 0;
     loop {
-        let error = match attempt(&agent, url, file, observer) {
+        let error = match attempt(agent, url, file, observer) {
             Ok(()) => return Ok(earlier),
             Err(error @ (FetchError::Transport { .. } | FetchError::Interrupted { .. })) => error,
             Err(error) => return Err(error),
@@ -84,23 +90,39 @@ pub(crate) fn download(url: &str, file: &Unfinished, observer: Observer<'_>) -> 
     }
 }
 
-fn agent(url: &str) -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
+/// The client for one address; its authorities are those of the PEM file where there is one.
+pub(crate) fn agent(url: &str, ca_file: Option<&Path>) -> Result<Agent, FetchError> {
+    let mut config = Agent::config_builder()
         .http_status_as_error(false)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_recv_response(Some(SILENCE_TIMEOUT))
         .timeout_per_read(Some(SILENCE_TIMEOUT));
     // A proxy of the environment is for the world outside.
-    let config = if url.starts_with("http://127.0.0.1:") { config.proxy(None) } else { config };
-    config.build().into()
+    if url.starts_with("http://127.0.0.1:") {
+        config = config.proxy(None);
+    }
+    if let Some(path) = ca_file {
+        config = config.tls_config(TlsConfig::builder().root_certs(authorities(path)?).build());
+    }
+    Ok(config.build().into())
 }
 
-fn attempt(
-    agent: &ureq::Agent,
-    url: &str,
-    file: &Unfinished,
-    observer: Observer<'_>,
-) -> Result<(), FetchError> {
+fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
+    let unusable = |reason: String| FetchError::Authorities { path: path.to_path_buf(), reason };
+    let text = fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let certificates = parse_pem(&text).filter_map(|item| match item {
+        Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
+        Ok(_) => None,
+        Err(error) => Some(Err(unusable(error.to_string()))),
+    });
+    let certificates: Vec<_> = certificates.collect::<Result<_, _>>()?;
+    if certificates.is_empty() {
+        return Err(unusable("nothing in it is one".to_string()));
+    }
+    Ok(RootCerts::from(certificates))
+}
+
+fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) -> Result<(), FetchError> {
     let begun = file.begun();
     let mut request = agent.get(url);
     if let Some((length, mark)) = &begun {

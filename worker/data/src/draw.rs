@@ -11,7 +11,7 @@ use crate::layout::{Place, by_forces, fitted};
 const SIDE: f64 = 800.0;
 const MARGIN: f64 = 40.0;
 const FOOT: f64 = 60.0;
-const MOST_SWATCHES: usize = 12;
+const MOST_SWATCHES: usize = 8;
 /// Distinct also for colour-blind readers (Okabe and Ito).
 const PALETTE: [&str; 8] =
     ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#000000"];

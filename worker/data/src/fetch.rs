@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
-use crate::download::{Unfinished, download};
+use crate::download::{Unfinished, agent, download};
 use crate::error::Error;
 use crate::origins::{Origin, origins};
 use crate::progress::{Observer, Progress, Work};
@@ -29,6 +29,9 @@ pub struct FetchOptions {
     pub mirror: Option<String>,
     /// Fetch also what is there already.
     pub again: bool,
+    /// Believe the authorities in this PEM file instead of the built-in ones: for networks that have their
+    /// own.
+    pub ca_file: Option<PathBuf>,
 }
 
 /// How one file came.
@@ -129,6 +132,14 @@ pub enum FetchError {
         /// Where it is published.
         url: String,
     },
+    /// The file of authorities cannot be used.
+    #[error("{} holds no certificates: {reason}", .path.display())]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The operating system refused.
     #[error("cannot write {}", .path.display())]
     Write {
@@ -182,7 +193,8 @@ fn fetch_file(
         Some(from) => (copy(origin, from, &unfinished, observer)?, FetchOutcome::Copied),
         None => {
             let url = address(origin, options);
-            let resumed = download(&url, &unfinished, observer)? > 0;
+            let agent = agent(&url, options.ca_file.as_deref())?;
+            let resumed = download(&agent, &url, &unfinished, observer)? > 0;
             (url, if resumed { FetchOutcome::Resumed } else { FetchOutcome::Downloaded })
         }
     };

@@ -11,7 +11,7 @@ use crate::splits::{Split, SplitRule};
 const MAGIC: &[u8; 8] = b"togldata";
 /// Raised with every change of the layout.
 const VERSION: u32 = 1;
-const ITEMS_AT_ONCE: usize = 1 << 14;
+const ITEMS_AT_ONCE: usize = 1 << 16;
 const MOST_TEXT: u64 = 4096;
 
 /// Why a file is not used.

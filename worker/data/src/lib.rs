@@ -1,7 +1,8 @@
 //! Data sets of togl: generators, readers, splits, and the catalogue that finds them by name.
 //!
 //! Everything here is a pure function of its arguments and of the files it is given: no printing, no global
-//! random state, no environment. Tensors belong to `togl-learning`.
+//! random state, no environment. The one exception is `fetch`, which uses the network, through the proxy that
+//! the environment may name. Tensors belong to `togl-learning`.
 //!
 //! Layout
 //! - `dataset`, `structure`, `builder`: the one in-memory form of all data sets, and what makes it valid
@@ -71,7 +72,9 @@ mod tu_format;
 
 pub use builder::DatasetBuilder;
 pub use cache::CacheOutcome;
-pub use catalogue::{OpenOptions, Opened, Source, find, is_cached, open, open_observed, sources};
+pub use catalogue::{
+    OpenOptions, Opened, Source, find, is_available, is_cached, open, open_observed, sources,
+};
 pub use check::{CheckReport, check, check_with};
 pub use dataset::{Dataset, DatasetParts, Graph, Task};
 pub use digest::{DataDigest, SplitDigest};

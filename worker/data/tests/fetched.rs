@@ -224,6 +224,16 @@ fn a_server_that_cannot_be_reached_is_an_error_not_a_wait() {
 }
 
 #[test]
+fn a_file_without_authorities_is_named_before_anything_is_asked() {
+    let folder = new_folder();
+    let ca_file = folder.path().join("authorities.pem");
+    std::fs::write(&ca_file, "nothing of the kind").expect("file");
+    let options = FetchOptions { ca_file: Some(ca_file), ..options(&folder, "http://127.0.0.1:1") };
+    let error = fetch("MUTAG", &options, &|_| ()).expect_err("no certificates").to_string();
+    assert!(error.contains("authorities.pem holds no certificates"), "{error}");
+}
+
+#[test]
 fn what_is_there_already_is_not_fetched_again_and_a_change_is_reported() {
     let folder = new_folder();
     let (first, _) = run(&folder, vec![Answer::full(b"first")]);

@@ -165,8 +165,8 @@ proptest! {
             ..OpenOptions::default()
         };
         let first = open_observed("cycles", &options, &|_| ()).expect("no files needed");
-        let copy = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").path());
-        let copy = copy.filter(|path| path.extension().is_some_and(|ending| ending == "togl-data")).next();
+        let mut copies = std::fs::read_dir(folder.path()).expect("folder").map(|entry| entry.expect("entry").path());
+        let copy = copies.find(|path| path.extension().is_some_and(|ending| ending == "togl-data"));
         let copy = copy.expect("a copy");
         let sound = std::fs::read(&copy).expect("file");
         let changed = damaged(&sound, &changes);

@@ -1,8 +1,11 @@
 //! Measures how long a training epoch takes: forward, backward and optimiser over batches that were collated
 //! beforehand, and the collation by itself. The clock is an argument; nothing here prints.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use togl_data::{Dataset, Stage};
+use togl_topology::{Workload, measure};
 
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::error::{Result, TrainError, guard};
@@ -89,6 +92,23 @@ fn train(learner: &mut Learner, batches: &[(Batch, Draws)], lr: f64) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Median and least microseconds of persistence for one graph of this size under one filtration, on one thread.
+///
+/// # Errors
+/// If such graphs cannot be made: edges without vertices.
+pub fn persistence_microseconds(
+    vertices: usize,
+    edges: usize,
+    repeats: usize,
+    clock: &dyn Fn() -> f64,
+) -> Result<(f64, f64)> {
+    // Eight filtrations of a batch of twenty graphs: what a training step asks for.
+    let workload = Workload { vertices, edges, filtrations: 8, graphs: 20, repeats };
+    let timing = measure(workload, || Duration::from_secs_f64(clock()))
+        .map_err(|error| TrainError::Config(error.to_string()))?;
+    Ok((timing.median, timing.min))
 }
 
 #[cfg(test)]

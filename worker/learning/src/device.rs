@@ -35,9 +35,13 @@ impl fmt::Display for Device {
 }
 
 impl Device {
-    /// Device kind for a result's provenance.
-    pub fn describe(self) -> String {
-        self.to_string()
+    /// Device kind for a result's provenance: folds of two GPUs of one machine are of one kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda(_) => "cuda",
+            Self::Mps => "mps",
+        }
     }
 
     /// libtorch's handle, if the device is there.
@@ -137,7 +141,7 @@ pub fn inspect() -> Inspection {
 
 fn check(device: Device) -> DeviceCheck {
     let error = guard(|| tiny_step(device.open()?)).err().map(|error| error.to_string());
-    DeviceCheck { device: device.describe(), works: error.is_none(), error }
+    DeviceCheck { device: device.to_string(), works: error.is_none(), error }
 }
 
 /// Fits a line to four points by one step of gradient descent: forward, backward, update, read back.

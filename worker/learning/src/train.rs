@@ -257,7 +257,7 @@ impl<'a> Training<'a> {
         self.learner.parameters.restore(&best.snapshot);
         let test = self.batches_in_order(&self.split.test, Stage::Test)?;
         let tally = self.learner.evaluate(&test, "in the final test")?;
-        let (device, libtorch) = (self.job.device.describe(), device::libtorch_version());
+        let (device, libtorch) = (self.job.device.kind().to_owned(), device::libtorch_version());
         Ok(FoldResult {
             version: RESULT_VERSION,
             numerics: NUMERICS,

@@ -1,0 +1,43 @@
+//! Verbs that steer a sweep: `pause`, `resume`, `retry`. Each is one call and one sentence.
+
+use std::process::ExitCode;
+
+use togl_proto::wire;
+
+use super::Outcome;
+use crate::remote::{self, Target};
+
+/// Which sweep to steer.
+#[derive(Debug, clap::Args)]
+pub struct Steer {
+    /// Name of the sweep
+    sweep: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Steer {
+    pub(super) async fn pause(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::PauseRequest { sweep: self.sweep.clone() };
+        client.pause(request).await.map_err(remote::refused)?;
+        eprintln!("{0}: paused; what runs goes on; `togl resume {0}` hands out the rest", self.sweep);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) async fn resume(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::ResumeRequest { sweep: self.sweep.clone() };
+        client.resume(request).await.map_err(remote::refused)?;
+        eprintln!("{}: goes on", self.sweep);
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) async fn retry(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::RetryRequest { sweep: self.sweep.clone() };
+        let folds = client.retry(request).await.map_err(remote::refused)?.into_inner().folds;
+        eprintln!("{}: {folds} failed folds will be tried again", self.sweep);
+        Ok(ExitCode::SUCCESS)
+    }
+}
