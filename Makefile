@@ -19,7 +19,7 @@ bootstrap: ## Find or fetch libtorch
 	@deploy/bootstrap
 
 build: bootstrap ## Build both programs
-	$(CARGO) build --workspace --all-targets
+	$(CARGO) build --workspace
 
 check: fmt clippy ## Formatting, lints and scripts
 
@@ -33,7 +33,7 @@ clippy: bootstrap
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 
 unit: tools build
-	$(CARGO) nextest run --workspace
+	$(CARGO) nextest run --workspace --no-fail-fast
 
 doctest: bootstrap
 	$(CARGO) test --workspace --doc --quiet

@@ -1,12 +1,15 @@
-//! Draws every kind of figure as SVG and PNG into a folder, from exported runs and made-up curves, for looking at:
+//! Draws every kind of figure as SVG and PNG into a folder, from exported runs and made-up curves, and writes the
+//! report of a made-up sweep, for looking at:
 //! `cargo run -p togl-analysis --example figures -- FOLDER RUNS.csv...`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use togl_analysis::figure::{self, Curve, Figure};
 use togl_analysis::import::wandb::{self, Mapping};
-use togl_analysis::{Layout, Result};
-use togl_sweeps::result::{EpochRecord, Metrics};
+use togl_analysis::report::{self, FailedFold, ReportInput};
+use togl_analysis::{Error, FoldRow, Layout, Plan, Result};
+use togl_sweeps::SweepSpec;
+use togl_sweeps::result::{self, EpochRecord, Metrics};
 use togl_sweeps::spec::Metric;
 
 fn main() -> Result<()> {
@@ -24,14 +27,72 @@ fn main() -> Result<()> {
     let main = Layout::Table1.make(&frame)?;
     save("folds", figure::fold_heat_map(&main)?)?;
     save("curves", figure::learning_curves("Learning curves (made up)", &curves())?)?;
-    let plain = frame.only(&structural_folds(&main))?;
-    let families = figure::family_table(&plain, "depth", Metric::TestAccuracy)?;
-    save("families", figure::against(&families, "depth")?)
+    let runs = frame.only(&folds(&structural))?;
+    let plan = Plan::of_frame("structure-only runs", &runs)?;
+    let families = figure::family_table(&runs, &plan, "depth", Metric::LastValidationAccuracy)?;
+    save("families", figure::against(&families, "depth")?)?;
+    write_report(&folder.join("report.html"))?;
+    match Layout::PlacementNecklaces.make(&frame) {
+        Ok(placement) => save("placement", figure::against(&placement, "togl_position")?),
+        Err(error) => {
+            eprintln!("no figure of placement: {error}");
+            Ok(())
+        }
+    }
 }
 
 /// The folds behind all cells.
-fn structural_folds(table: &togl_analysis::Table) -> Vec<togl_sweeps::FoldKey> {
+fn folds(table: &togl_analysis::Table) -> Vec<togl_sweeps::FoldKey> {
     table.cells().flat_map(|(_, _, cell)| cell.folds.iter().copied()).collect()
+}
+
+const SWEEP: &str = "version: 1\nname: made-up\ndescription: Does depth help? Every number here is made up.\n\
+                     base: {hidden_dim: 64}\ngrid:\n  dataset: [DD, ENZYMES, PROTEINS]\n  depth: [2, 3, 4]\n  togl: [false, true]\n\
+                     splits: [0, 1, 2, 3, 4]\nseeds: [0]\ntable: {rows: [method], columns: dataset}\n";
+
+/// A report in which one fold is missing because it failed.
+fn write_report(path: &Path) -> Result<()> {
+    let Ok(sweep) = SweepSpec::parse(SWEEP) else { return Ok(()) };
+    let mut rows = Vec::new();
+    for trial in sweep.trials().map_err(Error::from)? {
+        for fold in sweep.folds_of(trial.id) {
+            let by = f64::from(fold.split) * 0.013 + trial.position as f64 * 0.007;
+            let mut result = result::example(0.6 + by);
+            result.history.clone_from(&curves()[fold.split as usize].history);
+            let worker = "worker-1".to_owned();
+            rows.push(FoldRow {
+                position: trial.position,
+                fold,
+                config: trial.config.clone(),
+                attempt: 1,
+                worker,
+                result,
+            });
+        }
+    }
+    let lost = rows.pop();
+    let failures: Vec<FailedFold> = lost.iter().map(failure).collect();
+    let commands =
+        ["togl run made-up.yaml --out results".to_owned(), "togl table made-up --format latex".to_owned()];
+    let input = ReportInput {
+        sweep: &sweep,
+        sweep_text: SWEEP,
+        rows: &rows,
+        failures: &failures,
+        commands: &commands,
+        made_at: "2021-01-15 12:00 UTC",
+    };
+    report::write(path, &input).map(|_| ())
+}
+
+fn failure(row: &FoldRow) -> FailedFold {
+    FailedFold {
+        fold: row.fold.to_string(),
+        attempt: 3,
+        worker: row.worker.clone(),
+        class: "out-of-memory".to_owned(),
+        message: "the trainer was killed at 3.9 GiB".to_owned(),
+    }
 }
 
 fn curves() -> Vec<Curve> {

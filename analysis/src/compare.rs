@@ -94,7 +94,8 @@ impl Comparison {
         let (within, known) = self.agreement();
         format!(
             "Ours beside {} as published, in percent (mean ± sample standard deviation). {within} of {known} cells \
-             lie within one published standard deviation; {} published cells have no counterpart here.",
+             lie within one published standard deviation (allowing for its rounding); {} published cells have no \
+             counterpart here.",
             self.published_table,
             self.missing.len()
         )

@@ -82,6 +82,16 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A figure with so many lines that nobody could read it.
+    #[error(
+        "the figure would have {lines} lines, but at most {most} can be told apart; choose fewer rows, or a layout"
+    )]
+    TooManyLines {
+        /// How many there would be.
+        lines: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A figure could not be drawn; a fault of this program rather than of its input.
     #[error("drawing failed: {reason}")]
     Drawing {

@@ -22,6 +22,7 @@ mod ndjson;
 pub mod plan;
 pub mod published;
 pub mod render;
+pub mod report;
 pub mod schema;
 pub mod select;
 pub mod spread;

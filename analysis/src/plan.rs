@@ -79,6 +79,15 @@ impl Plan {
         self.len() == 0
     }
 
+    /// The same plan with other names of methods.
+    pub(crate) fn with_methods(&self, name: impl Fn(&str) -> String) -> Result<Self> {
+        let methods = self.folds.column("method")?.str()?;
+        let names: Vec<String> = methods.iter().map(|method| name(method.unwrap_or_default())).collect();
+        let mut folds = self.folds.clone();
+        folds.with_column(Column::new("method".into(), names))?;
+        Ok(Self { title: self.title.clone(), folds })
+    }
+
     /// The planned folds, for joining results to.
     pub(crate) fn folds(&self) -> LazyFrame {
         self.folds.clone().lazy()

@@ -61,6 +61,17 @@ fn changed_values_new_folds_and_lost_cells_are_told_apart() {
 }
 
 #[test]
+fn the_table_of_a_layout_is_verified_by_what_was_trained_not_by_what_is_printed() {
+    let config = TrialConfig { features: togl_sweeps::trial::Features::Random, togl: true, ..slow() };
+    let frame = frame(folds(0, &config, &[0.5, 0.75]));
+    let layouts = [crate::Layout::Table1, crate::Layout::StructuralExtended];
+    for table in layouts.map(|layout| layout.make(&frame).unwrap()) {
+        let saved = SavedTable::parse(&render::json(&table), "`saved.json`").unwrap();
+        assert!(saved.verify(&table).holds(), "{}", saved.verify(&table));
+    }
+}
+
+#[test]
 fn what_is_not_a_saved_table_is_refused_with_its_name() {
     let refusal = |text: &str| SavedTable::parse(text, "`x.json`").unwrap_err().to_string();
     insta::assert_snapshot!(refusal("[]"), @"`x.json` is not a saved table: it has no cells; save one with `--format json`");

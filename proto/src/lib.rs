@@ -12,6 +12,7 @@ pub mod convert;
     unused_qualifications,
     clippy::all,
     clippy::allow_attributes_without_reason,
+    clippy::too_many_lines,
     reason = "generated code; documented in proto/togl/v1/*.proto"
 )]
 pub mod wire {

@@ -1,6 +1,8 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
 mod cancel;
+mod data;
+mod expressivity;
 mod folds;
 mod lists;
 mod logs;
@@ -80,6 +82,10 @@ enum Verb {
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
     Logs(logs::Logs),
+    /// Look at data sets: list, fetch, check, show, path
+    Data(data::Data),
+    /// Count the pairs of graphs that persistence cannot tell apart
+    Expressivity(expressivity::Expressivity),
     /// Run `togl-worker`
     Worker(worker::Worker),
     /// Show versions
@@ -105,6 +111,8 @@ impl Togl {
             Verb::Workers(verb) => verb.run().await,
             Verb::Explain(verb) => verb.run().await,
             Verb::Logs(verb) => verb.run().await,
+            Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Worker(verb) => verb.run(),
             Verb::Version(verb) => verb.run(),
         }

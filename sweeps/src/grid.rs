@@ -1,26 +1,48 @@
-//! A grid: fixed settings and axes, their product counted before it is enumerated and enumerated lazily, in
-//! one defined order (axes as written, the last one fastest).
+//! A grid: a base and axes, with conditions and exclusions. Its points are counted before they are enumerated and
+//! enumerated lazily, in one defined order (axes as written, the last one fastest). Knows nothing of files.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::condition::Condition;
+use crate::settings::Setting;
 use crate::trial::{SettingError, TrialConfig};
 
-/// One axis: a setting and the values it takes, in order.
+#[path = "grid_count.rs"]
+mod count;
+#[path = "grid_points.rs"]
+mod points;
+
+pub use points::Points;
+
+/// One place on an axis: the settings it gives, and where it exists.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
-    /// Name of the setting.
-    pub name: String,
-    /// At least one value.
-    pub values: Vec<Value>,
+pub struct Choice {
+    /// Settings and their values; one for a plain axis, several for axes that move together and for presets.
+    pub settings: Vec<(&'static Setting, Value)>,
+    /// The choice exists only where this holds.
+    pub when: Option<Condition>,
 }
 
-/// Fixed settings and the axes that vary.
+/// One axis, or several that move together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The keys as written: names of settings, or `preset`.
+    pub names: Vec<String>,
+    /// At least one choice, in order.
+    pub choices: Vec<Choice>,
+    /// The axis exists only where this holds; elsewhere its settings keep their value.
+    pub when: Option<Condition>,
+}
+
+/// What all points share, the axes that vary, and what is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grid {
-    /// Settings that all points share.
-    pub base: Map<String, Value>,
+    /// Settings before any axis; the data set may still be missing.
+    pub base: TrialConfig,
     /// Axes, slowest first. None: the grid is the one point `base`.
     pub axes: Vec<Axis>,
+    /// Points that match one of these are left out.
+    pub exclude: Vec<Condition>,
 }
 
 /// A point whose settings do not fit together.
@@ -33,101 +55,114 @@ pub struct PointError {
     pub source: SettingError,
 }
 
+impl Choice {
+    fn apply(&self, trial: &mut TrialConfig) {
+        for (setting, value) in &self.settings {
+            (setting.set)(trial, value);
+        }
+    }
+
+    fn exists(&self, trial: &TrialConfig) -> bool {
+        self.when.as_ref().is_none_or(|when| when.holds(trial))
+    }
+}
+
+impl Axis {
+    /// An axis of one setting whose values were checked.
+    pub fn plain(setting: &'static Setting, values: Vec<Value>) -> Self {
+        let choice = |value| Choice { settings: vec![(setting, value)], when: None };
+        Self {
+            names: vec![setting.name.to_owned()],
+            choices: values.into_iter().map(choice).collect(),
+            when: None,
+        }
+    }
+
+    /// Whether one of its choices gives this setting.
+    pub fn gives(&self, name: &str) -> bool {
+        self.choices.iter().any(|choice| choice.settings.iter().any(|(setting, _)| setting.name == name))
+    }
+
+    /// Whether the axis is there at all for a trial.
+    fn exists(&self, trial: &TrialConfig) -> bool {
+        self.when.as_ref().is_none_or(|when| when.holds(trial))
+            && self.choices.iter().any(|choice| choice.exists(trial))
+    }
+}
+
 impl Grid {
+    /// A grid of one point.
+    pub fn single(base: TrialConfig) -> Self {
+        Self { base, axes: Vec::new(), exclude: Vec::new() }
+    }
+
+    /// Number of combinations before conditions and exclusions; saturates.
+    pub fn combinations(&self) -> u128 {
+        self.axes.iter().fold(1, |product: u128, axis| product.saturating_mul(axis.choices.len() as u128))
+    }
+
     /// Number of points; saturates instead of overflowing.
     pub fn count(&self) -> u128 {
-        self.axes.iter().fold(1, |product: u128, axis| product.saturating_mul(axis.values.len() as u128))
+        count::count(self)
     }
 
-    /// The settings of point `index`; the last axis moves fastest.
-    fn settings(&self, index: u128) -> Map<String, Value> {
-        let mut settings = self.base.clone();
-        let mut rest = index;
-        for axis in self.axes.iter().rev() {
-            let size = axis.values.len().max(1) as u128;
-            if let Some(value) = axis.values.get((rest % size) as usize) {
-                settings.insert(axis.name.clone(), value.clone());
-            }
-            rest /= size;
-        }
-        settings
-    }
-
-    fn describe(&self, settings: &Map<String, Value>) -> String {
-        let varying = self.axes.iter().filter_map(|axis| Some((&axis.name, settings.get(&axis.name)?)));
-        let words: Vec<String> = varying.map(|(name, value)| format!("{name}={value}")).collect();
-        if words.is_empty() { "base".to_owned() } else { words.join(", ") }
+    /// Steps that counting takes: kinds of points that conditions tell apart.
+    pub(crate) fn counting_steps(&self) -> u128 {
+        count::steps(self)
     }
 
     /// All points in order, made one at a time.
-    pub fn points(&self) -> impl Iterator<Item = Result<TrialConfig, PointError>> + '_ {
-        (0..self.count()).map(|index| {
-            let settings = self.settings(index);
-            TrialConfig::from_settings(&settings)
-                .map_err(|source| PointError { point: self.describe(&settings), source })
-        })
+    pub fn points(&self) -> Points<'_> {
+        Points::from_base(self, self.base.clone())
+    }
+
+    /// The point of one combination, in the order before conditions and exclusions; none if it is not there.
+    /// A point that several combinations would make belongs to the first of them.
+    pub(crate) fn combination(&self, index: u128) -> Option<TrialConfig> {
+        let mut places = vec![0; self.axes.len()];
+        let mut rest = index;
+        for (place, axis) in places.iter_mut().zip(&self.axes).rev() {
+            let size = axis.choices.len().max(1) as u128;
+            *place = (rest % size) as usize;
+            rest /= size;
+        }
+        let mut trial = self.base.clone();
+        for (place, axis) in places.into_iter().zip(&self.axes) {
+            if !axis.exists(&trial) {
+                if place != 0 {
+                    return None;
+                }
+                continue;
+            }
+            let choice = axis.choices.get(place).filter(|choice| choice.exists(&trial))?;
+            choice.apply(&mut trial);
+        }
+        let excluded = self.exclude.iter().any(|condition| condition.holds(&trial));
+        (!excluded).then_some(trial)
+    }
+
+    /// The point, or what does not fit together in it.
+    pub(crate) fn checked(&self, trial: TrialConfig) -> Result<TrialConfig, PointError> {
+        match trial.check_combination() {
+            Ok(()) => Ok(trial),
+            Err(source) => Err(PointError { point: self.describe(&trial), source }),
+        }
+    }
+
+    fn describe(&self, trial: &TrialConfig) -> String {
+        let names = self.axes.iter().flat_map(|axis| &axis.names);
+        let words = names.filter_map(|name| Some(format!("{name}={}", trial.show(name)?)));
+        let words: Vec<String> = words.collect();
+        if words.is_empty() { "base".to_owned() } else { words.join(", ") }
+    }
+
+    /// How many axes must be applied before a condition is decided.
+    fn decided_after(&self, condition: &Condition) -> usize {
+        let last = |name: &str| self.axes.iter().rposition(|axis| axis.gives(name)).map_or(0, |at| at + 1);
+        condition.names().map(last).max().unwrap_or(0)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::*;
-
-    fn grid(base: Value, axes: &[(&str, Value)]) -> Grid {
-        let Value::Object(base) = base else { panic!("base is an object") };
-        let axes = axes
-            .iter()
-            .map(|(name, values)| Axis {
-                name: (*name).to_owned(),
-                values: values.as_array().expect("a list").clone(),
-            })
-            .collect();
-        Grid { base, axes }
-    }
-
-    #[test]
-    fn the_last_axis_moves_fastest() {
-        let grid = grid(json!({"dataset": "x"}), &[("togl", json!([false, true])), ("depth", json!([1, 2]))]);
-        let names: Vec<String> = grid.points().map(|p| p.unwrap().method()).collect();
-        assert_eq!(names, ["GCN-1", "GCN-2", "GCN-1-TOGL-1", "GCN-2-TOGL-1"]);
-    }
-
-    #[test]
-    fn a_huge_grid_is_counted_without_being_made() {
-        let values: Vec<u32> = (0..1000).collect();
-        let axes: Vec<(&str, Value)> =
-            ["depth", "lr_patience", "hidden_dim"].map(|n| (n, json!(values))).to_vec();
-        let grid = grid(json!({"dataset": "x"}), &axes);
-        assert_eq!(grid.count(), 1_000_000_000);
-        assert!(grid.points().next().is_some());
-    }
-
-    #[test]
-    fn a_point_that_does_not_fit_is_named() {
-        let axes = [("depth", json!([1, 3])), ("togl_position", json!([3]))];
-        let grid = grid(json!({"dataset": "x", "togl": true}), &axes);
-        let error = grid.points().find_map(Result::err).expect("position 3 of depth 1");
-        assert!(
-            error.to_string().starts_with("grid point depth=1, togl_position=3: setting `togl_position`")
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn as_many_points_come_out_as_were_counted(depths in 1usize..6, patiences in 1usize..5, seeds in 1usize..4) {
-            let list = |n: usize| json!((1..=n).collect::<Vec<_>>());
-            let axes =
-                [("depth", list(depths)), ("lr_patience", list(patiences)), ("data_seed", list(seeds))];
-            let grid = grid(json!({"dataset": "x"}), &axes);
-            let ids: std::collections::BTreeSet<_> = grid.points().map(|p| p.unwrap().id()).collect();
-            prop_assert_eq!(ids.len() as u128, grid.count());
-            let mut reordered = grid.clone();
-            reordered.axes.reverse();
-            let again: std::collections::BTreeSet<_> = reordered.points().map(|p| p.unwrap().id()).collect();
-            prop_assert_eq!(ids, again, "the order of keys must not change identities");
-        }
-    }
-}
+#[path = "grid_tests.rs"]
+mod tests;

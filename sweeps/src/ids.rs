@@ -30,9 +30,9 @@ pub enum IdError {
 pub struct TrialId([u8; 16]);
 
 impl TrialId {
-    /// The id of canonical settings; only [`crate::trial`] decides what is canonical.
-    pub(crate) fn of_canonical(text: &str) -> Self {
-        let digest = blake3::hash(text.as_bytes());
+    /// The id of canonical settings; only [`crate::identity`] decides what is canonical.
+    pub(crate) fn of_canonical(text: &[u8]) -> Self {
+        let digest = blake3::hash(text);
         let mut id = [0; 16];
         id.copy_from_slice(&digest.as_bytes()[..16]);
         Self(id)

@@ -3,17 +3,37 @@
 //! Everything here is computation on plain values: no clock, no files, no network, no threads. Every other
 //! crate may use this one; it uses none of them.
 
+pub mod blocks;
+pub mod condition;
+pub mod draws;
+pub mod explain;
 pub mod failure;
 pub mod grid;
+pub mod identity;
 pub mod ids;
+mod keys;
 pub mod nearest;
+pub mod plan;
+pub mod presets;
+pub mod random;
+mod read;
 pub mod result;
+pub mod schema;
+pub mod settings;
 pub mod spec;
 pub mod trial;
+pub mod union;
+mod words;
+mod yaml;
 
+pub use explain::explain;
 pub use failure::{Failure, FailureClass};
 pub use grid::Grid;
 pub use ids::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
+pub use plan::Plan;
 pub use result::FoldResult;
 pub use spec::SweepSpec;
 pub use trial::TrialConfig;
+
+#[cfg(test)]
+mod language_tests;

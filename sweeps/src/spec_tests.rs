@@ -40,8 +40,18 @@ fn points_that_are_the_same_trial_are_merged() {
 
 #[test]
 fn anchors_and_merge_keys_work() {
-    let text = "version: 1\nname: x\nbase: &b {dataset: cycles, depth: 2}\ngrid:\n  lr: [1e-3, 0.01]\n";
-    assert_eq!(SweepSpec::parse(text).unwrap().trials().unwrap()[1].config.lr, 0.01);
+    let text = "\
+version: 1
+name: x
+union:
+  - base: &b {dataset: cycles, depth: 2, lr: 0.1}
+    splits: &s [7, 8]
+  - base: {<<: *b, depth: 3}
+    splits: *s
+";
+    let trials = SweepSpec::parse(text).unwrap().trials().unwrap();
+    let seen: Vec<_> = trials.iter().map(|trial| (trial.config.depth, trial.config.lr)).collect();
+    assert_eq!(seen, [(2, 0.1), (3, 0.1)]);
 }
 
 #[test]
@@ -55,7 +65,10 @@ fn a_misspelt_key_is_refused_with_its_place_and_the_nearest_name() {
 fn a_wrong_type_is_refused_with_its_place() {
     let text = "version: 1\nname: x\nbase:\n  dataset: cycles\n  depth: deep\n";
     let message = refusal(text);
-    assert!(message.starts_with("5:10: base.depth: invalid type"), "{message}");
+    assert!(
+        message.starts_with("5:10: base.depth: `deep` does not fit; expected a whole number"),
+        "{message}"
+    );
     let message = refusal("version: 1\nname: x\nbase: {dataset: cycles}\ngrid:\n  depth: 3\n");
     assert!(message.starts_with("5:10: "), "{message}");
 }

@@ -1,144 +1,18 @@
-//! One hyperparameter setting: every setting with its frozen default, which combinations make sense, and the
-//! identity of a trial.
-//!
-//! A [`TrialConfig`] is always complete. Its identity leaves out settings that equal their frozen default and
-//! settings that have no effect (a plain GCN has no filtrations), so adding a setting re-hashes nothing as long
-//! as its default means "as before". **Never change a default here**: add a preset instead.
+//! One trial: every setting with its frozen default, which combinations make sense, and what the network is called.
+//! A [`TrialConfig`] is always complete. **Never change a default here**: identities leave defaults out, so another
+//! default would be another training under an old name; add a preset instead. Identity itself is in `identity`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ids::TrialId;
 use crate::nearest;
+use crate::settings::{self, SETTINGS};
 
-/// Part of every trial's identity: raised whenever any trained number changes, so that old results are not
-/// mixed with new ones.
-pub const NUMERICS: u32 = 1;
-
-/// Version of the canonical form that is hashed.
-const CANONICAL_VERSION: u32 = 1;
-
-/// Defines a setting that takes one of a few words.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
-
-        impl $name {
-            /// The word that a sweep file uses.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-    };
-}
-
-words!(
-    /// The graph network that TOGL is added to.
-    Backbone {
-        /// Graph convolution.
-        Gcn = "gcn",
-        /// Graph isomorphism network.
-        Gin = "gin",
-        /// Graph attention.
-        Gat = "gat",
-        /// Gated graph convolution.
-        GatedGcn = "gatedgcn",
-    }
-);
-words!(
-    /// What the nodes know.
-    Features {
-        /// The data set's own node features.
-        Original = "original",
-        /// Structure only: fresh standard normal features at every look.
-        Random = "random",
-    }
-);
-words!(
-    /// How the DeepSet version embeds dimension 0.
-    DeepsetType {
-        /// Two equivariant layers.
-        Full = "full",
-        /// One equivariant layer.
-        Shallow = "shallow",
-        /// A linear map.
-        Linear = "linear",
-    }
-);
-words!(
-    /// How a DeepSet looks at the other elements of its graph.
-    Aggregation {
-        /// Their mean.
-        Mean = "mean",
-        /// Their maximum.
-        Max = "max",
-        /// Their sum.
-        Sum = "sum",
-    }
-);
-words!(
-    /// How TOGL enters the network.
-    Placement {
-        /// In addition to `depth` graph layers.
-        Add = "add",
-        /// In place of one of them.
-        Replace = "replace",
-    }
-);
-words!(
-    /// Activation of the last graph layer.
-    LastActivation {
-        /// None.
-        Identity = "identity",
-        /// As the other layers.
-        Relu = "relu",
-    }
-);
-words!(
-    /// Heads of the last attention layer.
-    LastHeads {
-        /// One head of full width.
-        Single = "single",
-        /// As the other layers.
-        Concat = "concat",
-    }
-);
-words!(
-    /// What the epoch in which training stops does.
-    LastEpoch {
-        /// There is none: training stops at once.
-        Full = "full",
-        /// It trains exactly one mini-batch, as the published runs did.
-        OneBatch = "one-batch",
-    }
-);
-
-/// Where TOGL stands among the graph layers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Position {
-    /// After this many graph layers; 0 is directly on the embedding.
-    After(u32),
-    /// After the last layer.
-    #[serde(with = "last_word")]
-    Last,
-}
-
-mod last_word {
-    //! (De)serialises the one word `last`.
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str("last")
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text == "last" { Ok(()) } else { Err(D::Error::custom("expected a number or `last`")) }
-    }
-}
+use crate::identity::CANONICAL_VERSION;
+pub use crate::identity::NUMERICS;
+pub use crate::words::{
+    Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
+};
 
 /// Every setting of a trial. The field names are the keys of a sweep file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -280,43 +154,37 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    fn new(name: &str, reason: impl Into<String>) -> Self {
+    pub(crate) fn new(name: &str, reason: impl Into<String>) -> Self {
         Self { name: name.to_owned(), reason: reason.into() }
     }
 }
 
 /// The names of all settings, in the order of [`TrialConfig`].
 pub fn setting_names() -> Vec<String> {
-    as_map(&TrialConfig::default()).into_iter().map(|(name, _)| name).collect()
+    settings::names().map(str::to_owned).collect()
 }
 
-/// Checks one value on its own: the name is known, the type and the word fit.
+/// Checks one value on its own: the name is known, the type, the word and the range fit.
 pub fn check_setting(name: &str, value: &Value) -> Result<(), SettingError> {
-    let known = setting_names();
-    if !known.iter().any(|k| k == name) {
-        let hint = nearest::hint(name, known.iter().map(String::as_str));
-        return Err(SettingError::new(name, format!("no such setting; {hint}")));
-    }
-    let single = Map::from_iter([(name.to_owned(), value.clone())]);
-    let parsed: Result<TrialConfig, _> = serde_json::from_value(Value::Object(single));
-    let config = parsed.map_err(|error| SettingError::new(name, wrong_type(name, value, &error)))?;
-    ranges::check(&config)
+    find_setting(name)?.check(value)
 }
 
-fn wrong_type(name: &str, value: &Value, error: &serde_json::Error) -> String {
-    if name == "togl_position" {
-        return format!("`{value}` does not fit; expected a number of layers or `last`");
-    }
-    format!("{error}")
+fn find_setting(name: &str) -> Result<&'static settings::Setting, SettingError> {
+    settings::find(name).ok_or_else(|| {
+        let hint = nearest::hint(name, settings::names());
+        SettingError::new(name, format!("no such setting; {hint}"))
+    })
 }
 
 impl TrialConfig {
     /// A complete trial from some settings; the rest take their defaults.
     pub fn from_settings(settings: &Map<String, Value>) -> Result<Self, SettingError> {
-        let config: Self = serde_json::from_value(Value::Object(settings.clone())).map_err(|error| {
-            let culprit = settings.iter().find_map(|(name, value)| check_setting(name, value).err());
-            culprit.unwrap_or_else(|| SettingError::new("?", error.to_string()))
-        })?;
+        let mut config = Self::default();
+        for (name, value) in settings {
+            let setting = find_setting(name)?;
+            setting.check(value)?;
+            (setting.set)(&mut config, value);
+        }
         config.check()?;
         Ok(config)
     }
@@ -339,12 +207,17 @@ impl TrialConfig {
         Self::from_settings(&settings)
     }
 
-    /// Refuses combinations that cannot be built.
+    /// Refuses values out of range and combinations that cannot be built.
     pub fn check(&self) -> Result<(), SettingError> {
+        SETTINGS.iter().try_for_each(|setting| setting.check_range(self))?;
+        self.check_combination()
+    }
+
+    /// Refuses combinations that cannot be built; every value is known to be in its range.
+    pub(crate) fn check_combination(&self) -> Result<(), SettingError> {
         if self.dataset.is_empty() {
             return Err(SettingError::new("dataset", "missing; name a data set, such as `necklaces`"));
         }
-        ranges::check(self)?;
         let room = match self.placement {
             Placement::Add => self.depth,
             Placement::Replace if self.depth == 0 && self.togl => {
@@ -404,116 +277,17 @@ impl TrialConfig {
         format!("{plain}-TOGL-1{marks}")
     }
 
-    /// The same network with every setting that has no effect put back to its default.
-    pub fn relevant(&self) -> Self {
-        let mut config = self.clone();
-        let default = Self::default();
-        if config.model != Backbone::Gat {
-            (config.num_heads, config.gat_last) = (default.num_heads, default.gat_last);
-        }
-        if config.model != Backbone::Gcn {
-            config.residual = default.residual;
-        }
-        if config.graph_layers() == 0 {
-            (config.activation_last, config.batch_norm) = (default.activation_last, default.batch_norm);
-        }
-        if config.togl {
-            let (before, after) = config.layers_around_togl();
-            config.togl_position = Position::After(before);
-            // `replace` at depth D and `add` at depth D-1 build the same network.
-            (config.placement, config.depth) = (Placement::Add, before + after);
-            config.drop_other_version(&default);
-        } else {
-            config.drop_topology(&default);
-        }
-        config
-    }
-
-    fn drop_other_version(&mut self, default: &Self) {
-        if self.deepset {
-            self.num_coord_funs = default.num_coord_funs;
-            self.tanh_filtrations = default.tanh_filtrations;
-            self.share_filtration_parameters = default.share_filtration_parameters;
-            if self.deepset_type == DeepsetType::Linear && self.residual_and_bn {
-                self.dim0_out_dim = default.dim0_out_dim;
-            }
-        } else {
-            self.deepset_type = default.deepset_type;
-            self.aggregation_fn = default.aggregation_fn;
-            self.dim0_out_dim = default.dim0_out_dim;
-            self.dim1_out_dim = default.dim1_out_dim;
-        }
-        if !self.dim1 {
-            (self.dim1_out_dim, self.dist_dim1) = (default.dim1_out_dim, default.dist_dim1);
-        }
-        if !self.residual_and_bn {
-            self.swap_bn_order = default.swap_bn_order;
-        }
-    }
-
-    fn drop_topology(&mut self, default: &Self) {
-        let kept = Self {
-            togl: false,
-            togl_position: default.togl_position,
-            placement: default.placement,
-            deepset: default.deepset,
-            static_variant: default.static_variant,
-            dim1: default.dim1,
-            num_filtrations: default.num_filtrations,
-            filtration_hidden: default.filtration_hidden,
-            residual_and_bn: default.residual_and_bn,
-            swap_bn_order: default.swap_bn_order,
-            dist_dim1: default.dist_dim1,
-            dim1_out_dim: default.dim1_out_dim,
-            dim0_out_dim: default.dim0_out_dim,
-            deepset_type: default.deepset_type,
-            aggregation_fn: default.aggregation_fn,
-            num_coord_funs: default.num_coord_funs,
-            tanh_filtrations: default.tanh_filtrations,
-            share_filtration_parameters: default.share_filtration_parameters,
-            ..self.clone()
-        };
-        *self = kept;
-    }
-
-    /// The versioned canonical JSON: only relevant settings that differ from their default, keys sorted.
-    pub fn canonical(&self) -> String {
-        let default = as_map(&Self::default());
-        let mut settings: std::collections::BTreeMap<String, Value> = as_map(&self.relevant())
-            .into_iter()
-            .filter(|(name, value)| default.get(name) != Some(value))
-            .collect();
-        settings.insert("canonical".to_owned(), CANONICAL_VERSION.into());
-        settings.insert("numerics".to_owned(), NUMERICS.into());
-        Value::Object(settings.into_iter().collect()).to_string()
-    }
-
-    /// Identity: equal for trials that train the same network on the same data in the same way.
-    pub fn id(&self) -> TrialId {
-        TrialId::of_canonical(&self.canonical())
-    }
-
     /// One setting by name, as plain text for tables; the derived name `method` too.
     pub fn show(&self, name: &str) -> Option<String> {
         if name == "method" {
             return Some(self.method());
         }
-        as_map(self).get(name).map(|value| match value {
-            Value::String(text) => text.clone(),
+        settings::find(name).map(|setting| match setting.value(self) {
+            Value::String(text) => text,
             other => other.to_string(),
         })
     }
 }
-
-fn as_map(config: &TrialConfig) -> Map<String, Value> {
-    match serde_json::to_value(config) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(), // a struct of numbers and words always serialises to an object
-    }
-}
-
-#[path = "trial_ranges.rs"]
-mod ranges;
 
 #[cfg(test)]
 #[path = "trial_tests.rs"]

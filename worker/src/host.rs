@@ -1,6 +1,8 @@
 //! What this machine and process are called, and how much memory the process used. Reads `/proc` and the
 //! environment; decides nothing.
 
+use std::path::PathBuf;
+
 use togl_sweeps::WorkerId;
 
 /// The host name, for people.
@@ -33,6 +35,12 @@ fn fallback(random: u32) -> WorkerId {
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     kilobytes(&status, "VmHWM:")
+}
+
+/// The user's cache directory for this project; none where there is no home.
+pub fn cache_home() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    Some(base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?.join("togl"))
 }
 
 /// Memory of the machine in bytes; 0 where the system does not tell.

@@ -88,7 +88,13 @@ impl Shelf {
 
 /// The data set of a trial; the whole chain of causes if it cannot be had.
 pub fn open_dataset(trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<Dataset, Failure> {
-    let options = OpenOptions { data_dir, data_seed: trial.data_seed, ..OpenOptions::default() };
+    let cache = host::cache_home();
+    let options = OpenOptions {
+        data_dir: data_dir.or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
+        cache_dir: cache.map(|folder| folder.join("data-cache")),
+        data_seed: trial.data_seed,
+        ..OpenOptions::default()
+    };
     togl_data::open(&trial.dataset, &options)
         .map_err(|error| Failure::new(FailureClass::Data, format!("{:#}", anyhow::Error::new(error))))
 }

@@ -13,9 +13,13 @@ use crate::plan::Plan;
 use crate::table::{Cell, Table};
 use crate::wording::metric_words;
 
+/// More lines than this cannot be told apart.
+const MOST_LINES: usize = 21;
+
 /// A table with one row per data set and value of `setting` and one column per family of methods: `GCN-4` and
-/// `GCN-5` are both `GCN`. Trials that differ in something else are told apart by further rows.
-pub fn family_table(frame: &FoldFrame, setting: &str, metric: Metric) -> Result<Table> {
+/// `GCN-5` are both `GCN`. Trials that differ in something else are told apart by further rows; `plan` tells which
+/// cells are complete ([`Plan::of_frame`] where the sweep is not known).
+pub fn family_table(frame: &FoldFrame, plan: &Plan, setting: &str, metric: Metric) -> Result<Table> {
     let methods = frame.data().column("method")?.str()?;
     let families: Vec<String> = methods.iter().map(|method| family(method.unwrap_or_default())).collect();
     let mut data = frame.data().clone();
@@ -26,7 +30,7 @@ pub fn family_table(frame: &FoldFrame, setting: &str, metric: Metric) -> Result<
         columns: "method".to_owned(),
         metric,
     };
-    let plan = Plan::of_frame(&format!("accuracy against {setting}"), &frame)?;
+    let plan = plan.with_methods(family)?;
     Table::make(&frame, &Table::separated(&spec, &plan)?, &plan)
 }
 
@@ -65,13 +69,31 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
     }
     let y_label = format!("{} (%)", short_metric(table.metric));
     panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
+    shorten(&mut panels);
     let plot = Plot {
         title: format!("{} against {}", short_metric(table.metric), words(setting)),
         note: note(table),
         x_label: axis(setting).to_owned(),
         panels,
     };
-    plot.draw()
+    match plot.labels().len() {
+        lines if lines > MOST_LINES => Err(Error::TooManyLines { lines, most: MOST_LINES }),
+        _ => plot.draw(),
+    }
+}
+
+/// Leaves out of all labels what is the same in all of them.
+fn shorten(panels: &mut [Panel]) {
+    let parts = |label: &str| label.split(", ").map(str::to_owned).collect::<Vec<String>>();
+    let labels: Vec<Vec<String>> =
+        panels.iter().flat_map(|panel| &panel.lines).map(|line| parts(&line.label)).collect();
+    let everywhere = |part: &String| labels.iter().all(|label| label.contains(part));
+    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        let kept: Vec<String> = parts(&line.label).into_iter().filter(|part| !everywhere(part)).collect();
+        if !kept.is_empty() {
+            line.label = kept.join(", ");
+        }
+    }
 }
 
 fn settings(table: &Table) -> Vec<&str> {
@@ -107,6 +129,7 @@ fn note(table: &Table) -> String {
     let incomplete = table.cells().filter(|(_, _, cell)| cell.n > 0 && !cell.is_complete()).count();
     let incomplete = match incomplete {
         0 => String::new(),
+        1 => " 1 point rests on fewer folds than planned.".to_owned(),
         cells => format!(" {cells} points rest on fewer folds than planned."),
     };
     format!("{}: mean over folds; bars: ± {}.{incomplete}", metric_words(table.metric), table.spread)

@@ -43,7 +43,12 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
         .collect();
     let friedman = friedman(&scores)?;
     let over = if per_column { plural(&[&table.column_setting]) } else { plural(&table.row_settings) };
-    Ok(Ranking { methods, friedman, over, left_out: unused.into_iter().map(|set| sets[set].clone()).collect() })
+    Ok(Ranking {
+        methods,
+        friedman,
+        over,
+        left_out: unused.into_iter().map(|set| sets[set].clone()).collect(),
+    })
 }
 
 fn plural(settings: &[impl AsRef<str>]) -> String {

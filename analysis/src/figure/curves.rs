@@ -21,8 +21,10 @@ pub struct Curve {
 
 type Part = fn(&EpochRecord) -> Metrics;
 
-const PARTS: [(&str, Part); 2] =
-    [("training", |epoch| epoch.train), ("validation", |epoch| epoch.validation)];
+const PARTS: [(&str, Weight, Part); 2] = [
+    ("training", Weight::Dashed, |epoch| epoch.train),
+    ("validation", Weight::Thick, |epoch| epoch.validation),
+];
 
 /// Draws the curves of a trial's folds.
 pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
@@ -51,7 +53,7 @@ pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
 
 fn panel(title: &str, y_label: &str, curves: &[&Curve], value: fn(&Metrics) -> f64) -> Panel {
     let mut lines = Vec::new();
-    for (label, part) in PARTS {
+    for (label, weight, part) in PARTS {
         let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for curve in curves {
             let values = curve.history.iter().map(|epoch| (epoch.epoch, value(&part(epoch))));
@@ -63,7 +65,7 @@ fn panel(title: &str, y_label: &str, curves: &[&Curve], value: fn(&Metrics) -> f
             lines.push(line(label, finite.into_iter(), Weight::Thin));
         }
         let means = sums.into_iter().map(|(epoch, (sum, count))| (epoch, sum / count));
-        lines.push(line(label, means, Weight::Thick));
+        lines.push(line(label, means, weight));
     }
     Panel { title: title.to_owned(), y_label: y_label.to_owned(), lines }
 }

@@ -102,15 +102,14 @@ fn draw_squares(area: &Area<'_>, lines: &Lines, splits: &[u32], corner: (i32, i3
         for (at, split) in splits.iter().enumerate() {
             let x = corner.0 + at as i32 * SQUARE.0;
             let place = [(x + 1, y + 1), (x + SQUARE.0 - 1, y + SQUARE.1 - 1)];
-            let Some(value) = values.get(split) else {
-                area.draw(&Rectangle::new(place, BLACK.mix(0.15))).map_err(failed)?;
-                continue;
-            };
-            let share = (value - mean(values)) / furthest;
-            area.draw(&Rectangle::new(place, colour(share).filled())).map_err(failed)?;
-            let ink = if share > 0.6 { WHITE } else { BLACK };
-            let middle = (x + SQUARE.0 / 2, y + SQUARE.1 / 2);
-            write(area, &format!("{value:.1}"), middle, BODY, &ink, Side::Centre)?;
+            if let Some(value) = values.get(split) {
+                let share = (value - mean(values)) / furthest;
+                area.draw(&Rectangle::new(place, colour(share).filled())).map_err(failed)?;
+                let ink = if share > 0.6 { WHITE } else { BLACK };
+                let middle = (x + SQUARE.0 / 2, y + SQUARE.1 / 2);
+                write(area, &format!("{value:.1}"), middle, BODY, &ink, Side::Centre)?;
+            }
+            area.draw(&Rectangle::new(place, BLACK.mix(0.15))).map_err(failed)?;
         }
     }
     Ok(())

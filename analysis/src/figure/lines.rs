@@ -30,6 +30,8 @@ pub enum Weight {
     Thin,
     /// The one that counts among thin ones.
     Thick,
+    /// The same, told apart from another thick line by dashes.
+    Dashed,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -78,11 +80,17 @@ impl Plot {
             for (panel, place) in self.panels.iter().zip(&places) {
                 self.draw_panel(place, panel, &labels)?;
             }
-            legend.draw(area, (MARGIN, top + middle + LINE / 2))
+            legend.draw(area, (MARGIN, top + middle + LINE / 2), self)
         })
     }
 
-    fn labels(&self) -> Vec<&str> {
+    fn has(&self, label: &str, weight: Weight) -> bool {
+        let mut lines = self.panels.iter().flat_map(|panel| &panel.lines);
+        lines.any(|line| line.label == label && line.weight == weight)
+    }
+
+    /// What the legend explains.
+    pub fn labels(&self) -> Vec<&str> {
         let mut labels: Vec<&str> = Vec::new();
         for line in self.panels.iter().flat_map(|panel| &panel.lines) {
             if !labels.contains(&line.label.as_str()) {
@@ -121,8 +129,7 @@ impl Plot {
             .map_err(failed)?;
         for line in &panel.lines {
             let at = labels.iter().position(|label| *label == line.label).unwrap_or_default();
-            let dodge = dodge(panel, line, at, labels.len());
-            draw_line(&mut chart, line, Look::of(at), dodge)?;
+            draw_line(&mut chart, line, Look::of(at), dodge(panel, line))?;
         }
         Ok(())
     }
@@ -141,13 +148,12 @@ fn plain(value: f64, range: f64) -> String {
 }
 
 /// Lines with error bars at the same places are moved apart a little, so that bars do not hide each other.
-fn dodge(panel: &Panel, line: &Line, at: usize, lines: usize) -> f64 {
-    let bars = panel.lines.iter().filter(|line| line.weight == Weight::Measured).count();
-    if bars < 2 || line.weight != Weight::Measured {
-        return 0.0;
-    }
-    let step = (0.4 / lines as f64).min(0.08);
-    (at as f64 - (lines as f64 - 1.0) / 2.0) * step
+fn dodge(panel: &Panel, line: &Line) -> f64 {
+    let measured: Vec<&Line> = panel.lines.iter().filter(|line| line.weight == Weight::Measured).collect();
+    let lines = measured.len() as f64;
+    let place = measured.iter().position(|other| other.label == line.label);
+    let step = (0.4 / lines).min(0.08);
+    place.map_or(0.0, |place| (place as f64 - (lines - 1.0) / 2.0) * step)
 }
 
 /// The shown part of both axes.
@@ -180,9 +186,9 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> 
     let style = match line.weight {
         Weight::Measured => colour.stroke_width(2),
         Weight::Thin => colour.mix(0.28).stroke_width(1),
-        Weight::Thick => colour.stroke_width(3),
+        Weight::Thick | Weight::Dashed => colour.stroke_width(3),
     };
-    if look.dashed() {
+    if look.dashed() || line.weight == Weight::Dashed {
         let dashes = DashedLineSeries::new(points.iter().copied(), 6, 4, style);
         chart.draw_series(dashes).map_err(failed)?;
     } else {
@@ -237,32 +243,36 @@ impl<'a> Legend<'a> {
     }
 
     fn height(&self) -> i32 {
-        if self.labels.len() < 2 {
-            LINE
-        } else {
-            (self.labels.len().div_ceil(self.per_line) as i32 + 1) * LINE
-        }
+        self.labels.len().div_ceil(self.per_line) as i32 * LINE
     }
 
-    fn draw(&self, area: &Area<'_>, at: (i32, i32)) -> Result<()> {
+    fn draw(&self, area: &Area<'_>, at: (i32, i32), plot: &Plot) -> Result<()> {
         for (index, label) in self.labels.iter().enumerate() {
             let (column, line) = (index % self.per_line, index / self.per_line);
             let place = (at.0 + column as i32 * self.room, at.1 + line as i32 * LINE);
-            draw_swatch(area, place, Look::of(index))?;
+            let look = Look::of(index);
+            draw_swatch(area, place, look, look.dashed() || plot.has(label, Weight::Dashed))?;
+            if plot.has(label, Weight::Measured) {
+                draw_sign(area, (place.0 + 13, place.1), look)?;
+            }
             write(area, label, (place.0 + SWATCH, place.1), BODY, &BLACK, Side::Left)?;
         }
         Ok(())
     }
 }
 
-fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: Look) -> Result<()> {
+fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: Look, dashed: bool) -> Result<()> {
     let colour = look.colour();
-    let ends = if look.dashed() { vec![(0, 10), (17, 27)] } else { vec![(0, 27)] };
+    let ends = if dashed { vec![(0, 10), (17, 27)] } else { vec![(0, 27)] };
     for (from, to) in ends {
         let line = PathElement::new([(at.0 + from, at.1), (at.0 + to, at.1)], colour.stroke_width(2));
         area.draw(&line).map_err(failed)?;
     }
-    let middle = (at.0 + 13, at.1);
+    Ok(())
+}
+
+fn draw_sign(area: &Area<'_>, middle: (i32, i32), look: Look) -> Result<()> {
+    let colour = look.colour();
     match look.shape() {
         Shape::Circle => area.draw(&Circle::new(middle, 4, colour.filled())),
         Shape::Triangle => area.draw(&TriangleMarker::new(middle, 6, colour.filled())),

@@ -25,6 +25,10 @@ fn depths() -> FoldFrame {
     frame(rows)
 }
 
+fn families(frame: &FoldFrame, setting: &str) -> Result<Table> {
+    family_table(frame, &Plan::of_frame("figure", frame).unwrap(), setting, Metric::TestAccuracy)
+}
+
 fn texts(figure: &Figure) -> String {
     let lines = figure.svg().lines().filter(|line| !line.trim_start().starts_with('<'));
     lines.map(str::trim).collect::<Vec<_>>().join("\n")
@@ -32,7 +36,7 @@ fn texts(figure: &Figure) -> String {
 
 #[test]
 fn accuracy_against_depth_has_title_axes_units_legend_and_the_meaning_of_bars() {
-    let table = family_table(&depths(), "depth", Metric::TestAccuracy).unwrap();
+    let table = families(&depths(), "depth").unwrap();
     let figure = against(&table.with_spread(Spread::StandardError), "depth").unwrap();
     let texts = texts(&figure);
     for wanted in [
@@ -51,10 +55,42 @@ fn accuracy_against_depth_has_title_axes_units_legend_and_the_meaning_of_bars() 
 }
 
 #[test]
+fn points_of_incomplete_cells_are_counted_below_the_title() {
+    let (shallow, deep) = (trial("DD", Backbone::Gcn, 2), trial("DD", Backbone::Gcn, 3));
+    let frame = frame(folds(0, &shallow, &[0.5, 0.6]).into_iter().chain(folds(1, &deep, &[0.5])));
+    let plan = crate::test_folds::plan(&[(&shallow, 2), (&deep, 2)]);
+    let table = family_table(&frame, &plan, "depth", Metric::TestAccuracy).unwrap();
+    let texts = texts(&against(&table, "depth").unwrap());
+    assert!(texts.replace('\n', " ").contains("1 point rests on fewer folds than planned."), "{texts}");
+}
+
+#[test]
 fn a_setting_that_the_table_does_not_have_is_refused() {
-    let table = family_table(&depths(), "depth", Metric::TestAccuracy).unwrap();
+    let table = families(&depths(), "depth").unwrap();
     let error = against(&table, "hidden_dim").unwrap_err();
     insta::assert_snapshot!(error, @"no setting `hidden_dim`; the table's rows or columns must have it; they have dataset, depth, method");
+}
+
+#[test]
+fn the_place_of_togl_is_drawn_on_an_axis_of_layers() {
+    let at = |place: u32| TrialConfig {
+        togl: true,
+        togl_position: togl_sweeps::trial::Position::After(place),
+        ..trial("DD", Backbone::Gcn, 4)
+    };
+    let rows = (1..=4).flat_map(|place| folds(u64::from(place), &at(place), &[0.5, 0.6]));
+    let table = families(&frame(rows), "togl_position").unwrap();
+    let texts = texts(&against(&table, "togl_position").unwrap());
+    assert!(texts.contains("graph layers before TOGL") && texts.contains("GCN-TOGL"), "{texts}");
+}
+
+#[test]
+fn a_figure_of_too_many_lines_is_refused() {
+    let trials = (1..=22).map(|width| TrialConfig { hidden_dim: width, ..trial("DD", Backbone::Gcn, 4) });
+    let rows = (0..).zip(trials).map(|(position, trial)| fold(position, &trial, 0, 0.5));
+    let table = families(&frame(rows), "depth").unwrap();
+    let error = against(&table, "depth").unwrap_err();
+    insta::assert_snapshot!(error, @"the figure would have 22 lines, but at most 21 can be told apart; choose fewer rows, or a layout");
 }
 
 #[test]

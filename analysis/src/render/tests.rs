@@ -25,10 +25,28 @@ fn row(labels: &[&str], cells: [Cell; 3]) -> Row {
     }
 }
 
-/// Complete, tied, incomplete, single, mixed, missing and unplanned cells; names that need escaping.
-fn every_kind() -> Table {
+fn rows_of_every_kind() -> Vec<Row> {
     let missing = Cell { planned: 10, marks: BTreeSet::from([Mark::Incomplete]), ..Cell::default() };
     let all_mixed = [Mark::MixedCode, Mark::MixedData, Mark::MixedDevices, Mark::MixedNumerics];
+    vec![
+        row(
+            &["GCN-4", "0.001"],
+            [
+                best(cell(68.04, Some(3.64), 10, &[])),
+                cell(72.25, Some(10.0), 7, &[Mark::Incomplete]),
+                missing.clone(),
+            ],
+        ),
+        row(
+            &["GCN-4-TOGL-1", "0.001"],
+            [best(cell(68.04, Some(0.0), 10, &[])), cell(7.0, None, 1, &[Mark::Incomplete]), Cell::default()],
+        ),
+        row(&["ギン-4", "1e-5"], [cell(9.96, Some(1.0), 10, &all_mixed), missing, cell(50.0, None, 1, &[])]),
+    ]
+}
+
+/// Complete, tied, incomplete, single, mixed, missing and unplanned cells; names that need escaping.
+fn every_kind() -> Table {
     let columns = ["DD", "PROTEINS_full", "100% & <data>|グ"];
     Table {
         title: "every kind".to_owned(),
@@ -39,28 +57,7 @@ fn every_kind() -> Table {
         columns: columns
             .map(|label| crate::table::TableColumn { label: label.to_owned(), printed_as: None })
             .to_vec(),
-        rows: vec![
-            row(
-                &["GCN-4", "0.001"],
-                [
-                    best(cell(68.04, Some(3.64), 10, &[])),
-                    cell(72.25, Some(10.0), 7, &[Mark::Incomplete]),
-                    missing.clone(),
-                ],
-            ),
-            row(
-                &["GCN-4-TOGL-1", "0.001"],
-                [
-                    best(cell(68.04, Some(0.0), 10, &[])),
-                    cell(7.0, None, 1, &[Mark::Incomplete]),
-                    Cell::default(),
-                ],
-            ),
-            row(
-                &["ギン-4", "1e-5"],
-                [cell(9.96, Some(1.0), 10, &all_mixed), missing, cell(50.0, None, 1, &[])],
-            ),
-        ],
+        rows: rows_of_every_kind(),
         winners: Winners::PerColumn,
         metric: togl_sweeps::spec::Metric::TestAccuracy,
         spread: crate::spread::Spread::SampleStd,

@@ -21,15 +21,15 @@ const TRAINING: [&str; 5] =
 const TEST: [&str; 1] = ["test_batch.bin"];
 const ARCHIVE: &str = "cifar-10-binary.tar.gz";
 
-/// Where the files may lie, the best first.
+/// Where the files may lie, the complete set before a part of it.
 pub(crate) fn places(data_dir: &Path) -> Vec<PathBuf> {
-    let mut places: Vec<PathBuf> =
-        ["cifar10", "cifar10/cifar-10-batches-bin", "cifar-10-batches-bin", "cifar10-subset"]
-            .map(|folder| data_dir.join(folder))
-            .into_iter()
-            .filter(|folder| folder.join(TEST[0]).is_file())
-            .collect();
+    let unpacked = |folder: &str| Some(data_dir.join(folder)).filter(|path| path.join(TEST[0]).is_file());
+    let mut places: Vec<PathBuf> = ["cifar10", "cifar10/cifar-10-batches-bin", "cifar-10-batches-bin"]
+        .into_iter()
+        .filter_map(unpacked)
+        .collect();
     places.extend([data_dir.join("cifar10").join(ARCHIVE), data_dir.join(ARCHIVE)]);
+    places.extend(unpacked("cifar10-subset"));
     places
 }
 

@@ -1,0 +1,91 @@
+//! How long a million folds take: made up, written as Parquet, loaded, and turned into tables.
+//! `cargo run --release -p togl-analysis --example speed -- [FOLDS]`
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use togl_analysis::{FoldFrame, Plan, Result, Table, render};
+use togl_sweeps::SweepSpec;
+
+/// Trials of the made-up sweep, and splits of each; seeds make up the rest.
+const SWEEP: &str = "version: 1\nname: speed\ngrid:\n  dataset: [DD, ENZYMES, PROTEINS, MNIST]\n  depth: [1, 2, 3, 4, 5]\n  \
+                     togl: [false, true]\nsplits: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\nseeds: [SEEDS]\nlimits: {max_folds: 100000000}\n\
+                     table: {rows: [method], columns: dataset}\n";
+
+fn main() -> Result<()> {
+    let folds: u64 = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let seeds: Vec<String> = (0..folds.div_ceil(400)).map(|seed| seed.to_string()).collect();
+    let sweep = match SweepSpec::parse(&SWEEP.replace("SEEDS", &seeds.join(", "))) {
+        Ok(sweep) => sweep,
+        Err(error) => {
+            eprintln!("{error}");
+            return Ok(());
+        }
+    };
+    let path = std::env::temp_dir().join(format!("togl-speed-{}.parquet", std::process::id()));
+    let frame = timed("made", || made_up(&sweep))?;
+    timed("wrote Parquet", || frame.write(&path))?;
+    drop(frame);
+    let outcome = measure(&sweep, &path);
+    let _ = std::fs::remove_file(&path);
+    outcome
+}
+
+fn measure(sweep: &SweepSpec, path: &Path) -> Result<()> {
+    let frame = timed("loaded Parquet (columns, kinds and duplicates checked, rows ordered)", || {
+        FoldFrame::read(path)
+    })?;
+    eprintln!(
+        "{} folds, {} MB on disk",
+        frame.len(),
+        std::fs::metadata(path).map_or(0, |file| file.len() >> 20)
+    );
+    let plan = timed("planned", || Plan::of_sweep(sweep))?;
+    let table =
+        timed("made the table", || Table::make(&frame, &Table::separated(&sweep.table, &plan)?, &plan))?;
+    timed("rendered six formats", || {
+        let length = render::terminal(&table, false).len()
+            + [render::markdown, render::latex, render::csv, render::json, render::html]
+                .iter()
+                .map(|format| format(&table).len())
+                .sum::<usize>();
+        eprintln!("{} cells, {length} characters", table.cells().count());
+        Ok(())
+    })?;
+    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
+        status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| eprintln!("{line}"));
+    }
+    Ok(())
+}
+
+/// A frame of all planned folds with made-up accuracies.
+fn made_up(sweep: &SweepSpec) -> Result<FoldFrame> {
+    let mut rows = Vec::new();
+    for trial in sweep.trials().map_err(togl_analysis::Error::from)? {
+        for fold in sweep.folds_of(trial.id) {
+            let noise = (fold.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(fold.split)) % 1000;
+            let mut result = togl_sweeps::result::example(0.5 + noise as f64 / 2500.0);
+            result.history.clear();
+            let config = trial.config.clone();
+            rows.push(togl_analysis::FoldRow {
+                position: trial.position,
+                fold,
+                config,
+                attempt: 1,
+                worker: "w1".to_owned(),
+                result,
+            });
+        }
+    }
+    FoldFrame::from_rows(rows)
+}
+
+/// Runs and says how long it took.
+fn timed<T>(what: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    #[expect(clippy::disallowed_methods, reason = "a benchmark is about time")]
+    let start = Instant::now();
+    let outcome = work()?;
+    let took: Duration = start.elapsed();
+    eprintln!("{:>8.3} s  {what}", took.as_secs_f64());
+    Ok(outcome)
+}

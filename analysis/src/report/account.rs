@@ -1,0 +1,159 @@
+//! The sections in words: the plan, failures, cost, environment, and how to train it again. Counts and lists
+//! what it is given; draws nothing.
+
+use polars::prelude::*;
+
+use super::page::{facts, folded, paragraph, rows, verbatim};
+use super::{FailedFold, ReportInput};
+use crate::columns::labels;
+use crate::error::Result;
+use crate::frame::FoldFrame;
+use crate::plan::Plan;
+
+/// Failures that are listed one by one; more are counted.
+const LISTED: usize = 500;
+
+/// What was to be trained, and how much of it is.
+pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
+    let sweep = input.sweep;
+    let finished = FoldFrame::from_rows(input.rows.iter().cloned())?.len();
+    let trials = sweep.trials()?.len();
+    let axes: Vec<String> = sweep
+        .grid
+        .axes
+        .iter()
+        .map(|axis| {
+            let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
+            format!("{}: {}", axis.name, values.join(", "))
+        })
+        .collect();
+    let mut listed = vec![
+        ("trials", trials.to_string()),
+        ("folds", format!("{finished} of {} finished", plan.len())),
+        ("failures", input.failures.len().to_string()),
+        ("splits", listing(&sweep.splits)),
+        ("training seeds", listing(&sweep.seeds)),
+        ("varied", if axes.is_empty() { "nothing".to_owned() } else { axes.join("; ") }),
+    ];
+    if !sweep.description.is_empty() {
+        listed.insert(0, ("about", sweep.description.clone()));
+    }
+    Ok(facts(&listed))
+}
+
+fn listing(numbers: &[impl ToString]) -> String {
+    let texts: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    match texts.len() {
+        count if count > 20 => format!("{} … {} ({count})", texts[..3].join(", "), texts[count - 1]),
+        _ => texts.join(", "),
+    }
+}
+
+/// What failed and why.
+pub fn failures(failures: &[FailedFold]) -> String {
+    if failures.is_empty() {
+        return paragraph("None.");
+    }
+    let lines: Vec<Vec<String>> = failures
+        .iter()
+        .take(LISTED)
+        .map(|failure| {
+            let attempt = failure.attempt.to_string();
+            vec![
+                failure.fold.clone(),
+                attempt,
+                failure.worker.clone(),
+                failure.class.clone(),
+                failure.message.clone(),
+            ]
+        })
+        .collect();
+    let listed = rows(&["fold", "attempt", "worker", "kind", "message"], &lines);
+    match failures.len().saturating_sub(LISTED) {
+        0 => listed,
+        more => listed + &paragraph(&format!("And {more} more.")),
+    }
+}
+
+/// Hours of training by kind of device.
+pub fn cost(frame: &FoldFrame) -> Result<String> {
+    if frame.is_empty() {
+        return Ok(paragraph("Nothing has finished."));
+    }
+    let hours = (col("seconds").sum() / lit(3600.0)).alias("hours");
+    let by_device = frame
+        .data()
+        .clone()
+        .lazy()
+        .group_by_stable([col("device")])
+        .agg([len().cast(DataType::UInt64).alias("folds"), hours, col("peak_memory").max()])
+        .collect()?;
+    let mut lines = Vec::new();
+    for row in 0..by_device.height() {
+        let names = ["device".to_owned(), "folds".to_owned()];
+        let mut line = labels(&by_device, &names, row)?;
+        line.push(format!("{:.2}", by_device.column("hours")?.f64()?.get(row).unwrap_or_default()));
+        let memory = by_device.column("peak_memory")?.u64()?.get(row).unwrap_or_default();
+        line.push(format!("{:.0} MiB", memory as f64 / f64::from(1 << 20)));
+        lines.push(line);
+    }
+    let note = "Hours are summed over folds that finished; attempts that failed are not counted. Energy is not measured.";
+    Ok(rows(&["device", "folds", "device-hours", "largest memory of a trainer"], &lines) + &paragraph(note))
+}
+
+/// With what and where it was trained, and on which data.
+pub fn environment(frame: &FoldFrame) -> Result<String> {
+    if frame.is_empty() {
+        return Ok(paragraph("Nothing has finished."));
+    }
+    let made_by = ["code_version", "commit", "dirty", "numerics", "libtorch", "device", "host", "worker"];
+    let data = ["dataset", "data_digest"];
+    let programs = distinct(frame, &made_by)?;
+    let mixed = distinct(frame, &made_by[..4])?.len() > 1;
+    let warning = if mixed {
+        paragraph("Folds of more than one version of the program are mixed.")
+    } else {
+        String::new()
+    };
+    let headers: Vec<&str> = made_by.iter().copied().chain(["folds"]).collect();
+    let data_headers: Vec<&str> = data.iter().copied().chain(["folds"]).collect();
+    Ok(warning + &rows(&headers, &programs) + &rows(&data_headers, &distinct(frame, &data)?))
+}
+
+/// The distinct values of these columns together, with how many folds have them.
+fn distinct(frame: &FoldFrame, columns: &[&str]) -> Result<Vec<Vec<String>>> {
+    let counted = frame
+        .data()
+        .clone()
+        .lazy()
+        .group_by_stable(columns.iter().map(|name| col(*name)).collect::<Vec<_>>())
+        .agg([len().alias("folds")])
+        .collect()?;
+    let names: Vec<String> = columns.iter().copied().chain(["folds"]).map(str::to_owned).collect();
+    (0..counted.height()).map(|row| labels(&counted, &names, row)).collect()
+}
+
+/// Commands, the sweep's file, and the identity of every trial.
+pub fn reproduce(input: &ReportInput<'_>) -> Result<String> {
+    let mut trials = Vec::new();
+    for trial in input.sweep.trials()? {
+        let place = trial.position.to_string();
+        trials.push(vec![place, trial.id.to_string(), trial.config.method(), trial.config.canonical()]);
+    }
+    let listed = rows(&["position", "trial", "method", "settings that matter"], &trials);
+    let commands = if input.commands.is_empty() {
+        String::new()
+    } else {
+        paragraph("These commands train the sweep again:") + &verbatim(&input.commands.join("\n"))
+    };
+    let seeds = format!(
+        "Every trial is trained on each of the splits {} with each of the training seeds {}; equal settings, split, \
+         seed, program and device give equal numbers.",
+        listing(&input.sweep.splits),
+        listing(&input.sweep.seeds)
+    );
+    Ok(commands
+        + &paragraph(&seeds)
+        + &folded("The sweep's file", &verbatim(input.sweep_text))
+        + &folded(&format!("All {} trials with their hashes", trials.len()), &listed))
+}

@@ -1,0 +1,77 @@
+//! One self-contained HTML page about a sweep: what was planned, what came out, what failed, where it was trained
+//! and how to do it again. No script, no font, no picture from elsewhere, so it can be mailed, archived and read
+//! without a network. Owns the order of sections; numbers and pictures come from the rest of this crate.
+
+mod account;
+mod page;
+mod pictures;
+
+use std::path::{Path, PathBuf};
+
+use togl_sweeps::SweepSpec;
+
+use crate::atomic::Staged;
+use crate::error::Result;
+use crate::frame::{FoldFrame, FoldRow};
+use crate::plan::Plan;
+use crate::render;
+use crate::table::Table;
+use page::{Page, section};
+
+/// A fold that failed for good, in plain words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedFold {
+    /// As `TRIAL/split/seed`.
+    pub fold: String,
+    /// Which attempt it was.
+    pub attempt: u32,
+    /// The worker that tried.
+    pub worker: String,
+    /// What kind of failure, in a word.
+    pub class: String,
+    /// What was reported.
+    pub message: String,
+}
+
+/// Everything a report is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportInput<'a> {
+    /// The sweep.
+    pub sweep: &'a SweepSpec,
+    /// The sweep's file, word for word.
+    pub sweep_text: &'a str,
+    /// Its finished folds, with their learning curves.
+    pub rows: &'a [FoldRow],
+    /// Its failures.
+    pub failures: &'a [FailedFold],
+    /// The commands that would train it again, one a line.
+    pub commands: &'a [String],
+    /// When the report is made, as it is to be printed.
+    pub made_at: &'a str,
+}
+
+/// The report as one HTML page.
+pub fn html(input: &ReportInput<'_>) -> Result<String> {
+    let frame = FoldFrame::from_rows(input.rows.iter().cloned())?;
+    let plan = Plan::of_sweep(input.sweep)?;
+    let spec = Table::separated(&input.sweep.table, &plan)?;
+    let table = Table::make(&frame, &spec, &plan)?;
+    let mut page = Page::new(input.sweep.name.as_str(), input.made_at);
+    page.add(section("Plan", &account::plan(input, &plan)?));
+    page.add(section("Results", &render::html(&table)));
+    page.add(section("Figures", &pictures::figures(&frame, &plan, &table, input.sweep)?));
+    page.add(section("Learning curves", &pictures::curves(input.rows)?));
+    page.add(section("Failures", &account::failures(input.failures)));
+    page.add(section("Cost", &account::cost(&frame)?));
+    page.add(section("Environment", &account::environment(&frame)?));
+    page.add(section("How to reproduce", &account::reproduce(input)?));
+    Ok(page.finish())
+}
+
+/// Writes the report to a file; a reader never sees half of it.
+pub fn write(path: &Path, input: &ReportInput<'_>) -> Result<PathBuf> {
+    Staged::write_text(path, &html(input)?)?.publish()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Requirements of reports: one file that needs nothing else, everything asked for in it, and nothing that a
+//! stranger wrote run as markup.
+
+use super::*;
+use crate::test_folds::fold;
+
+const SWEEP: &str = "version: 1\nname: small\ndescription: two <depths> & TOGL\nbase: {dataset: DD}\n\
+                     grid: {depth: [2, 3], togl: [false, true]}\nsplits: [0, 1, 2]\nseeds: [0]\n\
+                     table: {rows: [method], columns: dataset}\n";
+
+fn rows(sweep: &SweepSpec) -> Vec<FoldRow> {
+    let trials = sweep.trials().unwrap();
+    let folds = trials.iter().flat_map(|trial| {
+        let by = trial.position as f64 * 0.05;
+        (0..3)
+            .map(move |split| fold(trial.position, &trial.config, split, 0.6 + by + 0.01 * f64::from(split)))
+    });
+    folds.collect()
+}
+
+fn report(rows: &[FoldRow], failures: &[FailedFold]) -> String {
+    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    let commands = ["togl run small.yaml".to_owned()];
+    let input = ReportInput {
+        sweep: &sweep,
+        sweep_text: SWEEP,
+        rows,
+        failures,
+        commands: &commands,
+        made_at: "2021-01-15 12:00 UTC",
+    };
+    html(&input).unwrap()
+}
+
+fn full() -> String {
+    let failure = FailedFold {
+        fold: "00112233445566778899aabbccddeeff/0/7".to_owned(),
+        attempt: 2,
+        worker: "w1".to_owned(),
+        class: "out-of-memory".to_owned(),
+        message: "<script>alert(1)</script>".to_owned(),
+    };
+    report(&rows(&SweepSpec::parse(SWEEP).unwrap()), &[failure])
+}
+
+#[test]
+fn a_report_needs_no_other_file_and_no_network() {
+    let page = full();
+    for outside in ["<script", "src=", "<link", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let addresses: Vec<&str> =
+        page.split("http").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(addresses.iter().all(|rest| *rest == "://www.w3.org/2000/svg"), "{addresses:?}");
+}
+
+#[test]
+fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_commands() {
+    let page = full();
+    for wanted in [
+        "<h2>Plan</h2>",
+        "12 of 12 finished",
+        "depth: 2, 3; togl: false, true",
+        "GCN-3-TOGL-1",
+        "Test accuracy against depth",
+        "Folds of small",
+        "No figure of ranks: no test: 1 data sets",
+        "GCN-2 on DD (3 folds, trial ",
+        "out-of-memory",
+        "device-hours",
+        "data_digest",
+        "togl run small.yaml",
+        "All 4 trials with their hashes",
+        "&quot;canonical&quot;:1",
+        "made 2021-01-15 12:00 UTC",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    assert!(sweep.trials().unwrap().iter().all(|trial| page.contains(&trial.id.to_string())));
+}
+
+#[test]
+fn text_from_outside_is_escaped() {
+    let page = full();
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(page.contains("two &lt;depths&gt; &amp; TOGL"));
+}
+
+#[test]
+fn a_sweep_without_results_still_has_a_report() {
+    let page = report(&[], &[]);
+    assert!(page.contains("0 of 12 finished") && page.contains("No fold has a learning curve."));
+    assert!(page.contains("<p>None.</p>"));
+}
+
+#[test]
+fn a_mix_of_program_versions_is_pointed_out() {
+    let mut rows = rows(&SweepSpec::parse(SWEEP).unwrap());
+    assert!(!report(&rows, &[]).contains("more than one version of the program"));
+    rows[0].result.provenance.commit = "abc".to_owned();
+    assert!(report(&rows, &[]).contains("more than one version of the program"));
+}
+
+#[test]
+fn a_report_is_written_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    let input = ReportInput {
+        sweep: &sweep,
+        sweep_text: SWEEP,
+        rows: &[],
+        failures: &[],
+        commands: &[],
+        made_at: "now",
+    };
+    let path = write(&folder.path().join("report.html"), &input).unwrap();
+    assert!(std::fs::read_to_string(path).unwrap().ends_with("</html>\n"));
+}

@@ -1,0 +1,242 @@
+//! `togl data`: lists, fetches, checks and draws data sets. The work is done by `togl-data`; this chooses folders
+//! and prints.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use togl_data::{CheckReport, FetchOptions, OpenOptions, Progress};
+
+use super::Outcome;
+use crate::output::{self, Format, Plain, Row};
+use crate::problem::{self, Problem};
+
+/// Look at data sets
+#[derive(Debug, clap::Args)]
+pub struct Data {
+    #[command(subcommand)]
+    what: What,
+    /// Where data sets are [default: the user's cache directory]
+    #[arg(long, global = true, value_name = "DIR", env = "TOGL_DATA")]
+    data_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the data sets that are known
+    List {
+        /// How to print
+        #[arg(long, value_enum, default_value = "human")]
+        format: Format,
+    },
+    /// Download data sets, or copy them from a folder
+    Fetch {
+        /// Their names
+        #[arg(required = true)]
+        names: Vec<String>,
+        /// Copy the files from this folder instead of downloading them
+        #[arg(long, value_name = "DIR")]
+        from: Option<PathBuf>,
+    },
+    /// Load a data set and compare it with what is known of it
+    Check {
+        /// Its name
+        name: String,
+        /// How to print
+        #[arg(long, value_enum, default_value = "human")]
+        format: Plain,
+    },
+    /// Draw one graph of a data set as SVG, to standard output
+    Show {
+        /// Its name
+        name: String,
+        /// Which graph, from 0
+        index: usize,
+    },
+    /// Say where the files of a data set belong
+    Path {
+        /// Its name
+        name: String,
+    },
+}
+
+impl Data {
+    pub(super) fn run(self) -> Outcome {
+        let folders = Folders::choose(self.data_dir)?;
+        match self.what {
+            What::List { format } => list(&folders, format),
+            What::Fetch { names, from } => fetch(&folders, &names, from),
+            What::Check { name, format } => check(&folders, &name, format),
+            What::Show { name, index } => show(&folders, &name, index),
+            What::Path { name } => path(&folders, &name),
+        }
+    }
+}
+
+/// Where data sets and their caches are.
+pub struct Folders {
+    data: PathBuf,
+    cache: PathBuf,
+}
+
+impl Folders {
+    /// The given data directory, or the user's own; caches always go to the user's cache directory.
+    pub fn choose(given: Option<PathBuf>) -> Result<Self, Problem> {
+        let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+        let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
+        let missing = || Problem::usage("no home directory for the cache").hint("set XDG_CACHE_HOME");
+        let base = base.ok_or_else(missing)?.join("togl");
+        Ok(Self { data: given.unwrap_or_else(|| base.join("data")), cache: base.join("data-cache") })
+    }
+
+    fn options(&self) -> OpenOptions {
+        let (data_dir, cache_dir) = (Some(self.data.clone()), Some(self.cache.clone()));
+        OpenOptions { data_dir, cache_dir, ..OpenOptions::default() }
+    }
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    task: String,
+    graphs: u64,
+    classes: u32,
+    mean_nodes: f64,
+    mean_edges: f64,
+    available: bool,
+    cached: bool,
+    source: String,
+    licence: String,
+}
+
+impl Row for Entry {
+    const COLUMNS: &'static [&'static str] =
+        &["NAME", "TASK", "GRAPHS", "CLASSES", "NODES", "EDGES", "HERE", "CACHED", "SOURCE", "LICENCE"];
+
+    fn cells(&self) -> Vec<String> {
+        let word = |yes| if yes { "yes" } else { "no" }.to_owned();
+        vec![
+            self.name.clone(),
+            self.task.clone(),
+            self.graphs.to_string(),
+            self.classes.to_string(),
+            format!("{:.1}", self.mean_nodes),
+            format!("{:.1}", self.mean_edges),
+            word(self.available),
+            word(self.cached),
+            self.source.clone(),
+            self.licence.clone(),
+        ]
+    }
+}
+
+fn list(folders: &Folders, format: Format) -> Outcome {
+    let options = folders.options();
+    let entry = |facts: &togl_data::Facts| Entry {
+        name: facts.name.to_owned(),
+        task: facts.task.name().to_owned(),
+        graphs: facts.graphs,
+        classes: facts.classes,
+        mean_nodes: facts.mean_nodes(),
+        mean_edges: facts.mean_edges(),
+        available: togl_data::is_available(facts.name, &options).unwrap_or(false),
+        cached: togl_data::is_cached(facts.name, &options).unwrap_or(false),
+        source: facts.source.to_owned(),
+        licence: facts.licence.to_owned(),
+    };
+    let known = togl_data::sources().iter().filter_map(|source| togl_data::facts(source.name()));
+    output::list(&known.map(entry).collect::<Vec<_>>(), format)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn fetch(folders: &Folders, names: &[String], from: Option<PathBuf>) -> Outcome {
+    for name in names {
+        let options =
+            FetchOptions { data_dir: folders.data.clone(), from: from.clone(), ..FetchOptions::default() };
+        let bar = bar("{msg} [{bar:30}] {bytes}/{total_bytes} {eta}", name);
+        let observe = |progress: Progress| advance(&bar, &progress);
+        let fetched =
+            togl_data::fetch(name, &options, &observe).map_err(|error| Problem::usage_of(&error))?;
+        bar.finish_and_clear();
+        if fetched.is_empty() {
+            eprintln!("{name} is generated; there is nothing to fetch");
+        }
+        for file in fetched {
+            eprintln!("{}: {} ({} bytes)", name, file.path.display(), file.bytes);
+            if let Some(warning) = file.warning {
+                eprintln!("warning: {warning}");
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn open(folders: &Folders, name: &str) -> Result<togl_data::Dataset, Problem> {
+    let bar = bar("{msg} [{bar:30}] {pos}/{len} {eta}", name);
+    let observe = |progress: Progress| advance(&bar, &progress);
+    let opened = togl_data::open_observed(name, &folders.options(), &observe)
+        .map_err(|error| Problem::usage_of(&error))?;
+    bar.finish_and_clear();
+    Ok(opened.dataset)
+}
+
+fn bar(template: &str, name: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style.progress_chars("=> ")).with_message(name.to_owned())
+}
+
+fn advance(bar: &ProgressBar, progress: &Progress) {
+    if let Some(total) = progress.total {
+        bar.set_length(total);
+    }
+    bar.set_position(progress.done);
+}
+
+fn check(folders: &Folders, name: &str, format: Plain) -> Outcome {
+    let dataset = open(folders, name)?;
+    let report = togl_data::check_with(&dataset, &folders.options());
+    match format {
+        Plain::Human => output::print(&describe(&report))?,
+        Plain::Json => output::print(&output::json(&report)?)?,
+    }
+    Ok(ExitCode::from(if report.passed() { problem::DONE } else { problem::NEGATIVE }))
+}
+
+fn describe(report: &CheckReport) -> String {
+    let mut text = format!(
+        "{}: {} graphs, {} nodes (mean {:.2}), {} edges (mean {:.2}), {} classes {:?}, {} features\n  splits  {}\n  digest  {}\n",
+        report.name,
+        report.graphs,
+        report.nodes,
+        report.mean_nodes,
+        report.edges,
+        report.mean_edges,
+        report.classes,
+        report.class_counts,
+        report.feature_width,
+        report.splits,
+        report.digest,
+    );
+    report.notes.iter().for_each(|note| text += &format!("  note    {note}\n"));
+    report.problems.iter().for_each(|problem| text += &format!("  WRONG   {problem}\n"));
+    text + if report.passed() { "as it should be\n" } else { "not as it should be\n" }
+}
+
+fn show(folders: &Folders, name: &str, index: usize) -> Outcome {
+    let dataset = open(folders, name)?;
+    let svg = togl_data::draw_svg(&dataset, index).map_err(|error| Problem::usage_of(&error))?;
+    output::print(&svg)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn path(folders: &Folders, name: &str) -> Outcome {
+    let origins = togl_data::origins(name).map_err(|error| Problem::usage_of(&error))?;
+    if origins.is_empty() {
+        eprintln!("{name} is generated; it has no files");
+    }
+    let lines = origins.iter().map(|origin| format!("{}\n", folders.data.join(&origin.path).display()));
+    output::print(&lines.collect::<String>())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,163 @@
+//! The blocks of a sweep that say how it runs and what is drawn from it: limits, resources, table, figures and numbers
+//! from print. Plain values with their defaults; what may stand in a file is decided in `read`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
+use crate::spec::DEFAULT_MAX_FOLDS;
+
+/// Guards of a sweep.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The sweep is refused if it has more folds.
+    pub max_folds: u64,
+    /// Attempts of one fold, whatever the reason, before it counts as failed.
+    pub attempts: u32,
+    /// Seconds that one attempt may train; none if absent.
+    pub fold_seconds: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_folds: DEFAULT_MAX_FOLDS, attempts: 10, fold_seconds: None }
+    }
+}
+
+/// A column of the fold frame that a table can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Test metric of the best checkpoint.
+    TestAccuracy,
+    /// Validation metric of the best checkpoint.
+    ValidationAccuracy,
+    /// Validation metric of the last epoch.
+    LastValidationAccuracy,
+    /// Training metric of the best checkpoint's epoch.
+    TrainAccuracy,
+}
+
+impl Metric {
+    /// All words of a sweep file, in the order of the documentation.
+    pub const WORDS: &'static [&'static str] =
+        &["test_accuracy", "validation_accuracy", "last_validation_accuracy", "train_accuracy"];
+
+    /// The metric that a word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all =
+            [Self::TestAccuracy, Self::ValidationAccuracy, Self::LastValidationAccuracy, Self::TrainAccuracy];
+        Self::WORDS.iter().position(|known| *known == word).map(|at| all[at])
+    }
+}
+
+/// What the table of a sweep shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TableSpec {
+    /// Settings (or `method`) that make a row.
+    pub rows: Vec<String>,
+    /// The setting that makes the columns.
+    pub columns: String,
+    /// What is averaged.
+    pub metric: Metric,
+}
+
+impl Default for TableSpec {
+    fn default() -> Self {
+        Self { rows: vec!["method".to_owned()], columns: "dataset".to_owned(), metric: Metric::TestAccuracy }
+    }
+}
+
+/// A choice before the table is made: within each split, of the trials that differ only in these settings, the one
+/// with the best validation metric.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// The settings that are chosen among.
+    pub among: Vec<String>,
+    /// What decides; never a test metric.
+    pub by: Metric,
+}
+
+/// A figure of a sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FigureSpec {
+    /// A sentence above it.
+    pub title: String,
+    /// The setting along the axis.
+    pub x: String,
+    /// What is averaged.
+    pub metric: Metric,
+    /// Settings (or `method`) that make a line.
+    pub lines: Vec<String>,
+    /// The setting of which each value has a panel of its own.
+    pub panels: Option<String>,
+}
+
+/// The kind of device that a fold wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// Whatever is free.
+    #[default]
+    Any,
+    /// A processor.
+    Cpu,
+    /// A CUDA device.
+    Cuda,
+    /// An Apple GPU.
+    Mps,
+}
+
+impl DeviceKind {
+    /// All words of a sweep file.
+    pub const WORDS: &'static [&'static str] = &["any", "cpu", "cuda", "mps"];
+
+    /// The kind that a word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [Self::Any, Self::Cpu, Self::Cuda, Self::Mps];
+        Self::WORDS.iter().position(|known| *known == word).map(|at| all[at])
+    }
+}
+
+/// What a fold needs to run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resources {
+    /// The kind of device.
+    pub device: DeviceKind,
+    /// Bytes of memory on that device; unknown if absent.
+    pub memory: Option<u64>,
+}
+
+/// A printed table or figure, for comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// What the paper calls it.
+    pub table: String,
+    /// What the numbers are.
+    pub metric: Metric,
+    /// Printed row labels and the trials that they mean; a label without trials is left out.
+    pub methods: Vec<(String, Condition)>,
+    /// Printed names of data sets and ours, where they differ.
+    pub datasets: Vec<(String, String)>,
+    /// The numbers.
+    pub cells: Vec<PublishedCell>,
+}
+
+/// One printed number, in percent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedCell {
+    /// Row label as printed.
+    pub method: String,
+    /// Name of the data set as printed.
+    pub dataset: String,
+    /// Depth, where the table has it.
+    pub depth: Option<u32>,
+    /// Place of the topological layer, where the table has it.
+    pub position: Option<u32>,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation, where printed.
+    pub std: Option<f64>,
+    /// Taken over from another paper.
+    pub cited: bool,
+}

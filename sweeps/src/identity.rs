@@ -1,0 +1,87 @@
+//! Identity of a trial: which settings matter, the versioned canonical JSON of those that differ from their frozen
+//! default, and its hash. Adding a setting re-hashes nothing as long as its default means "as before". Nothing here
+//! may change for an existing trial without raising [`NUMERICS`]: results are found by these hashes.
+
+use crate::ids::TrialId;
+use crate::settings::{self, SETTINGS, Setting};
+use crate::trial::{Placement, Position, TrialConfig};
+
+/// Part of every trial's identity: raised whenever any trained number changes, so that old results are not
+/// mixed with new ones.
+pub const NUMERICS: u32 = 1;
+
+/// Version of the canonical form that is hashed.
+pub(crate) const CANONICAL_VERSION: u32 = 1;
+
+impl TrialConfig {
+    /// The same network with every setting that has no effect put back to its default.
+    pub fn relevant(&self) -> Self {
+        let mut config = self.clone();
+        let default = defaults();
+        for setting in SETTINGS.iter().filter(|setting| !setting.needs.hold(self)) {
+            (setting.copy)(default, &mut config);
+        }
+        if config.togl {
+            let (before, after) = config.layers_around_togl();
+            config.togl_position = Position::After(before);
+            // `replace` at depth D and `add` at depth D-1 build the same network.
+            (config.placement, config.depth) = (Placement::Add, before + after);
+        }
+        config
+    }
+
+    /// The versioned canonical JSON: only relevant settings that differ from their default, keys sorted.
+    pub fn canonical(&self) -> String {
+        let mut text = Vec::with_capacity(256);
+        self.write_canonical(&mut text);
+        String::from_utf8(text).unwrap_or_default() // JSON of numbers and texts is UTF-8
+    }
+
+    fn write_canonical(&self, text: &mut Vec<u8>) {
+        let relevant = self.relevant();
+        let mut fixed = [("canonical", CANONICAL_VERSION), ("numerics", NUMERICS)].into_iter().peekable();
+        text.push(b'{');
+        for setting in settings::by_name().iter().filter(|setting| !is_default(setting, &relevant)) {
+            while let Some((name, version)) = fixed.next_if(|(name, _)| *name < setting.name) {
+                write_entry(text, name, |out| out.extend_from_slice(version.to_string().as_bytes()));
+            }
+            write_entry(text, setting.name, |out| (setting.write)(&relevant, out));
+        }
+        for (name, version) in fixed {
+            write_entry(text, name, |out| out.extend_from_slice(version.to_string().as_bytes()));
+        }
+        text.push(b'}');
+    }
+
+    /// Identity: equal for trials that train the same network on the same data in the same way.
+    pub fn id(&self) -> TrialId {
+        let mut text = Vec::with_capacity(256);
+        self.write_canonical(&mut text);
+        TrialId::of_canonical(&text)
+    }
+}
+
+/// The frozen defaults, made once.
+pub(crate) fn defaults() -> &'static TrialConfig {
+    static DEFAULTS: std::sync::OnceLock<TrialConfig> = std::sync::OnceLock::new();
+    DEFAULTS.get_or_init(TrialConfig::default)
+}
+
+/// Whether a trial leaves a setting at its frozen default.
+pub(crate) fn is_default(setting: &Setting, trial: &TrialConfig) -> bool {
+    (setting.same)(trial, defaults())
+}
+
+fn write_entry(text: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {
+    if text.len() > 1 {
+        text.push(b',');
+    }
+    text.push(b'"');
+    text.extend_from_slice(name.as_bytes());
+    text.extend_from_slice(b"\":");
+    value(text);
+}
+
+#[cfg(test)]
+#[path = "identity_tests.rs"]
+pub(crate) mod tests;

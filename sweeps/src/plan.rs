@@ -1,0 +1,140 @@
+//! What a sweep would do, given what is known about folds: how much is done, runs, has failed, is left, and what an edit
+//! has orphaned. Pure counting; where the knowledge comes from and what is printed is the caller's business.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::grid::PointError;
+use crate::ids::FoldKey;
+use crate::spec::SweepSpec;
+
+/// What is known about a fold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FoldState {
+    /// It has a result that counts.
+    Done,
+    /// A worker trains it.
+    Running,
+    /// It waits for a worker.
+    Waiting,
+    /// It has failed and will not be tried again by itself.
+    Failed,
+}
+
+/// A fold that somebody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownFold {
+    /// Which fold.
+    pub key: FoldKey,
+    /// What is known about it.
+    pub state: FoldState,
+    /// Whether it belongs to the sweep of this name already; folds of other sweeps share their results.
+    pub in_sweep: bool,
+}
+
+/// What a sweep would do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// Points of the grids, before equal trials are merged.
+    pub points: u64,
+    /// Distinct trials.
+    pub trials: u64,
+    /// Folds: done, running, failed and to do.
+    pub folds: u64,
+    /// Folds with a result, of this sweep or of another.
+    pub done: u64,
+    /// Folds that are being trained.
+    pub running: u64,
+    /// Folds that have failed.
+    pub failed: u64,
+    /// Folds that are still to be trained.
+    pub to_do: u64,
+    /// Of those to do, folds that this sweep does not know yet: what a submission would add.
+    pub new: u64,
+    /// Folds of the sweep as it is known that the file no longer has.
+    pub orphaned: u64,
+}
+
+impl Plan {
+    /// Counts what a sweep would do.
+    pub fn of(spec: &SweepSpec, known: impl IntoIterator<Item = KnownFold>) -> Result<Self, PointError> {
+        let mut known: HashMap<FoldKey, KnownFold> = known.into_iter().map(|fold| (fold.key, fold)).collect();
+        let mut plan =
+            Self { points: u64::try_from(spec.grid.count()).unwrap_or(u64::MAX), ..Self::default() };
+        for trial in spec.each_trial() {
+            plan.trials += 1;
+            for key in spec.folds_of(trial?.id) {
+                plan.count(known.remove(&key));
+            }
+        }
+        plan.orphaned = known.values().filter(|fold| fold.in_sweep).count() as u64;
+        Ok(plan)
+    }
+
+    fn count(&mut self, known: Option<KnownFold>) {
+        self.folds += 1;
+        match known.map(|fold| fold.state) {
+            Some(FoldState::Done) => self.done += 1,
+            Some(FoldState::Running) => self.running += 1,
+            Some(FoldState::Failed) => self.failed += 1,
+            Some(FoldState::Waiting) | None => {
+                self.to_do += 1;
+                self.new += u64::from(!known.is_some_and(|fold| fold.in_sweep));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(depths: &str) -> SweepSpec {
+        SweepSpec::parse(&format!(
+            "version: 1\nname: x\nbase: {{dataset: cycles}}\ngrid: {{depth: {depths}}}\nsplits: [0, 1, 2]\n"
+        ))
+        .unwrap()
+    }
+
+    fn folds(spec: &SweepSpec) -> Vec<FoldKey> {
+        spec.trials().unwrap().iter().flat_map(|trial| spec.folds_of(trial.id)).collect()
+    }
+
+    #[test]
+    fn a_sweep_that_nobody_knows_is_all_to_do() {
+        let plan = Plan::of(&spec("[1, 2]"), []).unwrap();
+        let expected = Plan { points: 2, trials: 2, folds: 6, to_do: 6, new: 6, ..Plan::default() };
+        assert_eq!(plan, expected);
+    }
+
+    #[test]
+    fn an_edit_keeps_what_is_known_adds_what_is_new_and_orphans_what_is_gone() {
+        let before = spec("[1, 2]");
+        let states = [FoldState::Done, FoldState::Running, FoldState::Waiting, FoldState::Failed];
+        let known = folds(&before).into_iter().zip(states.into_iter().cycle());
+        let known = known.map(|(key, state)| KnownFold { key, state, in_sweep: true });
+        let plan = Plan::of(&spec("[2, 3]"), known).unwrap();
+        let expected = Plan {
+            points: 2,
+            trials: 2,
+            folds: 6,
+            done: 1,
+            running: 1,
+            failed: 1,
+            to_do: 3,
+            new: 3,
+            orphaned: 3,
+        };
+        assert_eq!(plan, expected);
+    }
+
+    #[test]
+    fn a_result_of_another_sweep_is_shared_and_never_orphaned() {
+        let now = spec("[1]");
+        let known = folds(&spec("[1, 2]")).into_iter();
+        let known = known.map(|key| KnownFold { key, state: FoldState::Done, in_sweep: false });
+        let plan = Plan::of(&now, known).unwrap();
+        assert_eq!((plan.done, plan.to_do, plan.orphaned), (3, 0, 0));
+    }
+}

@@ -1,0 +1,120 @@
+//! The blocks that are not about points: limits, resources, table, figure, priority.
+
+use super::fields::{Fields, Result, list, refuse, text, whole, word};
+use crate::keys;
+use crate::nearest;
+use crate::settings;
+use crate::spec::{DeviceKind, FigureSpec, Limits, MOST_FOLDS, Metric, Resources, Selection, TableSpec};
+use crate::yaml::{Kind, Node};
+
+pub(super) fn limits(node: &Node, path: &str) -> Result<Limits> {
+    let fields = Fields::read(node, path, keys::LIMITS)?;
+    let of = |key: &str, least, most| fields.optional(key, |node, path| whole(node, path, least, most));
+    let default = Limits::default();
+    Ok(Limits {
+        max_folds: of("max_folds", 1, MOST_FOLDS)?.unwrap_or(default.max_folds),
+        attempts: of("attempts", 1, u32::MAX.into())?.map_or(default.attempts, |attempts| attempts as u32),
+        fold_seconds: match fields.get("fold_seconds").map(|node| &node.kind) {
+            Some(Kind::Null) => None,
+            _ => of("fold_seconds", 1, u64::MAX)?,
+        },
+    })
+}
+
+pub(super) fn resources(node: &Node, path: &str) -> Result<Resources> {
+    let fields = Fields::read(node, path, keys::RESOURCES)?;
+    let device =
+        fields.optional("device", |node, path| word(node, path, DeviceKind::WORDS, DeviceKind::from_word))?;
+    Ok(Resources { device: device.unwrap_or_default(), memory: fields.optional("memory", memory)? })
+}
+
+/// An amount of memory, such as `8 GiB` or `500 MB`, in bytes.
+fn memory(node: &Node, path: &str) -> Result<u64> {
+    let written = text(node, path)?;
+    let digits = written.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
+    let (amount, unit) = written.split_at(digits);
+    let unit = match unit.trim() {
+        "MB" => Some(1e6),
+        "GB" => Some(1e9),
+        "MiB" => Some(1_048_576.0),
+        "GiB" => Some(1_073_741_824.0),
+        _ => None,
+    };
+    match (amount.parse::<f64>(), unit) {
+        (Ok(amount), Some(unit)) if amount > 0.0 && amount * unit < 1e15 => Ok((amount * unit) as u64),
+        _ => refuse(
+            node.at,
+            path,
+            format!("`{written}` is not an amount of memory; write `8 GiB` or `500 MB`"),
+        ),
+    }
+}
+
+pub(super) fn priority(node: &Node, path: &str) -> Result<i32> {
+    let number = match &node.kind {
+        Kind::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
+        _ => None,
+    };
+    let message = || format!("expected a whole number, found {}", node.found());
+    number.map_or_else(|| refuse(node.at, path, message()), Ok)
+}
+
+fn metric(node: &Node, path: &str) -> Result<Metric> {
+    word(node, path, Metric::WORDS, Metric::from_word)
+}
+
+/// A setting that a table can show, or `method`.
+fn shown(node: &Node, path: &str) -> Result<String> {
+    let name = text(node, path)?;
+    let known = settings::names().chain(["method"]);
+    if known.clone().any(|known| known == name) {
+        return Ok(name);
+    }
+    refuse(node.at, path, format!("no setting `{name}`; {}", nearest::hint(&name, known)))
+}
+
+fn shown_list(node: &Node, path: &str) -> Result<Vec<String>> {
+    let names = list(node, path)?.iter().enumerate();
+    let names: Vec<String> =
+        names.map(|(at, node)| shown(node, &format!("{path}[{at}]"))).collect::<Result<_>>()?;
+    if names.is_empty() {
+        return refuse(node.at, path, "is empty; name at least one setting, or `method`");
+    }
+    Ok(names)
+}
+
+pub(super) fn table(node: &Node, path: &str) -> Result<(TableSpec, Option<Selection>)> {
+    let fields = Fields::read(node, path, keys::TABLE)?;
+    let default = TableSpec::default();
+    let table = TableSpec {
+        rows: fields.optional("rows", shown_list)?.unwrap_or(default.rows),
+        columns: fields.optional("columns", shown)?.unwrap_or(default.columns),
+        metric: fields.optional("metric", metric)?.unwrap_or(default.metric),
+    };
+    Ok((table, fields.optional("select", selection)?))
+}
+
+fn selection(node: &Node, path: &str) -> Result<Selection> {
+    let fields = Fields::read(node, path, keys::SELECT)?;
+    let among = fields.need("among", "name the settings that are chosen among, such as `[deepset]`")?;
+    let among = shown_list(among, &fields.below("among"))?;
+    let by = fields.optional("by", metric)?.unwrap_or(Metric::LastValidationAccuracy);
+    match (fields.get("by"), by) {
+        (Some(node), Metric::TestAccuracy | Metric::TrainAccuracy) => {
+            refuse(node.at, &fields.below("by"), "a choice is made by a validation metric only")
+        }
+        _ => Ok(Selection { among, by }),
+    }
+}
+
+pub(super) fn figure(node: &Node, path: &str) -> Result<FigureSpec> {
+    let fields = Fields::read(node, path, keys::FIGURE)?;
+    let x = fields.need("x", "name the setting along the axis, such as `x: depth`")?;
+    Ok(FigureSpec {
+        title: fields.optional("title", text)?.unwrap_or_default(),
+        x: shown(x, &fields.below("x"))?,
+        metric: fields.optional("metric", metric)?.unwrap_or(Metric::TestAccuracy),
+        lines: fields.optional("lines", shown_list)?.unwrap_or_else(|| vec!["method".to_owned()]),
+        panels: fields.optional("panels", shown)?,
+    })
+}

@@ -1,0 +1,114 @@
+//! What can be said only about the whole: the size of a sweep, points that cannot be built, axes without any effect.
+//! Size is checked before a single point is made; points are looked at one at a time.
+
+use std::collections::HashMap;
+
+use super::fields::{Result, refuse};
+use super::part::ReadPart;
+use crate::grid::{Grid, PointError};
+use crate::settings::{self, Setting};
+use crate::spec::{SpecError, SweepSpec};
+use crate::yaml::Place;
+
+/// Combinations that a grid may have before conditions and exclusions: those are walked.
+pub(super) const MOST_COMBINATIONS: u128 = 100_000_000;
+
+/// Kinds of points that conditions may tell apart: those are counted.
+const MOST_KINDS: u128 = 1_000_000;
+
+/// Refuses a grid that could not be counted quickly.
+pub(super) fn countable(grid: &Grid, path: &str, at: Place) -> Result<()> {
+    if grid.counting_steps() > MOST_KINDS {
+        let message = "`when` and `exclude` name too many values of too many axes to be counted; say the same with `union`";
+        return refuse(at, path, message);
+    }
+    Ok(())
+}
+
+/// Refuses a sweep with more folds than its limit.
+pub(super) fn size(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
+    for read in parts {
+        countable(&read.part.grid, &read.path, read.at)?;
+    }
+    let (folds, most) = (spec.count_folds(), spec.limits.max_folds);
+    if folds > most.into() {
+        let shape = match parts {
+            [one] => format!(
+                "{} grid points x {} splits x {} seeds",
+                one.part.count(),
+                one.part.splits.len(),
+                one.part.seeds.len()
+            ),
+            several => format!("{} grid points in {} grids", spec.grid.count(), several.len()),
+        };
+        let message = format!(
+            "the sweep has {folds} folds ({shape}), more than limits.max_folds = {most}; shorten an axis, or raise \
+             `limits: {{max_folds: ...}}` if it is meant"
+        );
+        return Err(SpecError { at: None, message });
+    }
+    for read in parts.iter().filter(|read| read.part.random.is_none()) {
+        let combinations = read.part.grid.combinations();
+        if combinations > MOST_COMBINATIONS {
+            let message = format!(
+                "the axes have {combinations} combinations before `when` and `exclude`, more than {MOST_COMBINATIONS}; \
+                 say the same with `union`"
+            );
+            return refuse(read.at, &read.path, message);
+        }
+    }
+    Ok(())
+}
+
+/// Looks at every point: it can be built, and every axis has an effect somewhere.
+pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
+    parts.iter().try_for_each(|read| {
+        if read.part.count() == 0 {
+            return refuse(read.exclude_at, &read.path, "`exclude` leaves no point of the grid");
+        }
+        let known = |name: &str| settings::find(name);
+        let mut idle: Vec<(&Setting, usize)> = Vec::new();
+        for (at, varied) in read.varied.iter().enumerate() {
+            idle.extend(known(&varied.name).map(|setting| (setting, at)));
+        }
+        for point in read.part.points() {
+            let trial = point.map_err(|error| misfit(&error, read))?;
+            idle.retain(|(setting, _)| !setting.needs.hold(&trial));
+        }
+        match idle.first() {
+            None => Ok(()),
+            Some((setting, at)) => {
+                let varied = &read.varied[*at];
+                let message = format!("has no effect in any point; it needs {}", setting.needs.words());
+                refuse(varied.at, &varied.path, message)
+            }
+        }
+    })
+}
+
+/// A point that cannot be built, at the place of the setting that is to blame.
+fn misfit(error: &PointError, read: &ReadPart) -> SpecError {
+    let name = &error.source.name;
+    let varied = read.varied.iter().find(|varied| varied.name == *name);
+    let at = varied.map(|varied| varied.at).or_else(|| read.fixed.get(name).copied()).flatten();
+    SpecError { at: at.or(read.at.filter(|_| !read.path.is_empty())), message: error.to_string() }
+}
+
+/// Remembers which grids hold a trial, where they differ in splits or seeds.
+pub(super) fn assign_parts(spec: &mut SweepSpec) -> Result<()> {
+    if spec.grid.is_uniform() {
+        return Ok(());
+    }
+    let mut parts_of: HashMap<_, Vec<usize>> = HashMap::new();
+    for (at, part) in spec.grid.parts.iter().enumerate() {
+        for point in part.points() {
+            let trial = point.map_err(|error| SpecError { at: None, message: error.to_string() })?;
+            let parts = parts_of.entry(trial.id()).or_default();
+            if parts.last() != Some(&at) {
+                parts.push(at);
+            }
+        }
+    }
+    spec.parts_of = Some(parts_of);
+    Ok(())
+}

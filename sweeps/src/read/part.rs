@@ -1,0 +1,145 @@
+//! One grid of a file: its base with presets, its axes in the order written, exclusions, splits and seeds, and the
+//! places of all of it for later errors.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::axes::{self, ReadAxis};
+use super::fields::{Fields, Result, entries, list, one_or_many, refuse, text};
+use super::{folds, random, values};
+use crate::condition::Condition;
+use crate::grid::Grid;
+use crate::nearest;
+use crate::presets::{self, Preset};
+use crate::random::{Random, Source};
+use crate::settings::{self, Setting};
+use crate::trial::TrialConfig;
+use crate::union::Part;
+use crate::yaml::{Node, Place};
+
+/// `base`: presets, and settings that win over them.
+#[derive(Default)]
+pub(super) struct Base {
+    preset: Option<&'static Preset>,
+    settings: Vec<(&'static Setting, Value, Place)>,
+}
+
+/// A setting that varies: its key, its path and where it stands.
+#[derive(Clone)]
+pub(super) struct Varied {
+    pub name: String,
+    pub path: String,
+    pub at: Place,
+}
+
+/// A grid and the places of its keys.
+pub(super) struct ReadPart {
+    pub part: Part,
+    /// Path and place of the block itself.
+    pub path: String,
+    pub at: Place,
+    /// What varies: axes and draws.
+    pub varied: Vec<Varied>,
+    /// Settings of the base.
+    pub fixed: HashMap<String, Place>,
+    /// Where `exclude` stands.
+    pub exclude_at: Place,
+}
+
+/// Reads a `base` block.
+pub(super) fn base(node: &Node, path: &str) -> Result<Base> {
+    let mut base = Base::default();
+    for (key, node) in entries(node, path)? {
+        let below = super::fields::below(path, &key.text);
+        if key.text == "preset" {
+            base.preset = Some(preset(node, &below)?);
+            continue;
+        }
+        let setting = values::setting(key, path)?;
+        base.settings.push((setting, values::value(node, &below, setting)?, node.at));
+    }
+    Ok(base)
+}
+
+/// A preset by name.
+pub(super) fn preset(node: &Node, path: &str) -> Result<&'static Preset> {
+    let name = text(node, path)?;
+    presets::find(&name).map_or_else(
+        || refuse(node.at, path, format!("no preset `{name}`; {}", nearest::hint(&name, presets::names()))),
+        Ok,
+    )
+}
+
+/// Presets first, then the settings that the file names itself, outer before inner.
+fn base_trial(bases: &[&Base]) -> TrialConfig {
+    let mut trial = TrialConfig::default();
+    let presets = bases.iter().filter_map(|base| base.preset).flat_map(Preset::settings);
+    for (name, value) in presets {
+        if let Some(setting) = settings::find(name) {
+            (setting.set)(&mut trial, &value);
+        }
+    }
+    for (setting, value, _) in bases.iter().flat_map(|base| &base.settings) {
+        (setting.set)(&mut trial, value);
+    }
+    trial
+}
+
+/// Reads one grid.
+pub(super) fn part(fields: &Fields<'_>, bases: &[&Base], otherwise: (&[u32], &[u64])) -> Result<ReadPart> {
+    let own = bases.iter().flat_map(|base| &base.settings);
+    let fixed: HashMap<String, Place> = own.map(|(setting, _, at)| (setting.name.to_owned(), *at)).collect();
+    let axes = all_axes(fields, fixed.keys().cloned().collect())?;
+    axes::check_order(&axes)?;
+    let exclude = fields.optional("exclude", exclusions)?.unwrap_or_default();
+    let (random, drawn) = fields.optional("random", random::random)?.unzip();
+    let mut varied: Vec<Varied> = axes.iter().flat_map(|axis| axis.varied.clone()).collect();
+    let drawn = drawn.unwrap_or_default();
+    random::check_drawn(&drawn, &axes, &exclude, fields)?;
+    varied.extend(drawn);
+    let (splits, seeds) = folds(fields, otherwise)?;
+    let axes = axes.into_iter().map(|axis| axis.axis).collect();
+    let grid = Grid { base: base_trial(bases), axes, exclude };
+    check_sample(fields, &grid, random.as_ref())?;
+    let part = Part { grid, random, splits, seeds };
+    let exclude_at = fields.key("exclude").and_then(|key| key.at);
+    Ok(ReadPart { part, path: fields.path.to_owned(), at: fields.at, varied, fixed, exclude_at })
+}
+
+/// The axes of `grid` and `zip`, in the order in which they are written.
+fn all_axes(fields: &Fields<'_>, mut taken: HashSet<String>) -> Result<Vec<ReadAxis>> {
+    let mut all: Vec<ReadAxis> = Vec::new();
+    for (key, node) in fields.iter() {
+        let path = fields.below(&key.text);
+        let read = match key.text.as_str() {
+            "grid" => axes::grid(node, &path, &mut taken)?,
+            "zip" => {
+                let zips = one_or_many(node, &path).into_iter();
+                zips.map(|(node, path)| axes::zip(node, &path, &mut taken)).collect::<Result<_>>()?
+            }
+            _ => continue,
+        };
+        all.extend(read);
+    }
+    Ok(all)
+}
+
+fn exclusions(node: &Node, path: &str) -> Result<Vec<Condition>> {
+    let nodes = list(node, path)?.iter().enumerate();
+    nodes.map(|(at, node)| values::condition(node, &format!("{path}[{at}]"))).collect()
+}
+
+/// A sample of a grid whose conditions leave almost nothing would be searched for ever.
+fn check_sample(fields: &Fields<'_>, grid: &Grid, random: Option<&Random>) -> Result<()> {
+    let Some(Random { budget, source: Source::Grid, .. }) = random else { return Ok(()) };
+    super::check::countable(grid, fields.path, fields.at)?;
+    let (points, combinations) = (grid.count().max(1), grid.combinations());
+    let looks = u128::from(*budget).min(points).saturating_mul(combinations / points);
+    if looks > super::check::MOST_COMBINATIONS {
+        let message = "`when` and `exclude` leave too few of the grid's combinations to draw from; \
+                       say the same with `union`";
+        return refuse(fields.at, &fields.below("random"), message);
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! The `published` block: numbers from print. Cells are short lists under a row of column names, so that a table of
+//! the paper stays readable in the file.
+
+use super::fields::{Fields, Result, below, entries, list, number, refuse, text, whole, word};
+use super::values;
+use crate::condition::Condition;
+use crate::keys::{self, CELL};
+use crate::nearest;
+use crate::spec::{Metric, Published, PublishedCell};
+use crate::yaml::{Kind, Node};
+
+pub(super) fn published(node: &Node, path: &str) -> Result<Published> {
+    let fields = Fields::read(node, path, keys::PUBLISHED)?;
+    let table = text(fields.need("table", "say which table it is")?, &fields.below("table"))?;
+    let columns = fields.need("columns", "name them, such as `[method, dataset, mean, std]`")?;
+    let columns = columns_of(columns, &fields.below("columns"))?;
+    let cells = fields.need("cells", "give a list of cells")?;
+    let at = fields.below("cells");
+    let cells = list(cells, &at)?.iter().enumerate();
+    Ok(Published {
+        table,
+        metric: fields
+            .optional("metric", |node, path| word(node, path, Metric::WORDS, Metric::from_word))?
+            .unwrap_or(Metric::TestAccuracy),
+        methods: fields.optional("methods", methods)?.unwrap_or_default(),
+        datasets: fields.optional("datasets", datasets)?.unwrap_or_default(),
+        cells: cells.map(|(n, node)| cell(node, &format!("{at}[{n}]"), &columns)).collect::<Result<_>>()?,
+    })
+}
+
+fn columns_of(node: &Node, path: &str) -> Result<Vec<&'static str>> {
+    let read = |node: &Node| {
+        let name = text(node, path)?;
+        let known = CELL.iter().find(|known| **known == name);
+        let hint = || nearest::hint(&name, CELL.iter().copied());
+        known.map_or_else(
+            || refuse(node.at, path, format!("no column `{name}`; {}", hint())),
+            |known| Ok(*known),
+        )
+    };
+    let columns: Vec<&str> = list(node, path)?.iter().map(read).collect::<Result<_>>()?;
+    match ["method", "dataset", "mean"].into_iter().find(|needed| !columns.contains(needed)) {
+        Some(needed) => refuse(node.at, path, format!("lacks `{needed}`")),
+        None => Ok(columns),
+    }
+}
+
+fn methods(node: &Node, path: &str) -> Result<Vec<(String, Condition)>> {
+    let read = |(key, node): &(crate::yaml::Key, Node)| {
+        Ok((key.text.clone(), values::condition(node, &below(path, &key.text))?))
+    };
+    entries(node, path)?.iter().map(read).collect()
+}
+
+fn datasets(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
+    let read =
+        |(key, node): &(crate::yaml::Key, Node)| Ok((key.text.clone(), text(node, &below(path, &key.text))?));
+    entries(node, path)?.iter().map(read).collect()
+}
+
+fn cell(node: &Node, path: &str, columns: &[&'static str]) -> Result<PublishedCell> {
+    let entries = list(node, path)?;
+    if entries.len() != columns.len() {
+        let message = format!("has {} entries for {} columns", entries.len(), columns.len());
+        return refuse(node.at, path, message);
+    }
+    let get = |name: &str| {
+        let at = columns.iter().position(|column| *column == name)?;
+        entries.get(at).filter(|node| !matches!(node.kind, Kind::Null))
+    };
+    let small = |name: &str| get(name).map(|node| whole(node, path, 0, 1000)).transpose();
+    let real = |name: &str| get(name).map(|node| number(node, path)).transpose();
+    let label = |name: &str| get(name).map(|node| text(node, path)).transpose();
+    let Some(mean) = real("mean")? else { return refuse(node.at, path, "has no mean") };
+    Ok(PublishedCell {
+        method: label("method")?.unwrap_or_default(),
+        dataset: label("dataset")?.unwrap_or_default(),
+        depth: small("depth")?.map(|depth| depth as u32),
+        position: small("position")?.map(|position| position as u32),
+        mean,
+        std: real("std")?,
+        cited: matches!(get("cited").map(|node| &node.kind), Some(Kind::Flag(true))),
+    })
+}

@@ -1,0 +1,169 @@
+//! Values of settings: one value, a list, a range, a range of equal ratios; conditions; splits and seeds. Every value
+//! is checked against the table of settings at its own line and column.
+
+use serde_json::Value;
+
+use super::fields::{Fields, Result, entries, list, number, refuse, whole};
+use crate::condition::Condition;
+use crate::draws::{exp, ln, rounded};
+use crate::keys;
+use crate::nearest;
+use crate::settings::{self, Kind as SettingKind, Setting};
+use crate::yaml::{Key, Kind, Node};
+
+/// Values that one axis, or a list of splits or seeds, may have.
+pub(super) const MOST_VALUES: usize = 100_000;
+
+/// The setting that a key names.
+pub(super) fn setting(key: &Key, path: &str) -> Result<&'static Setting> {
+    settings::find(&key.text).map_or_else(
+        || {
+            let hint = nearest::hint(&key.text, settings::names());
+            refuse(key.at, &super::fields::below(path, &key.text), format!("no such setting; {hint}"))
+        },
+        Ok,
+    )
+}
+
+/// A value that fits a setting.
+pub(super) fn value(node: &Node, path: &str, setting: &'static Setting) -> Result<Value> {
+    let Some(value) = node.scalar() else {
+        return refuse(node.at, path, format!("expected a value, found {}", node.found()));
+    };
+    match setting.check(&value) {
+        Ok(()) => Ok(value),
+        Err(error) => refuse(node.at, path, error.reason),
+    }
+}
+
+/// A partial setting: each key has a value, or a list of values of which one must match.
+pub(super) fn condition(node: &Node, path: &str) -> Result<Condition> {
+    let mut condition = Condition::default();
+    let entries = entries(node, path)?;
+    if entries.is_empty() {
+        return refuse(
+            node.at,
+            path,
+            "is empty and would match everything; name a setting, such as `togl: true`",
+        );
+    }
+    for (key, node) in entries {
+        let setting = setting(key, path)?;
+        let path = super::fields::below(path, &key.text);
+        let values: Vec<Value> = match &node.kind {
+            Kind::List(values) if !values.is_empty() => {
+                values.iter().map(|node| value(node, &path, setting)).collect::<Result<_>>()?
+            }
+            _ => vec![value(node, &path, setting)?],
+        };
+        condition.and(setting, &values);
+    }
+    Ok(condition)
+}
+
+/// The values of a range in the keys `from`, `to` and `step`, `factor` or `count`.
+pub(super) fn range(fields: &Fields<'_>, setting: &'static Setting) -> Result<Vec<Value>> {
+    let whole = matches!(setting.kind, SettingKind::Whole(..) | SettingKind::Position);
+    if !whole && !matches!(setting.kind, SettingKind::Real(..)) {
+        return refuse(fields.at, fields.path, "a range needs numbers; give a list of values");
+    }
+    for bound in ["from", "to"] {
+        let node = fields.need(bound, "a range has `from` and `to`")?;
+        value(node, &fields.below(bound), setting)?;
+    }
+    let of = |key: &str| fields.optional(key, number);
+    let (from, to) = (of("from")?.unwrap_or(0.0), of("to")?.unwrap_or(0.0));
+    if from > to {
+        return refuse(fields.at, fields.path, format!("the range is empty: {from} is above {to}"));
+    }
+    let numbers = match (of("step")?, of("factor")?, fields.get("count")) {
+        (step, None, None) if step.is_some() || whole => even(fields, from, to, step.unwrap_or(1.0))?,
+        (None, Some(factor), None) => by_factor(fields, from, to, factor)?,
+        (None, None, Some(_)) => by_count(fields, from, to)?,
+        _ => return refuse(fields.at, fields.path, "a range has one of `step`, `factor` and `count`"),
+    };
+    let mut values: Vec<Value> = numbers
+        .into_iter()
+        .map(|n| if whole { Value::from(n.round() as u64) } else { Value::from(n) })
+        .collect();
+    values.dedup();
+    Ok(values)
+}
+
+fn even(fields: &Fields<'_>, from: f64, to: f64, step: f64) -> Result<Vec<f64>> {
+    let node = fields.get("step");
+    if step <= 0.0 || ((to - from) / step) >= MOST_VALUES as f64 {
+        let at = node.map_or(fields.at, |node| node.at);
+        let message = format!("must be above 0 and give at most {MOST_VALUES} values");
+        return refuse(at, &fields.below("step"), message);
+    }
+    let steps = ((to - from) / step + 1e-9).floor() as u32;
+    Ok((0..=steps).map(|n| rounded(from + f64::from(n) * step, 12).min(to)).collect())
+}
+
+fn by_factor(fields: &Fields<'_>, from: f64, to: f64, factor: f64) -> Result<Vec<f64>> {
+    if factor < 1.000_001 || from <= 0.0 {
+        return refuse(fields.at, &fields.below("factor"), "needs a factor above 1 and a range above 0");
+    }
+    let mut numbers = vec![from];
+    let mut next = from * factor;
+    while next <= to * (1.0 + 1e-9) {
+        if numbers.len() >= MOST_VALUES {
+            return refuse(
+                fields.at,
+                &fields.below("factor"),
+                format!("gives more than {MOST_VALUES} values"),
+            );
+        }
+        numbers.push(rounded(next, 12).min(to));
+        next *= factor;
+    }
+    Ok(numbers)
+}
+
+fn by_count(fields: &Fields<'_>, from: f64, to: f64) -> Result<Vec<f64>> {
+    let count = fields.optional("count", |node, path| whole(node, path, 2, MOST_VALUES as u64))?.unwrap_or(2);
+    if from <= 0.0 {
+        return refuse(fields.at, &fields.below("count"), "equal ratios need a range above 0");
+    }
+    let (low, high, last) = (ln(from), ln(to), count - 1);
+    let place = |n: u64| match n {
+        0 => from,
+        n if n == last => to,
+        n => rounded(exp(low + (high - low) * n as f64 / last as f64), 6),
+    };
+    Ok((0..count).map(place).collect())
+}
+
+/// `splits` or `seeds`: a list without repetition, or a range of whole numbers.
+pub(super) fn whole_list(node: &Node, path: &str, most: u64) -> Result<Vec<u64>> {
+    let numbers: Vec<u64> = match &node.kind {
+        Kind::Map(_) => whole_range(&Fields::read(node, path, keys::RANGE)?, most)?,
+        _ => {
+            let nodes = list(node, path)?.iter().enumerate();
+            nodes.map(|(at, node)| whole(node, &format!("{path}[{at}]"), 0, most)).collect::<Result<_>>()?
+        }
+    };
+    if numbers.is_empty() {
+        return refuse(node.at, path, "is empty; give at least one, such as [0]");
+    }
+    let mut seen = std::collections::HashSet::new();
+    if let Some(twice) = numbers.iter().position(|number| !seen.insert(*number)) {
+        let at = list(node, path).ok().and_then(|nodes| nodes.get(twice)).map_or(node.at, |node| node.at);
+        return refuse(at, path, format!("names {} twice", numbers[twice]));
+    }
+    Ok(numbers)
+}
+
+fn whole_range(fields: &Fields<'_>, most: u64) -> Result<Vec<u64>> {
+    let of = |key: &str, least| fields.optional(key, |node, path| whole(node, path, least, most));
+    fields.need("from", "a range has `from` and `to`")?;
+    fields.need("to", "a range has `from` and `to`")?;
+    let (from, to) = (of("from", 0)?.unwrap_or(0), of("to", 0)?.unwrap_or(0));
+    let step = of("step", 1)?.unwrap_or(1);
+    if from > to || (to - from) / step >= MOST_VALUES as u64 {
+        let message = format!("expected a range upwards with at most {MOST_VALUES} numbers");
+        return refuse(fields.at, fields.path, message);
+    }
+    Ok((0..=(to - from) / step).map(|n| from + n * step).collect())
+}

@@ -1,0 +1,134 @@
+//! Settings that take one of a few words, and the place of TOGL among the layers. Owns the spelling in sweep files
+//! and in canonical JSON: a word here is part of trial identities and is never changed.
+
+use serde::{Deserialize, Serialize};
+
+/// Defines a setting that takes one of a few words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
+
+        impl $name {
+            /// The word that a sweep file uses.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            /// All words, in the order of the documentation.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The setting that a word means.
+            pub fn from_word(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+words!(
+    /// The graph network that TOGL is added to.
+    Backbone {
+        /// Graph convolution.
+        Gcn = "gcn",
+        /// Graph isomorphism network.
+        Gin = "gin",
+        /// Graph attention.
+        Gat = "gat",
+        /// Gated graph convolution.
+        GatedGcn = "gatedgcn",
+    }
+);
+words!(
+    /// What the nodes know.
+    Features {
+        /// The data set's own node features.
+        Original = "original",
+        /// Structure only: fresh standard normal features at every look.
+        Random = "random",
+    }
+);
+words!(
+    /// How the DeepSet version embeds dimension 0.
+    DeepsetType {
+        /// Two equivariant layers.
+        Full = "full",
+        /// One equivariant layer.
+        Shallow = "shallow",
+        /// A linear map.
+        Linear = "linear",
+    }
+);
+words!(
+    /// How a DeepSet looks at the other elements of its graph.
+    Aggregation {
+        /// Their mean.
+        Mean = "mean",
+        /// Their maximum.
+        Max = "max",
+        /// Their sum.
+        Sum = "sum",
+    }
+);
+words!(
+    /// How TOGL enters the network.
+    Placement {
+        /// In addition to `depth` graph layers.
+        Add = "add",
+        /// In place of one of them.
+        Replace = "replace",
+    }
+);
+words!(
+    /// Activation of the last graph layer.
+    LastActivation {
+        /// None.
+        Identity = "identity",
+        /// As the other layers.
+        Relu = "relu",
+    }
+);
+words!(
+    /// Heads of the last attention layer.
+    LastHeads {
+        /// One head of full width.
+        Single = "single",
+        /// As the other layers.
+        Concat = "concat",
+    }
+);
+words!(
+    /// What the epoch in which training stops does.
+    LastEpoch {
+        /// There is none: training stops at once.
+        Full = "full",
+        /// It trains exactly one mini-batch, as the published runs did.
+        OneBatch = "one-batch",
+    }
+);
+
+/// Where TOGL stands among the graph layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Position {
+    /// After this many graph layers; 0 is directly on the embedding.
+    After(u32),
+    /// After the last layer.
+    #[serde(with = "last_word")]
+    Last,
+}
+
+mod last_word {
+    //! (De)serialises the one word `last`.
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("last")
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if text == "last" { Ok(()) } else { Err(D::Error::custom("expected a number or `last`")) }
+    }
+}

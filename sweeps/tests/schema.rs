@@ -1,0 +1,126 @@
+//! The JSON Schema that we ship: it is the one that the program makes, every shipped sweep fits it, and it refuses what
+//! the reader refuses where a schema can. Checked with a validator of just the words that our schema uses.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use togl_sweeps::schema::schema;
+
+mod files;
+
+fn shipped_schema() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("sweep.schema.json")
+}
+
+#[test]
+fn the_shipped_schema_is_current() {
+    let made = format!("{:#}\n", schema());
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        fs::write(shipped_schema(), &made).unwrap();
+    }
+    let shipped = fs::read_to_string(shipped_schema()).unwrap();
+    assert!(shipped == made, "run the tests with UPDATE_SCHEMA=1 to write sweeps/sweep.schema.json again");
+}
+
+/// The first place where a value does not fit.
+fn misfit(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
+    let wrong = |why: &str| Err(format!("{path}: {why}"));
+    for (word, rule) in schema.as_object().unwrap() {
+        let fits = match word.as_str() {
+            "$schema" | "title" | "description" | "$defs" | "properties" => true,
+            "$ref" => {
+                let target = root.pointer(rule.as_str().unwrap().trim_start_matches('#')).unwrap();
+                misfit(root, target, value, path)?;
+                true
+            }
+            "type" => has_type(rule.as_str().unwrap(), value),
+            "const" => value == rule,
+            "enum" => rule.as_array().unwrap().contains(value),
+            "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
+            "maximum" => value.as_f64().is_none_or(|number| number <= rule.as_f64().unwrap()),
+            "exclusiveMinimum" => value.as_f64().is_none_or(|number| number > rule.as_f64().unwrap()),
+            "pattern" => value.as_str().is_none_or(|text| !text.is_empty()),
+            "minItems" => value.as_array().is_none_or(|list| list.len() as u64 >= rule.as_u64().unwrap()),
+            "minProperties" => value.as_object().is_none_or(|map| map.len() as u64 >= rule.as_u64().unwrap()),
+            "maxProperties" => value.as_object().is_none_or(|map| map.len() as u64 <= rule.as_u64().unwrap()),
+            "required" => {
+                rule.as_array().unwrap().iter().all(|key| value.get(key.as_str().unwrap()).is_some())
+            }
+            "anyOf" => rule.as_array().unwrap().iter().any(|one| misfit(root, one, value, path).is_ok()),
+            "items" => {
+                for (at, entry) in value.as_array().into_iter().flatten().enumerate() {
+                    misfit(root, rule, entry, &format!("{path}[{at}]"))?;
+                }
+                true
+            }
+            "additionalProperties" => {
+                properties(root, schema, rule, value, path)?;
+                true
+            }
+            other => panic!("the validator does not know `{other}`"),
+        };
+        if !fits {
+            return wrong(&format!("does not fit `{word}`: {rule}"));
+        }
+    }
+    Ok(())
+}
+
+fn properties(root: &Value, schema: &Value, others: &Value, value: &Value, path: &str) -> Result<(), String> {
+    for (key, entry) in value.as_object().into_iter().flatten() {
+        let path = format!("{path}.{key}");
+        match (schema.get("properties").and_then(|known| known.get(key)), others) {
+            (Some(rule), _) => misfit(root, rule, entry, &path)?,
+            (None, Value::Bool(false)) => return Err(format!("{path}: unknown key")),
+            (None, rule) => misfit(root, rule, entry, &path)?,
+        }
+    }
+    Ok(())
+}
+
+fn has_type(name: &str, value: &Value) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        other => panic!("the validator does not know the type `{other}`"),
+    }
+}
+
+fn check(text: &str) -> Result<(), String> {
+    let value: Value = serde_yaml::from_str(text).map_err(|error| error.to_string())?;
+    let schema = schema();
+    misfit(&schema, &schema, &value, "")
+}
+
+#[test]
+fn every_shipped_sweep_fits_the_schema() {
+    for path in files::shipped() {
+        let text = fs::read_to_string(&path).unwrap();
+        check(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_an_editor_should_mark() {
+    let head = "version: 1\nname: x\n";
+    for (body, where_) in [
+        ("gird: {}", ".gird"),
+        ("base: {dpeth: 3}", ".base.dpeth"),
+        ("base: {depth: 65}", ".base.depth"),
+        ("base: {model: gnc}", ".base.model"),
+        ("grid: {depth: 3}", ".grid.depth"),
+        ("table: {metric: accuracy}", ".table.metric"),
+        ("limits: {attempts: 0}", ".limits.attempts"),
+    ] {
+        let error = check(&format!("{head}{body}")).unwrap_err();
+        assert!(error.starts_with(&format!("{where_}: ")), "{body}: {error}");
+    }
+    check(&format!("{head}base: {{dataset: cycles}}")).unwrap();
+}
