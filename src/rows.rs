@@ -1,12 +1,12 @@
 //! From finished folds to the frame behind a table: asks a coordinator, or reads its store when none is serving,
 //! and puts every result at its trial's place in the sweep. Computes no numbers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use togl_analysis::frame::{FoldFrame, FoldRow};
-use togl_coordinator::store::{Reader, ResultQuery, sqlite};
+use togl_coordinator::store::{Reader, ResultQuery, StoredSweep, sqlite};
 use togl_proto::{convert, wire};
-use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialId};
+use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialConfig, TrialId};
 
 use crate::problem::Problem;
 use crate::remote::{self, Client};
@@ -24,7 +24,11 @@ struct Finished {
 pub struct Collected {
     /// The sweep as it was submitted.
     pub spec: SweepSpec,
-    /// One row per finished fold of it.
+    /// Its text.
+    pub yaml: String,
+    /// Its finished folds, with learning curves.
+    pub rows: Vec<FoldRow>,
+    /// The same folds as a frame: one row each, in their defined order.
     pub frame: FoldFrame,
 }
 
@@ -75,6 +79,35 @@ pub fn stored_log(state: &StateDir, fold: &str) -> Result<Vec<(u32, String)>, Pr
     }
 }
 
+/// What a trial is called when folds of the same kind are compared.
+pub fn title(config: &TrialConfig) -> String {
+    format!("{} on {}", config.method(), config.dataset)
+}
+
+/// Everything that a store knows of folds.
+#[derive(Default)]
+pub struct StoredFolds {
+    /// Finished folds with their seconds and what they are called.
+    pub finished: Vec<(FoldKey, f64, String)>,
+    /// The folds of each sweep.
+    pub sweeps: HashMap<String, HashSet<FoldKey>>,
+}
+
+/// Reads all sweeps of a store; a fold of two sweeps is listed once.
+pub fn stored_folds(state: &StateDir) -> Result<StoredFolds, Problem> {
+    let store = open(state)?;
+    let (mut all, mut seen) = (StoredFolds::default(), HashSet::new());
+    for stored in store.sweeps().map_err(Problem::ours)? {
+        let Ok(collected) = read(&store, &stored) else { continue }; // of an older language
+        let trials = collected.spec.trials().map_err(Problem::ours)?;
+        let folds = trials.iter().flat_map(|trial| collected.spec.folds_of(trial.id)).collect();
+        all.sweeps.insert(stored.name.to_string(), folds);
+        let new = collected.rows.into_iter().filter(|row| seen.insert(row.fold));
+        all.finished.extend(new.map(|row| (row.fold, row.result.seconds, title(&row.config))));
+    }
+    Ok(all)
+}
+
 /// Whether `text` names this fold, perhaps with a shortened trial.
 fn is_meant(key: &FoldKey, text: &str) -> bool {
     let (trial, rest) = text.split_once('/').unwrap_or((text, ""));
@@ -101,7 +134,12 @@ pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
             state.path().display()
         )));
     };
-    let mut query = ResultQuery::accepted(name);
+    read(&store, stored)
+}
+
+/// One sweep of a store with its finished folds.
+fn read(store: &sqlite::SqliteReader, stored: &StoredSweep) -> Result<Collected, Problem> {
+    let mut query = ResultQuery::accepted(stored.name.clone());
     let mut finished = Vec::new();
     loop {
         let page = store.results(&query).map_err(Problem::ours)?;
@@ -134,6 +172,7 @@ fn collect(yaml: &str, finished: Vec<Finished>) -> Result<Collected, Problem> {
             result: done.result,
         })
     });
-    let frame = FoldFrame::from_rows(rows).map_err(Problem::ours)?;
-    Ok(Collected { spec, frame })
+    let rows: Vec<FoldRow> = rows.collect();
+    let frame = FoldFrame::from_rows(rows.iter().cloned()).map_err(Problem::ours)?;
+    Ok(Collected { spec, yaml: yaml.to_owned(), rows, frame })
 }

@@ -80,3 +80,34 @@ fn data_goes_to_standard_output_and_talk_to_standard_error() {
     assert_eq!(said["togl"], env!("CARGO_PKG_VERSION"));
     assert!(output.stderr.is_empty());
 }
+
+#[test]
+fn regular_graphs_give_the_published_error_counts() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/graph6");
+    if !std::path::Path::new(folder).exists() {
+        eprintln!("skipped: {folder} is not there");
+        return;
+    }
+    let published = [
+        ("reg3_n12", 712),
+        ("reg3_n14", 26745),
+        ("reg3_n16", 1_757_385),
+        ("reg4_n10", 229),
+        ("reg4_n11", 4832),
+        ("reg4_n12", 170_814),
+    ];
+    for (name, errors) in published {
+        let file = format!("{folder}/{name}.g6");
+        let output = togl(&["expressivity", &file, "--format", "json"]);
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said[0]["betti_errors"], errors, "{name}");
+        assert_eq!(
+            said[0]["wl_errors"], said[0]["pairs"],
+            "WL[1] cannot tell regular graphs of one degree apart"
+        );
+        assert_eq!(
+            said[0]["persistence_errors"], said[0]["pairs"],
+            "a constant filtration has no persistence"
+        );
+    }
+}

@@ -4,8 +4,11 @@ mod cancel;
 mod data;
 mod expressivity;
 mod folds;
+mod import;
 mod lists;
 mod logs;
+mod plan;
+mod plot;
 mod run;
 mod serve;
 mod status;
@@ -56,6 +59,12 @@ enum Verb {
     Run(run::Run),
     /// Serve a coordinator
     Serve(serve::Serve),
+    /// Say what a sweep file would do
+    Plan(plan::Plan),
+    /// Show the identity of every trial of a sweep file
+    Hash(plan::Hash),
+    /// Print the JSON Schema of sweep files, for editors
+    Schema(plan::Schema),
     /// Send a sweep file to a coordinator
     Submit(submit::Submit),
     /// Show one sweep
@@ -72,6 +81,12 @@ enum Verb {
     Retry(steer::Steer),
     /// Make the table of a sweep
     Table(table::Table),
+    /// Draw a figure of a sweep
+    Plot(plot::Plot),
+    /// Write one HTML file about a sweep
+    Report(plot::Report),
+    /// Import runs of other systems
+    Import(import::Import),
     /// List sweeps
     Sweeps(lists::Sweeps),
     /// List the folds of a sweep
@@ -98,6 +113,9 @@ impl Togl {
         match self.verb {
             Verb::Run(verb) => verb.run().await,
             Verb::Serve(verb) => verb.run().await,
+            Verb::Plan(verb) => verb.run().await,
+            Verb::Hash(verb) => verb.run(),
+            Verb::Schema(verb) => verb.run(),
             Verb::Submit(verb) => verb.run().await,
             Verb::Status(verb) => verb.run().await,
             Verb::Watch(verb) => verb.run().await,
@@ -106,6 +124,9 @@ impl Togl {
             Verb::Resume(verb) => verb.resume().await,
             Verb::Retry(verb) => verb.retry().await,
             Verb::Table(verb) => verb.run().await,
+            Verb::Plot(verb) => verb.run().await,
+            Verb::Report(verb) => verb.run().await,
+            Verb::Import(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Sweeps(verb) => verb.run().await,
             Verb::Folds(verb) => verb.run().await,
             Verb::Workers(verb) => verb.run().await,

@@ -1,12 +1,16 @@
-//! `togl table`: the mean ± std table of a sweep, printed and written.
+//! `togl table`: the mean ± std table of a sweep or of saved folds, printed and written; what stands behind a cell;
+//! whether a saved table still holds; the published values beside it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use togl_analysis::plan::Plan;
-use togl_analysis::render;
 use togl_analysis::table::Table as Made;
+use togl_analysis::{
+    Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, render,
+};
+
+use togl_sweeps::spec::TableSpec;
 
 use super::Outcome;
 use crate::output;
@@ -18,7 +22,11 @@ use crate::rows::{self, Collected};
 #[derive(Debug, clap::Args)]
 pub struct Table {
     /// Name of the sweep
-    sweep: String,
+    #[arg(required_unless_present = "from")]
+    sweep: Option<String>,
+    /// Use saved folds (Parquet, CSV or NDJSON) instead of a sweep
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
+    from: Vec<PathBuf>,
     #[command(flatten)]
     target: Target,
     /// How to print
@@ -27,6 +35,31 @@ pub struct Table {
     /// Also write the table as Markdown, LaTeX and CSV and the folds as Parquet into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Lay it out as a published table, such as `structural-extended`
+    #[arg(long, value_name = "NAME")]
+    layout: Option<String>,
+    /// What stands after ±: std, population-std, standard-error, ci90, ci95 or ci99
+    #[arg(long, value_name = "WORD")]
+    plus_minus: Option<String>,
+    /// What is set off: `best`, or `not-significantly-worse`
+    #[arg(long, value_name = "WORD")]
+    bold: Option<String>,
+    /// List the exact folds behind one cell
+    #[arg(long, num_args = 2, value_names = ["ROW", "COLUMN"])]
+    explain: Option<Vec<String>>,
+    /// Make a table again that was saved with --format json, and say what changed
+    #[arg(long, value_name = "FILE")]
+    verify: Option<PathBuf>,
+    /// Put published values beside the cells
+    #[arg(long, value_enum, value_name = "WHAT")]
+    compare: Option<Published>,
+}
+
+/// What to compare with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Published {
+    /// The published tables.
+    Paper,
 }
 
 /// How a table is printed.
@@ -46,48 +79,154 @@ enum TableFormat {
     Html,
 }
 
+/// The folds of a table and how it is to be made of them.
+struct Source {
+    title: String,
+    frame: FoldFrame,
+    plan: Plan,
+    spec: TableSpec,
+}
+
 impl Table {
     pub(super) async fn run(self) -> Outcome {
-        let collected = self.collect().await?;
-        let table = make(&collected)?;
-        let text = match self.format {
-            TableFormat::Human => render::terminal(&table, output::colour()),
-            TableFormat::Markdown => render::markdown(&table),
-            TableFormat::Latex => render::latex(&table),
-            TableFormat::Csv => render::csv(&table),
-            TableFormat::Json => render::json(&table),
-            TableFormat::Html => render::html(&table),
+        let source = self.source().await?;
+        if let Some(file) = &self.verify {
+            return self.check_again(file, &source);
+        }
+        let table = self.make(&source)?;
+        if let Some(cell) = &self.explain {
+            return self.explain_cell(cell, &table, &source.frame);
+        }
+        let text = match self.compare {
+            Some(Published::Paper) => self.compared(&table)?,
+            None => self.rendered(&table),
         };
         output::print(&text)?;
         if let Some(folder) = &self.out {
-            write(folder, &collected, &table)?;
+            write(folder, &source.title, &source.frame, &table)?;
         }
-        let nothing = collected.frame.is_empty();
-        Ok(ExitCode::from(if nothing { problem::NEGATIVE } else { problem::DONE }))
+        Ok(ExitCode::from(if source.frame.is_empty() { problem::NEGATIVE } else { problem::DONE }))
     }
 
-    /// From the coordinator that was named or serves the state directory; from the store if none does.
-    async fn collect(&self) -> Result<Collected, Problem> {
-        let state = self.target.state()?;
-        if self.target.coordinator.is_some() {
-            return rows::from_coordinator(&mut self.target.connect().await?, &self.sweep).await;
+    async fn source(&self) -> Result<Source, Problem> {
+        let Some(sweep) = &self.sweep else { return self.saved_folds() };
+        let collected = self.collect(sweep).await?;
+        let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+        let spec = Made::separated(&collected.spec.table, &plan).map_err(explained)?;
+        Ok(Source { title: sweep.clone(), frame: collected.frame, plan, spec })
+    }
+
+    /// From the coordinator that was named; otherwise from the store, which can be read while it is served.
+    async fn collect(&self, sweep: &str) -> Result<Collected, Problem> {
+        match self.target.coordinator {
+            Some(_) => rows::from_coordinator(&mut self.target.connect().await?, sweep).await,
+            None => rows::from_store(&self.target.state()?, sweep),
         }
-        rows::from_store(&state, &self.sweep)
+    }
+
+    fn saved_folds(&self) -> Result<Source, Problem> {
+        let frames: Result<Vec<FoldFrame>, Error> =
+            self.from.iter().map(|file| FoldFrame::read(file)).collect();
+        let frame = FoldFrame::concat(frames.map_err(explained)?).map_err(explained)?;
+        let title = self.from.first().and_then(|file| file.file_stem()).unwrap_or_default();
+        let title = title.to_string_lossy().into_owned();
+        let plan = Plan::of_frame(&title, &frame).map_err(explained)?;
+        let spec = match self.layout {
+            Some(_) => TableSpec::default(),
+            None => Made::separated(&TableSpec::default(), &plan).map_err(explained)?,
+        };
+        Ok(Source { title, frame, plan, spec })
+    }
+
+    fn make(&self, source: &Source) -> Result<Made, Problem> {
+        let mut table = match &self.layout {
+            Some(name) => name.parse::<Layout>().and_then(|layout| layout.make(&source.frame)),
+            None => Made::make(&source.frame, &source.spec, &source.plan),
+        }
+        .map_err(explained)?;
+        if let Some(word) = &self.plus_minus {
+            table = table.with_spread(word.parse::<Spread>().map_err(explained)?);
+        }
+        if let Some(word) = &self.bold {
+            let emphasis = word.parse::<Emphasis>().map_err(explained)?;
+            table = table.with_emphasis(emphasis, &source.frame).map_err(explained)?;
+        }
+        Ok(table)
+    }
+
+    fn rendered(&self, table: &Made) -> String {
+        match self.format {
+            TableFormat::Human => render::terminal(table, output::colour()),
+            TableFormat::Markdown => render::markdown(table),
+            TableFormat::Latex => render::latex(table),
+            TableFormat::Csv => render::csv(table),
+            TableFormat::Json => render::json(table),
+            TableFormat::Html => render::html(table),
+        }
+    }
+
+    fn compared(&self, table: &Made) -> Result<String, Problem> {
+        let comparison = match &self.layout {
+            Some(name) => Comparison::with(table, name),
+            None => Comparison::find(table),
+        }
+        .map_err(explained)?;
+        match self.format {
+            TableFormat::Human => Ok(comparison.text()),
+            TableFormat::Markdown => Ok(comparison.markdown()),
+            TableFormat::Csv => Ok(comparison.csv()),
+            TableFormat::Json => Ok(comparison.json()),
+            TableFormat::Latex | TableFormat::Html => {
+                Err(Problem::usage("a comparison is printed as human, markdown, csv or json"))
+            }
+        }
+    }
+
+    fn explain_cell(&self, cell: &[String], table: &Made, frame: &FoldFrame) -> Outcome {
+        let [row, column] = cell else { return Err(Problem::usage("--explain takes a row and a column")) };
+        let explanation = Explanation::of(table, frame, row, column).map_err(explained)?;
+        let text = if self.format == TableFormat::Json { explanation.json() } else { explanation.text() };
+        output::print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn check_again(&self, file: &Path, source: &Source) -> Outcome {
+        let name = format!("`{}`", file.display());
+        let text =
+            std::fs::read_to_string(file).map_err(|e| Problem::usage(format!("cannot read {name}: {e}")))?;
+        let saved = SavedTable::parse(&text, &name).map_err(explained)?;
+        let table = match &self.layout {
+            Some(_) => self.make(source)?,
+            None => Made::make(&source.frame, &saved.spec(), &source.plan).map_err(explained)?,
+        };
+        let verification = saved.verify(&table);
+        let text =
+            if self.format == TableFormat::Json { verification.json() } else { verification.to_string() };
+        output::print(&text)?;
+        Ok(ExitCode::from(if verification.holds() { problem::DONE } else { problem::NEGATIVE }))
+    }
+}
+
+/// What an error of the analysis means for the user.
+pub fn explained(error: Error) -> Problem {
+    match error {
+        Error::Drawing { .. } | Error::Polars(_) => Problem::ours(error),
+        Error::Empty { .. } | Error::NothingPublished { .. } => Problem::negative(error),
+        other => Problem::usage_of(&other),
     }
 }
 
 /// Makes the table that the sweep file asks for.
 pub fn make(collected: &Collected) -> Result<Made, Problem> {
-    let plan = Plan::of_sweep(&collected.spec).map_err(Problem::ours)?;
-    let layout = Made::separated(&collected.spec.table, &plan).map_err(Problem::usage)?;
-    Made::make(&collected.frame, &layout, &plan).map_err(Problem::usage)
+    let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+    let layout = Made::separated(&collected.spec.table, &plan).map_err(explained)?;
+    Made::make(&collected.frame, &layout, &plan).map_err(explained)
 }
 
 /// Writes all files of a table and says where they are.
-pub fn write(folder: &Path, collected: &Collected, table: &Made) -> Result<(), Problem> {
-    let stem = collected.spec.name.as_str();
-    let paths = render::write_all(folder, stem, table, &collected.frame)
-        .map_err(|error| Problem::usage(error).hint("choose a writable folder with --out"))?;
+pub fn write(folder: &Path, stem: &str, frame: &FoldFrame, table: &Made) -> Result<(), Problem> {
+    let paths = render::write_all(folder, stem, table, frame)
+        .map_err(|error| Problem::usage_of(&error).hint("choose a writable folder with --out"))?;
     for path in paths {
         eprintln!("wrote {}", path.display());
     }

@@ -7,12 +7,28 @@ use crate::identity::defaults;
 use crate::settings::Setting;
 use crate::trial::TrialConfig;
 
+/// Values up to which comparing one by one is faster than looking up.
+const FEW: usize = 8;
+
 /// One named setting and the values that match.
 #[derive(Debug, Clone, PartialEq)]
 struct Test {
     setting: &'static Setting,
-    /// Trials that have the value; only this setting of them is looked at.
-    any: Vec<TrialConfig>,
+    /// Trials that have a value, if there are few; only this setting of them is looked at.
+    few: Vec<TrialConfig>,
+    /// The values as JSON text, sorted.
+    written: Vec<Vec<u8>>,
+}
+
+impl Test {
+    fn holds(&self, trial: &TrialConfig) -> bool {
+        if !self.few.is_empty() {
+            return self.few.iter().any(|wanted| (self.setting.same)(wanted, trial));
+        }
+        let mut text = Vec::new();
+        (self.setting.write)(trial, &mut text);
+        self.written.binary_search(&text).is_ok()
+    }
 }
 
 /// A partial setting; the empty one holds everywhere.
@@ -24,17 +40,24 @@ pub struct Condition {
 impl Condition {
     /// Adds a setting and the values that match; values were checked before.
     pub(crate) fn and(&mut self, setting: &'static Setting, values: &[Value]) {
-        let any = values.iter().map(|value| {
-            let mut trial = defaults().clone();
+        let (mut few, mut written) = (Vec::new(), Vec::new());
+        for value in values {
+            let (mut trial, mut text) = (defaults().clone(), Vec::new());
             (setting.set)(&mut trial, value);
-            trial
-        });
-        self.tests.push(Test { setting, any: any.collect() });
+            (setting.write)(&trial, &mut text);
+            written.push(text);
+            if values.len() <= FEW {
+                few.push(trial);
+            }
+        }
+        written.sort_unstable();
+        written.dedup();
+        self.tests.push(Test { setting, few, written });
     }
 
     /// Whether a trial matches.
     pub fn holds(&self, trial: &TrialConfig) -> bool {
-        self.tests.iter().all(|test| test.any.iter().any(|wanted| (test.setting.same)(wanted, trial)))
+        self.tests.iter().all(|test| test.holds(trial))
     }
 
     /// The settings that it names.
@@ -42,16 +65,21 @@ impl Condition {
         self.tests.iter().map(|test| test.setting.name)
     }
 
-    /// For each value that it names, whether a trial has it: trials with equal marks are the same to it.
-    pub(crate) fn marks<'a>(&'a self, trial: &'a TrialConfig) -> impl Iterator<Item = bool> + 'a {
-        let tests = self.tests.iter();
-        tests.flat_map(move |test| test.any.iter().map(move |wanted| (test.setting.same)(wanted, trial)))
+    /// For each of these settings that it names, whether a trial has a value that matches: trials with equal marks
+    /// are the same to it.
+    pub(crate) fn marks<'a>(
+        &'a self,
+        names: &'a [&'static str],
+        trial: &'a TrialConfig,
+    ) -> impl Iterator<Item = bool> + 'a {
+        let tests = self.tests.iter().filter(|test| names.contains(&test.setting.name));
+        tests.map(|test| test.holds(trial))
     }
 
     /// The values of each setting, as JSON.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, Vec<Value>)> + '_ {
         self.tests.iter().map(|test| {
-            let values = test.any.iter().map(|trial| test.setting.value(trial));
+            let values = test.written.iter().filter_map(|text| serde_json::from_slice(text).ok());
             (test.setting.name, values.collect())
         })
     }

@@ -83,6 +83,17 @@ impl Axis {
         self.choices.iter().any(|choice| choice.settings.iter().any(|(setting, _)| setting.name == name))
     }
 
+    /// The settings that its choices give.
+    fn given(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (setting, _) in self.choices.iter().flat_map(|choice| &choice.settings) {
+            if !names.contains(&setting.name) {
+                names.push(setting.name);
+            }
+        }
+        names
+    }
+
     /// Whether the axis is there at all for a trial.
     fn exists(&self, trial: &TrialConfig) -> bool {
         self.when.as_ref().is_none_or(|when| when.holds(trial))
@@ -106,7 +117,7 @@ impl Grid {
         count::count(self)
     }
 
-    /// Steps that counting takes: kinds of points that conditions tell apart.
+    /// Steps that counting takes: kinds of points that conditions tell apart, times conditions.
     pub(crate) fn counting_steps(&self) -> u128 {
         count::steps(self)
     }

@@ -21,7 +21,7 @@ pub(super) fn count(grid: &Grid) -> u128 {
 /// Steps that [`count`] takes at most.
 pub(super) fn steps(grid: &Grid) -> u128 {
     let sizes = kinds(grid).into_iter().map(|axis| axis.len().max(1) as u128);
-    sizes.fold(1, u128::saturating_mul)
+    sizes.fold(conditions(grid).len().max(1) as u128, u128::saturating_mul)
 }
 
 fn conditions(grid: &Grid) -> Vec<&Condition> {
@@ -38,6 +38,7 @@ fn kinds(grid: &Grid) -> Vec<Vec<Alike<'_>>> {
 
 fn kinds_of<'a>(axis: &'a Axis, base: &TrialConfig, conditions: &[&Condition]) -> Vec<Alike<'a>> {
     let mut kinds: Vec<Alike<'_>> = Vec::new();
+    let names: Vec<&str> = axis.given();
     let mut marks_of: std::collections::HashMap<Vec<bool>, usize> = std::collections::HashMap::new();
     for choice in &axis.choices {
         if choice.when.is_some() {
@@ -46,7 +47,10 @@ fn kinds_of<'a>(axis: &'a Axis, base: &TrialConfig, conditions: &[&Condition]) -
         }
         let mut trial = base.clone();
         choice.apply(&mut trial);
-        let marks = conditions.iter().flat_map(|condition| condition.marks(&trial)).collect();
+        let gives = |name: &&str| choice.settings.iter().any(|(setting, _)| setting.name == *name);
+        let given = names.iter().map(gives);
+        let marks =
+            conditions.iter().flat_map(|condition| condition.marks(&names, &trial)).chain(given).collect();
         let at = *marks_of.entry(marks).or_insert_with(|| {
             kinds.push(Alike { one: choice, many: 0 });
             kinds.len() - 1

@@ -2,6 +2,9 @@
 //! default, and its hash. Adding a setting re-hashes nothing as long as its default means "as before". Nothing here
 //! may change for an existing trial without raising [`NUMERICS`]: results are found by these hashes.
 
+use std::borrow::Cow;
+use std::io::Write as _;
+
 use crate::ids::TrialId;
 use crate::settings::{self, SETTINGS, Setting};
 use crate::trial::{Placement, Position, TrialConfig};
@@ -16,18 +19,21 @@ pub(crate) const CANONICAL_VERSION: u32 = 1;
 impl TrialConfig {
     /// The same network with every setting that has no effect put back to its default.
     pub fn relevant(&self) -> Self {
-        let mut config = self.clone();
-        let default = defaults();
+        let mut config = self.with_layers_spelled_out().into_owned();
         for setting in SETTINGS.iter().filter(|setting| !setting.needs.hold(self)) {
-            (setting.copy)(default, &mut config);
-        }
-        if config.togl {
-            let (before, after) = config.layers_around_togl();
-            config.togl_position = Position::After(before);
-            // `replace` at depth D and `add` at depth D-1 build the same network.
-            (config.placement, config.depth) = (Placement::Add, before + after);
+            (setting.copy)(defaults(), &mut config);
         }
         config
+    }
+
+    /// One spelling for where TOGL stands: `replace` at depth D and `add` at depth D-1 build the same network.
+    fn with_layers_spelled_out(&self) -> Cow<'_, Self> {
+        if !self.togl {
+            return Cow::Borrowed(self);
+        }
+        let (before, after) = self.layers_around_togl();
+        let (placement, togl_position) = (Placement::Add, Position::After(before));
+        Cow::Owned(Self { placement, togl_position, depth: before + after, ..self.clone() })
     }
 
     /// The versioned canonical JSON: only relevant settings that differ from their default, keys sorted.
@@ -38,17 +44,18 @@ impl TrialConfig {
     }
 
     fn write_canonical(&self, text: &mut Vec<u8>) {
-        let relevant = self.relevant();
+        let spelled = self.with_layers_spelled_out();
+        let counts = |setting: &Setting| !is_default(setting, &spelled) && setting.needs.hold(self);
         let mut fixed = [("canonical", CANONICAL_VERSION), ("numerics", NUMERICS)].into_iter().peekable();
         text.push(b'{');
-        for setting in settings::by_name().iter().filter(|setting| !is_default(setting, &relevant)) {
+        for setting in settings::by_name().iter().filter(|setting| counts(setting)) {
             while let Some((name, version)) = fixed.next_if(|(name, _)| *name < setting.name) {
-                write_entry(text, name, |out| out.extend_from_slice(version.to_string().as_bytes()));
+                write_version(text, name, version);
             }
-            write_entry(text, setting.name, |out| (setting.write)(&relevant, out));
+            write_entry(text, setting.name, |out| (setting.write)(&spelled, out));
         }
         for (name, version) in fixed {
-            write_entry(text, name, |out| out.extend_from_slice(version.to_string().as_bytes()));
+            write_version(text, name, version);
         }
         text.push(b'}');
     }
@@ -70,6 +77,13 @@ pub(crate) fn defaults() -> &'static TrialConfig {
 /// Whether a trial leaves a setting at its frozen default.
 pub(crate) fn is_default(setting: &Setting, trial: &TrialConfig) -> bool {
     (setting.same)(trial, defaults())
+}
+
+fn write_version(text: &mut Vec<u8>, name: &str, version: u32) {
+    write_entry(text, name, |out| {
+        // Writing to memory cannot fail.
+        let _ = write!(out, "{version}");
+    });
 }
 
 fn write_entry(text: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {

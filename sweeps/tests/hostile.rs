@@ -176,12 +176,24 @@ fn what_would_take_for_ever_is_refused_before_it_is_tried() {
         format!(
             "grid: {{{axes}}}\nexclude: [{{lr_patience: [{few}]}}, {{max_epochs: [{few}]}}, {{batch_size: [{few}]}}]\nrandom: {{budget: 9, from: grid}}"
         ),
+        format!(
+            "grid: {{{axes}}}\nexclude: [{{lr_patience: [{few}]}}, {{max_epochs: [{few}]}}, {{batch_size: [{few}]}}]\nrandom: {{budget: 9, distributions: {{lr: {{uniform: [0.1, 0.2]}}}}}}"
+        ),
         "grid: {lr: {from: 1e-9, to: 1000, step: 1e-9}}".to_owned(),
         "grid: {lr: {from: 1e-9, to: 1000, factor: 1.0000001}}".to_owned(),
+        many_grids(&few),
         "seeds: {from: 0, to: 18446744073709551615}".to_owned(),
         "random: {budget: 18446744073709551615, distributions: {lr: {uniform: [0.1, 0.2]}}}".to_owned(),
     ] {
         let refused = SweepSpec::parse(&format!("{head}{tail}"));
         assert!(refused.is_err(), "accepted: {}", &tail[..tail.len().min(200)]);
     }
+}
+
+/// A union of grids of which each is small enough and all together are not.
+fn many_grids(few: &str) -> String {
+    let axes =
+        "hidden_dim: {from: 4, to: 103}, lr_patience: {from: 1, to: 1000}, max_epochs: {from: 1, to: 100}";
+    let grid = format!("  - {{grid: {{{axes}}}, exclude: [{{lr_patience: [{few}]}}]}}\n");
+    format!("union:\n{}", grid.repeat(200))
 }

@@ -42,3 +42,20 @@ fn every_shipped_sweep_can_be_planned() {
         assert!(u128::from(plan.folds) <= spec.count_folds(), "{}", path.display());
     }
 }
+
+/// The blocks of the documentation, with what a fragment leaves out put in front.
+#[test]
+fn what_the_documentation_shows_is_understood() {
+    let Ok(text) = fs::read_to_string(files::root().join("../docs/sweep-files.md")) else {
+        return; // the crate alone, without the documentation of the project
+    };
+    let blocks: Vec<&str> =
+        text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(blocks.len() >= 4, "the documentation has lost its examples");
+    for block in blocks {
+        let head = if block.contains("version:") { "" } else { "version: 1\nname: x\n" };
+        let base = if block.contains("dataset") { "" } else { "base: {dataset: cycles}\n" };
+        let text = format!("{head}{base}{block}");
+        SweepSpec::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    }
+}

@@ -2,6 +2,7 @@
 //! what it is given; draws nothing.
 
 use polars::prelude::*;
+use togl_sweeps::SweepSpec;
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
 use super::{FailedFold, ReportInput};
@@ -13,20 +14,30 @@ use crate::plan::Plan;
 /// Failures that are listed one by one; more are counted.
 const LISTED: usize = 500;
 
+/// The settings that differ between the trials of a sweep, however its file spells them, with their values in order.
+pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
+    let trials = sweep.trials()?;
+    let values_of = |name: &String| {
+        let mut values: Vec<String> = Vec::new();
+        for value in trials.iter().filter_map(|trial| trial.config.show(name)) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    };
+    let names = togl_sweeps::trial::setting_names();
+    let all = names.into_iter().map(|name| (values_of(&name), name));
+    Ok(all.filter(|(values, _)| values.len() > 1).map(|(values, name)| (name, values)).collect())
+}
+
 /// What was to be trained, and how much of it is.
 pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let sweep = input.sweep;
     let finished = FoldFrame::from_rows(input.rows.iter().cloned())?.len();
     let trials = sweep.trials()?.len();
-    let axes: Vec<String> = sweep
-        .grid
-        .axes
-        .iter()
-        .map(|axis| {
-            let values: Vec<String> = axis.values.iter().map(ToString::to_string).collect();
-            format!("{}: {}", axis.name, values.join(", "))
-        })
-        .collect();
+    let axes: Vec<String> =
+        varied(sweep)?.iter().map(|(name, values)| format!("{name}: {}", values.join(", "))).collect();
     let mut listed = vec![
         ("trials", trials.to_string()),
         ("folds", format!("{finished} of {} finished", plan.len())),

@@ -28,8 +28,9 @@ pub fn figures(frame: &FoldFrame, plan: &Plan, table: &Table, sweep: &SweepSpec)
         return Ok(paragraph("Nothing has finished."));
     }
     let mut drawn: Vec<(&str, Result<Figure>)> = Vec::new();
+    let varied = super::account::varied(sweep)?;
     for setting in DRAWN_AGAINST {
-        if sweep.grid.axes.iter().any(|axis| axis.name == setting && axis.values.len() > 1) {
+        if varied.iter().any(|(name, _)| name == setting) {
             let made = figure::family_table(frame, plan, setting, table.metric);
             drawn.push((setting, made.and_then(|table| figure::against(&table, setting))));
         }

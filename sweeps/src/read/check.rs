@@ -5,59 +5,78 @@ use std::collections::HashMap;
 
 use super::fields::{Result, refuse};
 use super::part::ReadPart;
-use crate::grid::{Grid, PointError};
+use crate::grid::PointError;
+use crate::random::{Random, Source};
 use crate::settings::{self, Setting};
 use crate::spec::{SpecError, SweepSpec};
-use crate::yaml::Place;
+use crate::union::Part;
 
-/// Combinations that a grid may have before conditions and exclusions: those are walked.
-pub(super) const MOST_COMBINATIONS: u128 = 100_000_000;
+/// Combinations that all grids may have before conditions and exclusions, times exclusions (the first few are cheap):
+/// those are walked.
+const MOST_COMBINATIONS: u128 = 20_000_000;
 
-/// Kinds of points that conditions may tell apart: those are counted.
-const MOST_KINDS: u128 = 1_000_000;
+/// Kinds of points that conditions may tell apart, times conditions: those are counted.
+const MOST_KINDS: u128 = 4_000_000;
 
-/// Refuses a grid that could not be counted quickly.
-pub(super) fn countable(grid: &Grid, path: &str, at: Place) -> Result<()> {
-    if grid.counting_steps() > MOST_KINDS {
-        let message = "`when` and `exclude` name too many values of too many axes to be counted; say the same with `union`";
-        return refuse(at, path, message);
-    }
-    Ok(())
+/// Refuses a sweep with more folds than its limit, and one that would take for ever to count or to walk.
+pub(super) fn size(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
+    let most_kinds = |part: &Part| part.grid.counting_steps();
+    let message = "`when` and `exclude` name too many values of too many axes to be counted";
+    within(parts, most_kinds, MOST_KINDS, message)?;
+    folds(spec, parts)?;
+    within(
+        parts,
+        walked,
+        MOST_COMBINATIONS,
+        "the axes have too many combinations before `when` and `exclude`",
+    )
 }
 
-/// Refuses a sweep with more folds than its limit.
-pub(super) fn size(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
+/// Refuses the part with which a sum over all parts becomes too large.
+fn within(parts: &[ReadPart], of: impl Fn(&Part) -> u128, most: u128, message: &str) -> Result<()> {
+    let mut sum: u128 = 0;
     for read in parts {
-        countable(&read.part.grid, &read.path, read.at)?;
-    }
-    let (folds, most) = (spec.count_folds(), spec.limits.max_folds);
-    if folds > most.into() {
-        let shape = match parts {
-            [one] => format!(
-                "{} grid points x {} splits x {} seeds",
-                one.part.count(),
-                one.part.splits.len(),
-                one.part.seeds.len()
-            ),
-            several => format!("{} grid points in {} grids", spec.grid.count(), several.len()),
-        };
-        let message = format!(
-            "the sweep has {folds} folds ({shape}), more than limits.max_folds = {most}; shorten an axis, or raise \
-             `limits: {{max_folds: ...}}` if it is meant"
-        );
-        return Err(SpecError { at: None, message });
-    }
-    for read in parts.iter().filter(|read| read.part.random.is_none()) {
-        let combinations = read.part.grid.combinations();
-        if combinations > MOST_COMBINATIONS {
-            let message = format!(
-                "the axes have {combinations} combinations before `when` and `exclude`, more than {MOST_COMBINATIONS}; \
-                 say the same with `union`"
-            );
+        sum = sum.saturating_add(of(&read.part));
+        if sum > most {
+            let message = format!("{message} ({sum}, more than {most}); say the same with `union`");
             return refuse(read.at, &read.path, message);
         }
     }
     Ok(())
+}
+
+/// Combinations that are looked at to find the points of a part.
+fn walked(part: &Part) -> u128 {
+    let (points, combinations) = (part.grid.count().max(1), part.grid.combinations());
+    let combinations = combinations.saturating_mul((part.grid.exclude.len() / 8 + 1) as u128);
+    match &part.random {
+        None => combinations,
+        Some(Random { budget, source: Source::Grid, .. }) => {
+            u128::from(*budget).min(points).saturating_mul(combinations / points)
+        }
+        Some(Random { budget, .. }) => combinations.saturating_mul((*budget).into()),
+    }
+}
+
+fn folds(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
+    let (folds, most) = (spec.count_folds(), spec.limits.max_folds);
+    if folds <= most.into() {
+        return Ok(());
+    }
+    let shape = match parts {
+        [one] => format!(
+            "{} grid points x {} splits x {} seeds",
+            one.part.count(),
+            one.part.splits.len(),
+            one.part.seeds.len()
+        ),
+        several => format!("{} grid points in {} grids", spec.grid.count(), several.len()),
+    };
+    let message = format!(
+        "the sweep has {folds} folds ({shape}), more than limits.max_folds = {most}; shorten an axis, or raise \
+         `limits: {{max_folds: ...}}` if it is meant"
+    );
+    Err(SpecError { at: None, message })
 }
 
 /// Looks at every point: it can be built, and every axis has an effect somewhere.

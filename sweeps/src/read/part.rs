@@ -12,7 +12,6 @@ use crate::condition::Condition;
 use crate::grid::Grid;
 use crate::nearest;
 use crate::presets::{self, Preset};
-use crate::random::{Random, Source};
 use crate::settings::{self, Setting};
 use crate::trial::TrialConfig;
 use crate::union::Part;
@@ -101,7 +100,6 @@ pub(super) fn part(fields: &Fields<'_>, bases: &[&Base], otherwise: (&[u32], &[u
     let (splits, seeds) = folds(fields, otherwise)?;
     let axes = axes.into_iter().map(|axis| axis.axis).collect();
     let grid = Grid { base: base_trial(bases), axes, exclude };
-    check_sample(fields, &grid, random.as_ref())?;
     let part = Part { grid, random, splits, seeds };
     let exclude_at = fields.key("exclude").and_then(|key| key.at);
     Ok(ReadPart { part, path: fields.path.to_owned(), at: fields.at, varied, fixed, exclude_at })
@@ -128,18 +126,4 @@ fn all_axes(fields: &Fields<'_>, mut taken: HashSet<String>) -> Result<Vec<ReadA
 fn exclusions(node: &Node, path: &str) -> Result<Vec<Condition>> {
     let nodes = list(node, path)?.iter().enumerate();
     nodes.map(|(at, node)| values::condition(node, &format!("{path}[{at}]"))).collect()
-}
-
-/// A sample of a grid whose conditions leave almost nothing would be searched for ever.
-fn check_sample(fields: &Fields<'_>, grid: &Grid, random: Option<&Random>) -> Result<()> {
-    let Some(Random { budget, source: Source::Grid, .. }) = random else { return Ok(()) };
-    super::check::countable(grid, fields.path, fields.at)?;
-    let (points, combinations) = (grid.count().max(1), grid.combinations());
-    let looks = u128::from(*budget).min(points).saturating_mul(combinations / points);
-    if looks > super::check::MOST_COMBINATIONS {
-        let message = "`when` and `exclude` leave too few of the grid's combinations to draw from; \
-                       say the same with `union`";
-        return refuse(fields.at, &fields.below("random"), message);
-    }
-    Ok(())
 }

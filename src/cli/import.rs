@@ -1,0 +1,55 @@
+//! `togl import`: runs of other systems as fold rows.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use togl_analysis::import::wandb::{self, Mapping};
+
+use super::Outcome;
+use super::table::explained;
+use crate::problem::Problem;
+
+/// Import runs of other systems
+#[derive(Debug, clap::Args)]
+pub struct Import {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// CSV exports of Weights & Biases
+    Wandb {
+        /// The exported files
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// Where the folds are written: .parquet, .csv or .ndjson
+        #[arg(long, value_name = "FILE")]
+        out: PathBuf,
+        /// Read our column from another column of the export, as OURS=THEIRS
+        #[arg(long, value_name = "OURS=THEIRS")]
+        map: Vec<String>,
+    },
+}
+
+impl Import {
+    pub(super) fn run(self) -> Outcome {
+        let What::Wandb { files, out, map } = self.what;
+        let mut mapping = Mapping::default();
+        for pair in &map {
+            let (ours, theirs) = pair.split_once('=').ok_or_else(|| {
+                Problem::usage(format!("`{pair}` is not a mapping"))
+                    .hint("use --map OURS=THEIRS, such as --map depth=gnn_depth")
+            })?;
+            mapping = mapping.with(ours, theirs);
+        }
+        let imported = wandb::read(&files, &mapping).map_err(explained)?;
+        imported.frame.write(&out).map_err(explained)?;
+        for skipped in &imported.skipped {
+            eprintln!("left out: {skipped}");
+        }
+        eprintln!("wrote {} folds to {}", imported.frame.len(), out.display());
+        Ok(ExitCode::SUCCESS)
+    }
+}
