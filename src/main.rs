@@ -34,7 +34,8 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { problem::USAGE } else { problem::DONE })
 }
 
-/// Logs go to standard error: warnings by default, more with `-v` or `RUST_LOG`.
+/// Logs go to standard error: warnings by default, more with `-v` or `RUST_LOG`. The PNG writer warns of every line
+/// of length zero, which is nothing to bother a user with.
 fn start_log(verbose: u8) {
     let level = match verbose {
         0 => "warn",
@@ -42,7 +43,7 @@ fn start_log(verbose: u8) {
         _ => "debug",
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{level},resvg=off,usvg=off")));
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     log.with_ansi(ansi).with_target(false).init();

@@ -33,22 +33,22 @@ fn seen(arguments: &[&str]) -> String {
 
 #[test]
 fn the_help_names_every_verb_and_the_exit_codes() {
-    assert_snapshot!(seen(&["--help"]), @"");
+    assert_snapshot!("help", seen(&["--help"]));
 }
 
 #[test]
 fn a_file_that_is_not_there_is_bad_input() {
-    assert_snapshot!(seen(&["run", "nosuch.yaml"]), @"");
+    assert_snapshot!("no_such_file", seen(&["run", "nosuch.yaml"]));
 }
 
 #[test]
 fn a_misspelt_verb_is_bad_usage() {
-    assert_snapshot!(seen(&["sumbit", "x.yaml"]), @"");
+    assert_snapshot!("misspelt_verb", seen(&["sumbit", "x.yaml"]));
 }
 
 #[test]
 fn without_a_coordinator_the_hint_says_how_to_get_one() {
-    assert_snapshot!(seen(&["sweeps"]), @"");
+    assert_snapshot!("no_coordinator", seen(&["sweeps"]));
 }
 
 #[test]
@@ -65,12 +65,12 @@ fn an_address_that_nobody_answers_at_is_unreachable() {
 
 #[test]
 fn a_table_without_a_store_is_bad_input() {
-    assert_snapshot!(seen(&["table", "anything"]), @"");
+    assert_snapshot!("no_store", seen(&["table", "anything"]));
 }
 
 #[test]
 fn listening_beyond_this_machine_without_encryption_must_be_asked_for() {
-    assert_snapshot!(seen(&["serve", "--listen", "0.0.0.0:0"]), @"");
+    assert_snapshot!("plaintext", seen(&["serve", "--listen", "0.0.0.0:0"]));
 }
 
 #[test]
