@@ -9,7 +9,7 @@ use togl_sweeps::SweepSpec;
 
 /// Trials of the made-up sweep, and splits of each; seeds make up the rest.
 const SWEEP: &str = "version: 1\nname: speed\ngrid:\n  dataset: [DD, ENZYMES, PROTEINS, MNIST]\n  depth: [1, 2, 3, 4, 5]\n  \
-                     togl: [false, true]\nsplits: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\nseeds: [SEEDS]\nlimits: {max_folds: 100000000}\n\
+                     togl: [false, true]\nsplits: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\nseeds: [SEEDS]\nlimits: {max_folds: 10000000}\n\
                      table: {rows: [method], columns: dataset}\n";
 
 fn main() -> Result<()> {

@@ -122,8 +122,12 @@ fn mixed_cells(names: &[String], plan: &Plan) -> Result<DataFrame> {
         .chain(["trial"])
         .map(|name| col(name).n_unique().cast(DataType::UInt64))
         .collect();
+    // Settings belong to trials, so one row per trial says it all, and there are far fewer trials than folds.
+    let settings: Vec<Expr> = schema::label_names().map(|name| col(name).first()).collect();
     let mixed = plan
         .folds()
+        .group_by_stable([col("position"), col("trial")])
+        .agg(settings)
         .sort(["position"], SortMultipleOptions::default().with_maintain_order(true))
         .group_by_stable(names.iter().map(col).collect::<Vec<_>>())
         .agg(counts)

@@ -257,6 +257,9 @@ fn plain_words(kind: Kind) -> &'static str {
 
 /// Formats differ in whether they keep empty text apart from no text; a frame has only empty text.
 fn without_null_text(column: &Column) -> polars::prelude::PolarsResult<Column> {
+    if column.null_count() == 0 {
+        return Ok(column.clone());
+    }
     let texts: Vec<&str> = column.str()?.iter().map(Option::unwrap_or_default).collect();
     Ok(Series::new(column.name().clone(), texts).into())
 }

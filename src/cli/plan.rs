@@ -12,6 +12,7 @@ use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec};
 
 use super::Outcome;
+use super::folds;
 use crate::output::{self, Format, Plain, Row};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
@@ -97,16 +98,8 @@ impl Plan {
         let sweeps = client.list_sweeps(wire::ListSweepsRequest {}).await.map_err(remote::refused)?;
         for sweep in sweeps.into_inner().sweeps {
             let in_sweep = sweep.name == spec.name.as_str();
-            let mut from = 0;
-            loop {
-                let request = wire::ListFoldsRequest { sweep: sweep.name.clone(), from };
-                let page = client.list_folds(request).await.map_err(remote::refused)?.into_inner();
-                known.folds.extend(page.folds.into_iter().filter_map(|fold| known_fold(fold, in_sweep)));
-                from = page.next;
-                if from == 0 {
-                    break;
-                }
-            }
+            let folds = folds::of_sweep(&mut client, &sweep.name).await?;
+            known.folds.extend(folds.into_iter().filter_map(|fold| known_fold(fold, in_sweep)));
         }
         Ok(())
     }
@@ -167,6 +160,9 @@ fn describe(planned: &Planned) -> String {
     let hours = planned.device_seconds / 3600.0;
     match (counts.to_do, planned.without_precedent) {
         (0, _) => {}
+        (_, unknown) if unknown == counts.to_do => {
+            text += "  estimate   none: no folds like these have finished yet\n"
+        }
         (_, 0) => text += &format!("  estimate   {hours:.2} device-hours, from folds like these\n"),
         (_, unknown) => {
             text += &format!(

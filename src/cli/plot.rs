@@ -6,14 +6,15 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use togl_analysis::figure::{self, Curve, Figure};
-use togl_analysis::report::{self, ReportInput};
+use togl_analysis::report::{self, FailedFold, ReportInput};
 use togl_analysis::{FoldFrame, Layout, Plan};
 use togl_sweeps::spec::Metric;
 
 use super::Outcome;
+use super::folds;
 use super::table::{self, explained};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::{self, Target};
 use crate::rows::{self, Collected};
 
 /// Draw a figure of a sweep
@@ -33,8 +34,8 @@ pub struct Plot {
     /// The setting along the axis, for `against`
     #[arg(long, default_value = "depth")]
     against: String,
-    /// A published layout whose cells are drawn
-    #[arg(long, value_name = "NAME")]
+    /// A published layout whose cells are drawn, for saved folds
+    #[arg(long, value_name = "NAME", conflicts_with = "sweep")]
     layout: Option<String>,
     /// The picture, .svg or .png
     #[arg(long, value_name = "FILE")]
@@ -138,14 +139,34 @@ impl Plot {
 }
 
 impl Report {
+    /// What was given up, as a coordinator tells it; without one, only results are known.
+    async fn failures(&self) -> Result<Vec<FailedFold>, Problem> {
+        if self.target.coordinator.is_none() && self.target.state()?.served().is_none() {
+            return Ok(Vec::new());
+        }
+        let folds = folds::of_sweep(&mut self.target.connect().await?, &self.sweep).await?;
+        let failed = folds.into_iter().filter_map(|summary| {
+            let failure = summary.failure?;
+            Some(FailedFold {
+                fold: remote::fold_text(summary.fold.as_ref()),
+                attempt: summary.attempts,
+                worker: summary.worker,
+                class: failure.class,
+                message: failure.message,
+            })
+        });
+        Ok(failed.collect())
+    }
+
     pub(super) async fn run(self) -> Outcome {
         let collected = collect(&self.target, &self.sweep).await?;
+        let failures = self.failures().await?;
         let commands = vec![format!("togl run {}.yaml", self.sweep), format!("togl table {}", self.sweep)];
         let input = ReportInput {
             sweep: &collected.spec,
             sweep_text: &collected.yaml,
             rows: &collected.rows,
-            failures: &[],
+            failures: &failures,
             commands: &commands,
             made_at: "",
         };

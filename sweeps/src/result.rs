@@ -40,7 +40,7 @@ pub struct Provenance {
     pub dirty: bool,
     /// Version of libtorch.
     pub libtorch: String,
-    /// Device kind and name, such as `cpu` or `cuda (NVIDIA A100)`.
+    /// Device kind: `cpu`, `cuda` or `mps`.
     pub device: String,
     /// Host name of the worker.
     pub host: String,

@@ -327,6 +327,7 @@ impl Agent {
 
     async fn send_log(&mut self, fold: FoldKey, attempt: Attempt, text: String) {
         tracing::debug!(%fold, "{text}");
+        let text = text + "\n"; // lines arrive one by one and are kept as one text
         let lines = wire::LogLines { fold: Some(fold.into()), attempt: attempt.0, text };
         self.send(worker_message::Kind::Log(lines)).await;
     }
