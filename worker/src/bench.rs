@@ -129,7 +129,8 @@ fn describe(report: &EpochReport) -> String {
     let timing = &report.timing;
     format!(
         "{} on {} ({} graphs in {} batches, {} parameters, {} threads)\n  epoch       median {:.1} ms, least {:.1} ms \
-         over {} epochs\n  throughput  {:.0} graphs/s\n  collation   {:.1} ms an epoch\n  memory      {:.0} MB at most\n",
+         over {} epochs\n  throughput  {:.0} graphs/s\n  collation   {:.1} ms an epoch\n  memory      {:.0} MB at most\n  shares      \
+         persistence {:.0} %, message passing {:.0} %, dense products of the graph layers {:.0} %\n",
         timing.method,
         report.dataset,
         timing.graphs,
@@ -142,6 +143,9 @@ fn describe(report: &EpochReport) -> String {
         timing.graphs_per_second,
         timing.collation * 1e3,
         report.peak_memory as f64 / 1e6,
+        100.0 * timing.shares.persistence,
+        100.0 * timing.shares.message_passing,
+        100.0 * timing.shares.matmul,
     )
 }
 

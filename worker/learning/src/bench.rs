@@ -9,6 +9,7 @@ use togl_topology::{Workload, measure};
 
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::error::{Result, TrainError, guard};
+use crate::shares::{self, Shares};
 use crate::train::{Job, Learner, draws, training_batches};
 
 /// Seconds of one training epoch.
@@ -32,6 +33,8 @@ pub struct EpochTiming {
     pub collation: f64,
     /// Graphs a second at the median.
     pub graphs_per_second: f64,
+    /// Where the time goes.
+    pub shares: Shares,
 }
 
 /// Trains the fold of `job` for `warmup` epochs, then measures `epochs` more. The time limit is not applied.
@@ -58,6 +61,7 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
         }
         seconds.sort_by(f64::total_cmp);
         let median = (seconds[(epochs - 1) / 2] + seconds[epochs / 2]) / 2.0;
+        let shares = shares::measure(job.trial, batches.iter().map(|(batch, _)| batch), median, job.clock)?;
         let graphs = batches.iter().map(|(batch, _)| batch.graph_ids.len()).sum();
         Ok(EpochTiming {
             method: job.trial.method(),
@@ -68,6 +72,7 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
             median,
             min: seconds[0],
             collation,
+            shares,
             graphs_per_second: if median > 0.0 { graphs as f64 / median } else { 0.0 },
         })
     })

@@ -24,6 +24,7 @@ pub mod parameters;
 pub mod persistence;
 mod reference;
 pub mod schedule;
+pub mod shares;
 pub mod sparse;
 pub mod train;
 pub mod verify;
