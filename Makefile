@@ -18,8 +18,9 @@ test: tools check unit doctest e2e ## Everything that must hold; what CI runs
 bootstrap: ## Find or fetch libtorch
 	@deploy/bootstrap
 
-build: bootstrap ## Build both programs
-	$(CARGO) build --workspace
+# Tests too: their dependencies switch on features, and building without them first would build polars twice.
+build: bootstrap ## Build everything
+	$(CARGO) build --workspace --all-targets
 
 check: fmt clippy ## Formatting, lints and scripts
 

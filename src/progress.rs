@@ -101,7 +101,8 @@ impl Bars {
     }
 
     fn show_slots(&mut self, running: &[RunningFold]) {
-        for fold in running {
+        // Until its first epoch is reported, nobody knows on which slot a fold runs.
+        for fold in running.iter().filter(|fold| fold.max_epochs > 0) {
             let bar = self.slots.entry((fold.worker.clone(), fold.slot)).or_insert_with(|| {
                 let bar = self.all.add(ProgressBar::new(1));
                 bar.set_style(style("{prefix:>8} [{bar:30}] epoch {pos}/{len} {msg}"));
