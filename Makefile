@@ -5,7 +5,7 @@ PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt clippy unit doctest e2e install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -22,13 +22,18 @@ bootstrap: ## Find or fetch libtorch
 build: bootstrap ## Build everything
 	$(CARGO) build --workspace --all-targets
 
-check: fmt clippy ## Formatting, lints and scripts
+check: fmt scripts clippy ## Formatting, lints and scripts
 
 tools: bootstrap ## Install what the tests need and this machine lacks
 	@deploy/tools
 
 fmt:
 	$(CARGO) fmt --all --check
+
+scripts:
+	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/slurm-array.sh; do \
+		bash -n $$script || exit 1; done
+	python3 -m py_compile deploy/bench/*.py && rm -rf deploy/bench/__pycache__
 
 clippy: bootstrap
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
