@@ -31,25 +31,34 @@ pub struct PublishedCell {
     pub cited: bool,
 }
 
-static CELLS: LazyLock<Vec<PublishedCell>> =
-    LazyLock::new(|| include_str!("published.csv").lines().skip(1).filter_map(parse).collect());
+static CELLS: LazyLock<Vec<PublishedCell>> = LazyLock::new(|| {
+    let mut table = "";
+    let mut cells = Vec::new();
+    for line in include_str!("published.txt").lines() {
+        match line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            Some(name) => table = name,
+            None => cells.extend(parse(table, line)),
+        }
+    }
+    cells
+});
 
-fn parse(line: &str) -> Option<PublishedCell> {
-    let fields: Vec<&str> = line.split(',').collect();
-    let [table, method, dataset, depth, position, mean, std, bold, italic, cited] = fields[..] else {
-        return None;
-    };
+/// A line of the file; none if it is a comment or empty.
+fn parse(table: &str, line: &str) -> Option<PublishedCell> {
+    let fields: Vec<&str> = line.split(" | ").collect();
+    let [method, dataset, depth, position, numbers, marks] = fields[..] else { return None };
+    let mut numbers = numbers.split(' ');
     Some(PublishedCell {
         table: table.to_owned(),
         method: method.to_owned(),
         dataset: dataset.to_owned(),
         depth: depth.parse().ok(),
         position: position.parse().ok(),
-        mean: mean.parse().ok()?,
-        std: std.parse().ok(),
-        bold: bold == "1",
-        italic: italic == "1",
-        cited: cited == "1",
+        mean: numbers.next()?.parse().ok()?,
+        std: numbers.next().and_then(|number| number.parse().ok()),
+        bold: marks.contains('b'),
+        italic: marks.contains('i'),
+        cited: marks.contains('c'),
     })
 }
 
