@@ -9,7 +9,7 @@ use togl_proto::{convert, wire};
 use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialConfig, TrialId};
 
 use crate::problem::Problem;
-use crate::remote::{self, Client};
+use crate::remote::{self, Client, Target};
 use crate::state::StateDir;
 
 /// One finished fold as it is stored.
@@ -30,6 +30,14 @@ pub struct Collected {
     pub rows: Vec<FoldRow>,
     /// The same folds as a frame: one row each, in their defined order.
     pub frame: FoldFrame,
+}
+
+/// Asks the coordinator that was named; reads the store otherwise, which is possible while it is served.
+pub async fn collected(target: &Target, sweep: &str) -> Result<Collected, Problem> {
+    match target.coordinator {
+        Some(_) => from_coordinator(&mut target.connect().await?, sweep).await,
+        None => from_store(&target.state()?, sweep),
+    }
 }
 
 /// Asks a coordinator.

@@ -67,17 +67,10 @@ pub struct Report {
     out: Option<PathBuf>,
 }
 
-async fn collect(target: &Target, sweep: &str) -> Result<Collected, Problem> {
-    match target.coordinator {
-        Some(_) => rows::from_coordinator(&mut target.connect().await?, sweep).await,
-        None => rows::from_store(&target.state()?, sweep),
-    }
-}
-
 impl Plot {
     pub(super) async fn run(self) -> Outcome {
         let figure = match &self.sweep {
-            Some(sweep) => self.of_sweep(&collect(&self.target, sweep).await?)?,
+            Some(sweep) => self.of_sweep(&rows::collected(&self.target, sweep).await?)?,
             None => self.of_files()?,
         };
         let path = figure.write(&self.out).map_err(explained)?;
@@ -159,7 +152,7 @@ impl Report {
     }
 
     pub(super) async fn run(self) -> Outcome {
-        let collected = collect(&self.target, &self.sweep).await?;
+        let collected = rows::collected(&self.target, &self.sweep).await?;
         let failures = self.failures().await?;
         let commands = vec![format!("togl run {}.yaml", self.sweep), format!("togl table {}", self.sweep)];
         let input = ReportInput {

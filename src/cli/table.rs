@@ -110,18 +110,10 @@ impl Table {
 
     async fn source(&self) -> Result<Source, Problem> {
         let Some(sweep) = &self.sweep else { return self.saved_folds() };
-        let collected = self.collect(sweep).await?;
+        let collected = rows::collected(&self.target, sweep).await?;
         let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
         let spec = Made::separated(&collected.spec.table, &plan).map_err(explained)?;
         Ok(Source { title: sweep.clone(), frame: collected.frame, plan, spec })
-    }
-
-    /// From the coordinator that was named; otherwise from the store, which can be read while it is served.
-    async fn collect(&self, sweep: &str) -> Result<Collected, Problem> {
-        match self.target.coordinator {
-            Some(_) => rows::from_coordinator(&mut self.target.connect().await?, sweep).await,
-            None => rows::from_store(&self.target.state()?, sweep),
-        }
     }
 
     fn saved_folds(&self) -> Result<Source, Problem> {

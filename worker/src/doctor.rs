@@ -37,7 +37,10 @@ struct Report {
 impl Doctor {
     /// Prints the report; exit code 1 if nothing here can train.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let report = examine(device::inspect(), Path::new("/proc/driver/nvidia/version").exists());
+        let mut inspection = device::inspect();
+        // libtorch itself says "no CUDA" also when only the driver is missing, which is another illness.
+        inspection.cuda_linked |= host::has_loaded("libtorch_cuda.so");
+        let report = examine(inspection, Path::new("/proc/driver/nvidia/version").exists());
         let text = match self.format {
             Format::Human => describe(&report),
             Format::Json => serde_json::to_string_pretty(&report)? + "\n",

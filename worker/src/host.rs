@@ -43,6 +43,11 @@ pub fn cache_home() -> Option<PathBuf> {
     Some(base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?.join("togl"))
 }
 
+/// Whether this process has loaded a library of this name; false where the system does not tell.
+pub fn has_loaded(library: &str) -> bool {
+    std::fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains(library))
+}
+
 /// Memory of the machine in bytes; 0 where the system does not tell.
 pub fn total_memory() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -62,6 +67,13 @@ mod tests {
     fn two_ids_of_one_process_differ_and_odd_host_names_are_tamed() {
         assert_ne!(unique_worker_id("gpu-1"), unique_worker_id("gpu-1"));
         assert!(unique_worker_id("--näme with spaces/../").as_str().starts_with("wnmewithspaces"));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn libraries_that_are_loaded_are_seen_and_others_are_not() {
+        assert!(has_loaded("libtorch_cpu.so"));
+        assert!(!has_loaded("libnosuchthing.so"));
     }
 
     #[cfg(target_os = "linux")]

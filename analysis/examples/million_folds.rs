@@ -1,5 +1,5 @@
 //! How long a million folds take: made up, written as Parquet, loaded, and turned into tables.
-//! `cargo run --release -p togl-analysis --example speed -- [FOLDS]`
+//! `cargo run --release -p togl-analysis --example million_folds -- [FOLDS]`
 
 use std::path::Path;
 use std::time::{Duration, Instant};
