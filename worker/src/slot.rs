@@ -187,13 +187,15 @@ async fn train(
     let (mut last_words, mut log_open) = (String::new(), true);
     loop {
         tokio::select! {
-            line = trainer.events.next_line() => match line {
-                Ok(Some(line)) => if let Some(ended) = understand(&line, reporter).await { return ended },
-                _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
-            },
+            // In this order: what a trainer noted before its last event belongs to the log of this attempt.
+            biased;
             line = trainer.log.next_line(), if log_open => match line {
                 Ok(Some(line)) => { last_words.clone_from(&line); reporter.send(Report::Log(line)).await }
                 _ => log_open = false,
+            },
+            line = trainer.events.next_line() => match line {
+                Ok(Some(line)) => if let Some(ended) = understand(&line, reporter).await { return ended },
+                _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
             },
             order = orders.recv() => match order {
                 Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
