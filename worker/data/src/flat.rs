@@ -93,10 +93,10 @@ fn read_parts(input: &mut Input<impl Read>) -> Result<DatasetParts, Unusable> {
     let feature_width = input.small("features")? as usize;
     let (rule, count) = (input.number()?, input.small("splits")?);
     let split_rule = match rule {
-        0 => SplitRule::RandomBySeed,
+        0 if count == 0 => SplitRule::RandomBySeed,
         1 => SplitRule::StratifiedFolds { folds: count },
         2 => SplitRule::Published { splits: count },
-        other => return Err(Unusable::Corrupt(format!("there is no split rule {other}"))),
+        other => return Err(Unusable::Corrupt(format!("there is no split rule {other} of {count}"))),
     };
     let node_offsets = input.items(|bytes| u64::from_le_bytes(bytes) as usize)?;
     let edge_offsets = input.items(|bytes| u64::from_le_bytes(bytes) as usize)?;
@@ -231,6 +231,19 @@ mod tests {
         assert!(matches!(read(bytes.as_slice(), size, &[8; 32]), Err(Unusable::Stale(_))));
         bytes[8] ^= 1;
         assert!(matches!(read(bytes.as_slice(), size, &[7; 32]), Err(Unusable::Stale(_))));
+    }
+
+    #[test]
+    fn a_number_that_the_split_rule_does_not_use_is_noticed() {
+        let dataset = Dataset::new(two_small_graphs()).expect("sound");
+        assert_eq!(dataset.split_rule(), SplitRule::RandomBySeed);
+        let mut sound = Vec::new();
+        write(&mut sound, &dataset, &[7; 32]).expect("in memory");
+        for position in 0..sound.len() {
+            let mut flipped = sound.clone();
+            flipped[position] ^= 1;
+            assert!(read(flipped.as_slice(), flipped.len() as u64, &[7; 32]).is_err(), "byte {position}");
+        }
     }
 
     #[test]
