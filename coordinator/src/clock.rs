@@ -9,6 +9,13 @@ use togl_scheduler::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// Seconds since 1970, for what people date: tokens and certificates. Nothing that is scheduled depends on it.
+#[expect(clippy::disallowed_methods, reason = "the one place of the coordinator that reads the clock")]
+pub fn unix_seconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
 /// A future without a result that may be sent to another thread.
 pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 

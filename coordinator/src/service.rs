@@ -2,20 +2,23 @@
 //! `togl serve` and `togl run` hold one; this file only arranges, the parts decide.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use togl_proto::token::Pin;
 use togl_scheduler::Limits;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use crate::clock::SystemClock;
+use crate::certificates::{Authority, CertificateError};
+use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
-use crate::server::{self, ServeError};
+use crate::server::{self, Bounds, Keeper, Protection, ServeError};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use crate::tasks;
-use crate::tokens::{TokenError, Tokens};
+use crate::tokens::{Registry, TokenError, Tokens};
 
 /// Why a coordinator does not start or does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +29,9 @@ pub enum ServiceError {
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// The CA or a certificate cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
     /// The address is taken or not ours.
     #[error("cannot listen at {address}: {source}")]
     Listen {
@@ -42,10 +48,52 @@ pub enum ServiceError {
     Serve(#[from] ServeError),
 }
 
+/// What to serve, where, and for whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The store file.
+    pub store: PathBuf,
+    /// The list of tokens; the directory's own tokens and its CA lie beside it.
+    pub tokens: PathBuf,
+    /// Where to listen; port 0 takes any free port.
+    pub address: SocketAddr,
+    /// Whether other machines may come without TLS.
+    pub plaintext: bool,
+    /// Names and addresses of this machine, for the server's certificate.
+    pub hosts: Vec<String>,
+    /// CAs of which clients must show a certificate when they come over TLS.
+    pub client_ca: Option<PathBuf>,
+    /// How much room peers get.
+    pub bounds: Bounds,
+}
+
+impl Settings {
+    /// The usual settings.
+    pub fn new(store: &Path, tokens: &Path, address: SocketAddr) -> Self {
+        let (store, tokens) = (store.to_owned(), tokens.to_owned());
+        let (hosts, client_ca, bounds) = (Vec::new(), None, Bounds::default());
+        Self { store, tokens, address, plaintext: false, hosts, client_ca, bounds }
+    }
+
+    /// Makes or finds CA and tokens.
+    fn protect(&self, clock: Arc<SystemClock>) -> Result<(Protection, Tokens, Pin), ServiceError> {
+        let now = clock::unix_seconds();
+        let authority = Authority::load_or_create(self.tokens.parent().unwrap_or_else(|| Path::new(".")))?;
+        let tls = authority.server_config(&self.hosts, self.client_ca.as_deref(), now)?;
+        let (registry, tokens) = Registry::open(&self.tokens, &authority.pin(), now)?;
+        let keeper = Arc::new(Keeper::new(registry, clock, self.bounds.clone()));
+        Ok((Protection { keeper, tls, plaintext: self.plaintext }, tokens, authority.pin()))
+    }
+}
+
+/// How long the last calls may take to end once there is nothing left to decide.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// A running coordinator.
 pub struct Coordinator {
     address: SocketAddr,
     tokens: Tokens,
+    pin: Pin,
     handle: Handle,
     driver: Running,
     shutdown: watch::Sender<bool>,
@@ -53,26 +101,30 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts on a store file, a token file and an address; port 0 takes any free port. Everything that can fail
-    /// because of what the user chose fails here.
+    /// Starts with the usual settings.
     pub async fn start(store: &Path, tokens: &Path, address: SocketAddr) -> Result<Self, ServiceError> {
+        Self::start_with(Settings::new(store, tokens, address)).await
+    }
+
+    /// Starts. Everything that can fail because of what the user chose fails here.
+    pub async fn start_with(settings: Settings) -> Result<Self, ServiceError> {
         // The port first: if it is taken, nothing has been made yet.
-        let refuse = |source| ServiceError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(refuse)?;
+        let refuse = |source| ServiceError::Listen { address: settings.address, source };
+        let listener = TcpListener::bind(settings.address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let store = SqliteStore::open(store)?;
-        let tokens = Tokens::load_or_create(tokens)?;
-        let (handle, driver) =
-            driver::start(Box::new(store), Arc::new(SystemClock::new()), Limits::default())?;
+        let store = SqliteStore::open(&settings.store)?;
+        let clock = Arc::new(SystemClock::new());
+        let (protection, tokens, pin) = settings.protect(clock.clone())?;
+        let (handle, driver) = driver::start(Box::new(store), clock, Limits::default())?;
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
-        let serve = server::serve(listener, handle.clone(), tokens.clone(), async move {
+        let serve = server::serve(listener, handle.clone(), protection, async move {
             let _ = told.wait_for(|stop| *stop).await; // an error means that nobody is left to tell
         });
         tasks::spawn("server", async move {
             let _ = report.send(serve.await); // whoever stopped listening does not want to know
         });
-        Ok(Self { address, tokens, handle, driver, shutdown, served })
+        Ok(Self { address, tokens, pin, handle, driver, shutdown, served })
     }
 
     /// Where it listens.
@@ -80,9 +132,14 @@ impl Coordinator {
         self.address
     }
 
-    /// Who may call it.
+    /// The tokens of its state directory, for connections of this machine.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
+    }
+
+    /// The fingerprint of its CA.
+    pub fn pin(&self) -> &Pin {
+        &self.pin
     }
 
     /// Runs until `until` is done, then stops; ends early only with the reason.
@@ -102,6 +159,8 @@ impl Coordinator {
             Some(ended) => ended?,
             None => driver.await?,
         }
+        // What was decided is stored; give the answers time to leave.
+        let _ = tokio::time::timeout(LAST_WORDS, served).await;
         Ok(())
     }
 }

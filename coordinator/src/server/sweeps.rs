@@ -10,9 +10,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Shared, status};
+use super::{Shared, status, still_good};
 use crate::store::{LogPiece, ResultQuery};
 use crate::tasks;
+use crate::tokens::TokenId;
 
 /// Watchers hear of changes at most this often.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
@@ -93,10 +94,11 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     type WatchStream = ReceiverStream<Result<wire::SweepStatus, Status>>;
 
     async fn watch(&self, request: Request<wire::StatusRequest>) -> Answer<Self::WatchStream> {
+        let token = super::token(&request)?;
         let sweep = sweep_name(&request.into_inner().sweep)?;
         look(&self.0, &sweep).await?; // refuse an unknown sweep at once
         let (sender, states) = mpsc::channel(4);
-        tasks::spawn("watch", watch(self.0.clone(), sweep, sender));
+        tasks::spawn("watch", watch(self.0.clone(), token, sweep, sender));
         Ok(Response::new(ReceiverStream::new(states)))
     }
 
@@ -266,11 +268,16 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
 /// Sends a state whenever something changed, until the sweep has ended or the watcher left.
 async fn watch(
     shared: Arc<Shared>,
+    token: TokenId,
     sweep: SweepName,
     states: mpsc::Sender<Result<wire::SweepStatus, Status>>,
 ) {
     loop {
-        let (state, ended) = match look(&shared, &sweep).await {
+        let looked = match still_good(&shared, &token) {
+            Ok(()) => look(&shared, &sweep).await,
+            Err(status) => Err(status),
+        };
+        let (state, ended) = match looked {
             Ok(looked) => looked,
             Err(status) => return drop(states.send(Err(status)).await),
         };
