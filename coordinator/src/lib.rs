@@ -6,6 +6,7 @@
 pub mod certificates;
 pub mod clock;
 pub mod driver;
+pub mod metrics;
 mod private;
 pub mod server;
 pub mod service;

@@ -14,6 +14,7 @@ use tokio::sync::{oneshot, watch};
 use crate::certificates::{Authority, CertificateError};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
+use crate::metrics::{Measured, Metrics};
 use crate::server::{self, Bounds, Keeper, Protection, ServeError};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
@@ -63,6 +64,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// CAs of which clients must show a certificate when they come over TLS.
     pub client_ca: Option<PathBuf>,
+    /// Where to serve the page for Prometheus, if anywhere.
+    pub metrics: Option<SocketAddr>,
     /// How much room peers get.
     pub bounds: Bounds,
 }
@@ -71,8 +74,8 @@ impl Settings {
     /// The usual settings.
     pub fn new(store: &Path, tokens: &Path, address: SocketAddr) -> Self {
         let (store, tokens) = (store.to_owned(), tokens.to_owned());
-        let (hosts, client_ca, bounds) = (Vec::new(), None, Bounds::default());
-        Self { store, tokens, address, plaintext: false, hosts, client_ca, bounds }
+        let (hosts, bounds) = (Vec::new(), Bounds::default());
+        Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
     }
 
     /// Makes or finds CA and tokens.
@@ -86,12 +89,30 @@ impl Settings {
     }
 }
 
+/// A task that ends with whoever holds this.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServiceError> {
+    let refuse = |source| ServiceError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(refuse)?;
+    let address = listener.local_addr().map_err(refuse)?;
+    Ok((listener, address))
+}
+
 /// How long the last calls may take to end once there is nothing left to decide.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// A running coordinator.
 pub struct Coordinator {
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
+    page: Option<AbortOnDrop>,
     tokens: Tokens,
     pin: Pin,
     handle: Handle,
@@ -108,14 +129,23 @@ impl Coordinator {
 
     /// Starts. Everything that can fail because of what the user chose fails here.
     pub async fn start_with(settings: Settings) -> Result<Self, ServiceError> {
-        // The port first: if it is taken, nothing has been made yet.
-        let refuse = |source| ServiceError::Listen { address: settings.address, source };
-        let listener = TcpListener::bind(settings.address).await.map_err(refuse)?;
-        let address = listener.local_addr().map_err(refuse)?;
-        let store = SqliteStore::open(&settings.store)?;
+        // The ports first: if one is taken, nothing has been made yet.
+        let (listener, address) = listen(settings.address).await?;
+        let page = match settings.metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        let store = Box::new(SqliteStore::open(&settings.store)?);
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
-        let (handle, driver) = driver::start(Box::new(store), clock, Limits::default())?;
+        let metrics = Arc::new(Metrics::new(clock.clone()));
+        let store = Box::new(Measured { inner: store, metrics: metrics.clone() });
+        let (handle, driver) = driver::start(store, clock, Limits::default())?;
+        let metrics_address = page.as_ref().map(|(_, address)| *address);
+        let page = page.map(|(listener, _)| {
+            let page = server::scrape::serve(listener, handle.clone(), protection.clone(), metrics);
+            AbortOnDrop(tasks::spawn("metrics", page))
+        });
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
         let serve = server::serve(listener, handle.clone(), protection, async move {
@@ -124,12 +154,17 @@ impl Coordinator {
         tasks::spawn("server", async move {
             let _ = report.send(serve.await); // whoever stopped listening does not want to know
         });
-        Ok(Self { address, tokens, pin, handle, driver, shutdown, served })
+        Ok(Self { address, metrics_address, page, tokens, pin, handle, driver, shutdown, served })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where the page for Prometheus is, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// The tokens of its state directory, for connections of this machine.
@@ -144,7 +179,7 @@ impl Coordinator {
 
     /// Runs until `until` is done, then stops; ends early only with the reason.
     pub async fn run(self, until: impl Future<Output = ()>) -> Result<(), ServiceError> {
-        let Self { handle, driver, shutdown, mut served, .. } = self;
+        let Self { handle, driver, shutdown, mut served, page: _page, .. } = self;
         let driver = driver.ended();
         tokio::pin!(driver);
         let early = tokio::select! {

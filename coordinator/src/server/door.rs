@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::{Either, Ready, ready};
-use http::{Request, Response};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, Request, Response};
 use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
@@ -28,6 +29,13 @@ pub const CALLS: &[(&str, &[Role])] = &[
     ("/togl.v1.Sweeps/Pause", CHANGE),
     ("/togl.v1.Sweeps/Resume", CHANGE),
     ("/togl.v1.Sweeps/Retry", CHANGE),
+    ("/togl.v1.Sweeps/Archive", CHANGE),
+    ("/togl.v1.Sweeps/Prioritise", CHANGE),
+    ("/togl.v1.Sweeps/Drain", CHANGE),
+    ("/togl.v1.Sweeps/SettleData", CHANGE),
+    ("/togl.v1.Sweeps/ListDisputes", READ),
+    ("/togl.v1.Sweeps/ListReplicates", READ),
+    ("/togl.v1.Sweeps/History", READ),
     ("/togl.v1.Sweeps/ListSweeps", READ),
     ("/togl.v1.Sweeps/ListWorkers", READ),
     ("/togl.v1.Sweeps/Status", READ),
@@ -70,7 +78,7 @@ impl<S> Door<S> {
         }
         let from = request.extensions().get::<From>();
         let peer = from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), From::peer);
-        match self.keeper.show(presented(request), peer) {
+        match self.keeper.show(bearer(request.headers()), peer) {
             Shown::Good(caller) => {
                 if let Some(From(visitor)) = from {
                     visitor.prove();
@@ -97,8 +105,9 @@ impl<S> Door<S> {
     }
 }
 
-fn presented(request: &Request<Body>) -> &str {
-    let header = request.headers().get(http::header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+/// The token that came with a request; empty if there is none.
+pub(super) fn bearer(headers: &HeaderMap) -> &str {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     header.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default()
 }
 
@@ -126,7 +135,7 @@ where
                     request.extensions_mut().insert(caller);
                 }
                 // The secret has done its work; nobody further in can log it.
-                request.headers_mut().remove(http::header::AUTHORIZATION);
+                request.headers_mut().remove(AUTHORIZATION);
                 Either::Left(self.inner.call(request))
             }
             Err(status) => Either::Right(ready(Ok(status.into_http()))),

@@ -138,6 +138,10 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
+    pub(super) fn visitor(&self) -> &Arc<Visitor> {
+        &self.visitor
+    }
+
     /// An error once the peer has lost the right to be here.
     fn watch(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         if self.visitor.is_unwelcome() {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use togl_scheduler::Timestamp;
 
 use super::complaints::{Complaints, Offence};
-use crate::clock::{self, Clock};
-use crate::tokens::{Caller, Registry, TokenId};
+use crate::clock::{self, Clock, SystemClock};
+use crate::tokens::{Caller, Registry, TokenError, TokenId, Tokens};
 
 /// How much room peers get.
 #[derive(Debug, Clone)]
@@ -76,6 +76,12 @@ impl Keeper {
     pub fn new(registry: Registry, clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
         let (crowd, bad_tokens) = (Mutex::default(), Mutex::default());
         Self { bounds, registry, clock, complaints: Complaints::default(), crowd, bad_tokens }
+    }
+
+    /// A keeper of two tokens that are in no file, with the usual bounds: for networks that are not real.
+    pub fn of(tokens: &Tokens) -> Result<Arc<Self>, TokenError> {
+        let (registry, clock) = (Registry::of(tokens)?, Arc::new(SystemClock::new()));
+        Ok(Arc::new(Self::new(registry, clock, Bounds::default())))
     }
 
     /// Lets a connection in as a stranger, if there is room.

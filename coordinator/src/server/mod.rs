@@ -6,7 +6,10 @@ mod complaints;
 mod door;
 mod gate;
 mod keeper;
+mod replicates;
+pub(crate) mod scrape;
 mod sweeps;
+mod views;
 mod workers;
 
 use std::future::Future;
@@ -140,12 +143,14 @@ fn status(error: CallError) -> Status {
     match error {
         CallError::Rejected(rejection) => match rejection {
             Rejection::UnknownSweep { .. } => Status::not_found(text),
-            Rejection::CancelledSweep { .. } | Rejection::OtherNumerics { .. } => {
-                Status::failed_precondition(text)
-            }
+            Rejection::CancelledSweep { .. }
+            | Rejection::OtherNumerics { .. }
+            | Rejection::OtherData { .. }
+            | Rejection::NoDispute { .. } => Status::failed_precondition(text),
             Rejection::EmptySweep { .. }
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }
+            | Rejection::UnknownDigest { .. }
             | Rejection::TooManySlots { .. } => Status::invalid_argument(text),
             // The worker connects again and says hello.
             Rejection::UnknownWorker { .. } => Status::aborted(text),

@@ -110,7 +110,7 @@ async fn greet(
         host: short(hello.host, 255),
         slots: hello.slots,
         devices: devices.map(|device| short(device, LONGEST_DEVICE)).collect(),
-        memory: 0,
+        memories: hello.memories.into_iter().take(hello.slots as usize).collect(),
         code_version: short(hello.code_version, 64),
         numerics: hello.numerics,
     };
@@ -192,7 +192,15 @@ impl Session {
             return Ok(());
         }
         let event = Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted };
-        let Reply::Leases(leases) = self.ask(event).await? else { return Err(super::confused()) };
+        let leases = match self.ask(event).await? {
+            Reply::Leases(leases) => leases,
+            Reply::Leave => {
+                self.wanted = 0;
+                self.say(Kind::Leave(wire::Leave {})).await;
+                return Ok(());
+            }
+            _ => return Err(super::confused()),
+        };
         if leases.is_empty() {
             return Ok(());
         }
@@ -316,6 +324,7 @@ fn lease(lease: Lease) -> wire::Lease {
         attempt: lease.attempt.0,
         config: lease.trial.to_string(),
         time_limit_seconds: lease.fold_seconds.unwrap_or(0),
+        slot: lease.slot,
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! [`sqlite`] is the embedded default, [`memory`] is for tests; one suite of contract tests runs on both.
 
+pub mod history;
 pub mod memory;
 pub mod sqlite;
 
@@ -11,6 +12,7 @@ pub(crate) mod contract;
 
 use std::path::PathBuf;
 
+use self::history::Happened;
 use togl_scheduler::{Change, Snapshot, SweepState};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, WorkerId};
 
@@ -49,6 +51,9 @@ pub trait Reader: Send {
 
     /// What the trainers of a fold wrote, the first attempt first.
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError>;
+
+    /// What happened to a fold, in order; empty if there is no such fold.
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError>;
 }
 
 /// A sweep as a reader sees it.

@@ -16,6 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
+use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -235,6 +236,10 @@ impl Reader for SqliteReader {
 
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
         read::results(&self.connection, query).map_err(|error| refine(&self.path, error))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        read::history(&self.connection, fold).map_err(|error| refine(&self.path, error))
     }
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {

@@ -38,6 +38,14 @@ impl fmt::Debug for Tokens {
     }
 }
 
+impl Tokens {
+    /// Two tokens that no state directory knows, for [`Registry::of`].
+    pub fn random() -> Result<Self, TokenError> {
+        let token = |role| Ok(Token::new(role, &random()?).reveal());
+        Ok(Self { operator: token(Role::Operator)?, worker: token(Role::Worker)? })
+    }
+}
+
 /// Why there are no tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
@@ -125,6 +133,15 @@ impl Registry {
         save(path, &list)?;
         let known = Mutex::new(Known { list, file: Stamp::of(path) });
         Ok((Self { path: path.to_owned(), known }, Tokens { operator, worker }))
+    }
+
+    /// A registry of these two tokens alone, without a file.
+    pub fn of(tokens: &Tokens) -> Result<Self, TokenError> {
+        let mut list = List::default();
+        for (token, role) in [(&tokens.operator, Role::Operator), (&tokens.worker, Role::Worker)] {
+            list.add(token, role, "", 0, None)?;
+        }
+        Ok(Self { path: PathBuf::new(), known: Mutex::new(Known { list, file: None }) })
     }
 
     /// Who presents this, if it is a token that was neither revoked nor has expired. Takes as long for a near miss

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile;
+mod observed;
 mod played;
 mod security;
 mod stories;

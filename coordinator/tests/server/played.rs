@@ -25,6 +25,7 @@ pub struct World {
     pub address: String,
     pub tokens: Tokens,
     pub pin: Pin,
+    pub metrics: Option<std::net::SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     ended: tokio::task::JoinHandle<()>,
 }
@@ -51,12 +52,12 @@ impl World {
     async fn start(folder: tempfile::TempDir, settings: Settings) -> Self {
         let coordinator = Coordinator::start_with(settings).await.unwrap();
         let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
-        let pin = coordinator.pin().clone();
+        let (pin, metrics) = (coordinator.pin().clone(), coordinator.metrics_address());
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(async move {
             coordinator.run(async move { drop(stopped.await) }).await.unwrap();
         });
-        Self { folder, address, tokens, pin, stop: Some(stop), ended }
+        Self { folder, address, tokens, pin, metrics, stop: Some(stop), ended }
     }
 
     /// A further token, as `togl token create` makes it.
@@ -81,6 +82,10 @@ impl World {
         client::sweeps(&self.address, &self.tokens.operator).await.unwrap()
     }
 
+    pub async fn viewer(&self) -> SweepsClient<AuthorisedChannel> {
+        client::sweeps(&self.address, &self.token(Role::Viewer, None).0).await.unwrap()
+    }
+
     pub async fn worker(&self, name: &str, running: Vec<wire::Running>) -> PlayedWorker {
         self.worker_with(&self.tokens.worker, name, running).await
     }
@@ -95,6 +100,7 @@ impl World {
             code_version: "test".to_owned(),
             numerics: trial::NUMERICS,
             running,
+            memories: Vec::new(),
         };
         played.say(worker_message::Kind::Hello(hello)).await;
         let coordinator_message::Kind::Welcome(welcome) = played.hear().await else { panic!("no welcome") };
@@ -111,7 +117,8 @@ pub struct PlayedWorker {
 impl PlayedWorker {
     pub async fn connect(address: &str, token: &str) -> Self {
         let (outgoing, messages) = mpsc::channel(16);
-        let mut client = client::workers(address, token).await.unwrap();
+        // Without the client's own limit: it is not what protects the coordinator.
+        let mut client = client::workers(address, token).await.unwrap().max_encoding_message_size(usize::MAX);
         let incoming = client.session(ReceiverStream::new(messages)).await.unwrap().into_inner();
         Self { outgoing, incoming }
     }
@@ -143,7 +150,7 @@ impl PlayedWorker {
 }
 
 pub async fn submit(world: &World) -> wire::SubmitReply {
-    let request = wire::SubmitRequest { yaml: SWEEP.to_owned() };
+    let request = wire::SubmitRequest { yaml: SWEEP.to_owned(), ..Default::default() };
     world.operator().await.submit(request).await.unwrap().into_inner()
 }
 

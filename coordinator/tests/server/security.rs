@@ -93,7 +93,7 @@ async fn a_token_with_its_ca_reaches_the_coordinator_over_tls_and_nobody_else() 
     submit(&world).await;
     let right = pinned(&world.tokens.operator, &world.pin);
     let mut client = client::sweeps(&world.address, &right).await.unwrap();
-    let listed = client.list_sweeps(wire::ListSweepsRequest {}).await.unwrap().into_inner();
+    let listed = client.list_sweeps(wire::ListSweepsRequest::default()).await.unwrap().into_inner();
     assert_eq!(listed.sweeps.len(), 1);
     let misled = client::sweeps(&other.address, &right).await.err();
     assert!(matches!(misled, Some(ConnectError::Impostor { .. })), "{misled:?}");
@@ -108,7 +108,7 @@ async fn the_ca_outlives_a_restart_and_so_does_every_join_line() {
     let token = pinned(&world.tokens.operator, &world.pin);
     let world = world.restart().await;
     let mut client = client::sweeps(&world.address, &token).await.unwrap();
-    client.list_sweeps(wire::ListSweepsRequest {}).await.unwrap();
+    client.list_sweeps(wire::ListSweepsRequest::default()).await.unwrap();
 }
 
 /// An address of this machine that others can reach; none where there is no network.
@@ -127,7 +127,7 @@ async fn from_outside_nothing_goes_unencrypted_unless_the_operator_said_so() {
     // The token must not even be sent: the connection ends before.
     let open = async |token: &str| {
         let mut client = client::sweeps(&address, token).await.map_err(|error| error.to_string())?;
-        let listed = client.list_sweeps(wire::ListSweepsRequest {}).await;
+        let listed = client.list_sweeps(wire::ListSweepsRequest::default()).await;
         listed.map(drop).map_err(|status| status.to_string())
     };
     assert!(open(&strict.tokens.operator).await.is_err());
@@ -140,7 +140,7 @@ async fn from_outside_nothing_goes_unencrypted_unless_the_operator_said_so() {
     let lenient = lenient.await;
     let address = format!("{outside}:{}", lenient.address.rsplit_once(':').unwrap().1);
     let mut client = client::sweeps(&address, &lenient.tokens.operator).await.unwrap();
-    client.list_sweeps(wire::ListSweepsRequest {}).await.unwrap();
+    client.list_sweeps(wire::ListSweepsRequest::default()).await.unwrap();
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn with_a_client_ca_a_token_alone_is_not_enough() {
     let token = pinned(&world.tokens.operator, &world.pin);
     let list = async |access: Access| {
         let mut client = access.sweeps(&world.address).await.map_err(|error| error.to_string())?;
-        let listed = client.list_sweeps(wire::ListSweepsRequest {}).await;
+        let listed = client.list_sweeps(wire::ListSweepsRequest::default()).await;
         listed.map(drop).map_err(|status| status.to_string())
     };
     assert_eq!(list(Access::new(&token, Some(&identity)).unwrap()).await, Ok(()));

@@ -79,10 +79,13 @@ async fn results_and_leases_survive_a_restart_of_the_coordinator() {
 async fn a_stranger_gets_nothing() {
     let world = World::new().await;
     let mut wrong = client::sweeps(&world.address, "togl-op-wrong").await.unwrap();
-    let refused = wrong.list_sweeps(wire::ListSweepsRequest {}).await.unwrap_err();
+    let refused = wrong.list_sweeps(wire::ListSweepsRequest::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
     let mut as_worker = client::sweeps(&world.address, &world.tokens.worker).await.unwrap();
-    let refused = as_worker.submit(wire::SubmitRequest { yaml: SWEEP.to_owned() }).await.unwrap_err();
+    let refused = as_worker
+        .submit(wire::SubmitRequest { yaml: SWEEP.to_owned(), ..Default::default() })
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), Code::PermissionDenied, "a worker token cannot submit");
     let mut as_operator = client::workers(&world.address, &world.tokens.operator).await.unwrap();
     let (_sender, messages) = mpsc::channel(1);
@@ -116,7 +119,8 @@ async fn what_a_broken_or_hostile_worker_sends_is_refused_and_harms_nobody() {
 async fn bad_requests_name_what_is_wrong() {
     let world = World::new().await;
     let mut operator = world.operator().await;
-    let bad = wire::SubmitRequest { yaml: "version: 1\nname: x\ngird: {}\n".to_owned() };
+    let bad =
+        wire::SubmitRequest { yaml: "version: 1\nname: x\ngird: {}\n".to_owned(), ..Default::default() };
     let refused = operator.submit(bad).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     assert_eq!(refused.message(), "3:1: unknown key `gird`; did you mean `grid`?");
