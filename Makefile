@@ -3,9 +3,10 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
+WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e soak install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -46,6 +47,10 @@ doctest: bootstrap
 
 e2e: build ## Real processes, killed midway; the table must not change
 	deploy/end-to-end
+
+# Only the coordinator is needed, so neither libtorch nor the tables are built.
+soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
+	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
 install: build ## Install programs and libtorch under PREFIX
 	deploy/install "$(PREFIX)"
