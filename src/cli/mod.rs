@@ -4,6 +4,7 @@ mod cancel;
 mod data;
 mod expressivity;
 mod folds;
+mod hash;
 mod import;
 mod lists;
 mod logs;
@@ -62,9 +63,9 @@ enum Verb {
     /// Say what a sweep file would do
     Plan(plan::Plan),
     /// Show the identity of every trial of a sweep file
-    Hash(plan::Hash),
+    Hash(hash::Hash),
     /// Print the JSON Schema of sweep files, for editors
-    Schema(plan::Schema),
+    Schema(hash::Schema),
     /// Send a sweep file to a coordinator
     Submit(submit::Submit),
     /// Show one sweep
