@@ -1,5 +1,6 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
+mod bench;
 mod cancel;
 mod data;
 mod expressivity;
@@ -102,6 +103,8 @@ enum Verb {
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
     Expressivity(expressivity::Expressivity),
+    /// Measure the coordinator on this machine
+    Bench(bench::Bench),
     /// Run `togl-worker`
     Worker(worker::Worker),
     /// Show versions
@@ -135,6 +138,7 @@ impl Togl {
             Verb::Logs(verb) => verb.run().await,
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Bench(verb) => verb.run().await,
             Verb::Worker(verb) => verb.run(),
             Verb::Version(verb) => verb.run(),
         }
