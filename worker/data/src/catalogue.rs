@@ -164,7 +164,7 @@ pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
 fn slot(source: &dyn Source, options: &OpenOptions) -> Result<Option<Slot>, Error> {
     let Some(folder) = &options.cache_dir else { return Ok(None) };
     let request = fingerprint::of_request(source.name(), options);
-    let input = fingerprint::of_input(&request, &source.inputs(options))?;
+    let input = fingerprint::of_input(&request, options.data_dir.as_deref(), &source.inputs(options))?;
     Ok(Some(Slot::new(folder, source.name(), &request, input)))
 }
 

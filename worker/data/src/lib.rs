@@ -18,11 +18,12 @@
 //! - `splits`, `folds`: who trains, who validates, who tests
 //! - `structure_only`: random node features that replace the real ones
 //! - `catalogue`: names to sources; `facts`: what is known of them; `check`: whether it is so
-//! - `cache`, `flat`, `fingerprint`: copies that load fast, and when they may be used
+//! - `cache`, `flat`, `seal`, `array`, `fingerprint`: copies that load fast, and when they may be used
 //! - `fetch`, `download`, `origins`: files from the public sites; the only use of the network
 //! - `draw`, `layout`: one graph as a picture
 //! - `progress`: how long work tells how far it is
 
+mod array;
 mod block_model;
 mod builder;
 mod cache;
@@ -58,6 +59,7 @@ mod normal;
 mod origins;
 mod pattern;
 mod progress;
+mod seal;
 mod slic;
 mod sphere_torus;
 mod splits;
