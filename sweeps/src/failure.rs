@@ -26,6 +26,8 @@ pub enum FailureClass {
     Data,
     /// The trial's settings cannot be trained (refused by the trainer).
     Config,
+    /// The trainer ran into a mistake of this program and lives on.
+    Panicked,
     /// Any other error that would happen again.
     Error,
     /// Several hosts were lost under the same fold.
@@ -34,7 +36,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::WorkerLost,
         Self::Preempted,
         Self::Crashed,
@@ -43,6 +45,7 @@ impl FailureClass {
         Self::TimeLimit,
         Self::Data,
         Self::Config,
+        Self::Panicked,
         Self::Error,
         Self::KillsItsWorker,
     ];
@@ -58,6 +61,7 @@ impl FailureClass {
             Self::TimeLimit => "time-limit",
             Self::Data => "data",
             Self::Config => "config",
+            Self::Panicked => "panicked",
             Self::Error => "error",
             Self::KillsItsWorker => "kills-its-worker",
         }

@@ -7,7 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use tokio::sync::mpsc;
 
-use crate::agent::{Agent, Identity, Stopped};
+use crate::agent::{Agent, Habits, Identity, Stopped};
+use crate::fold::Keeping;
+use crate::saving::Saving;
 use crate::spool::Spool;
 use crate::{link, slot, tasks};
 
@@ -25,15 +27,17 @@ pub struct Join {
     /// Device of the slots: `cpu`, `cuda`, `cuda:N` or `mps`; the default is CUDA where it works, else CPU
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Where unacknowledged results are kept
-    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
-    state: Option<PathBuf>,
     /// Where data sets are
     #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
     data_dir: Option<PathBuf>,
     /// Leave after this many seconds without work, so that a cluster job ends
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
+    /// Seconds that folds in training may take to save when this worker is told to stop
+    #[arg(long, value_name = "SECONDS", env = "TOGL_GRACE", default_value_t = 10)]
+    grace: u64,
+    #[command(flatten)]
+    saving: Saving,
     /// Leave when standard input closes: the program that started this worker is gone
     #[arg(long, hide = true)]
     with_parent: bool,
@@ -43,10 +47,7 @@ impl Join {
     /// Runs until stopped; the exit code follows the documented table.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let token = self.token()?;
-        let state = match &self.state {
-            Some(folder) => folder.clone(),
-            None => default_state()?,
-        };
+        let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let (_, spool) = Spool::open_free(&state)?;
         let devices = crate::devices::choose(self.device.as_deref(), self.slots)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -97,19 +98,29 @@ impl Join {
         let host = crate::host::name();
         let worker = crate::host::unique_worker_id(&host);
         tracing::info!(%worker, ?devices, "worker starts");
-        let identity = Identity { worker, host, devices };
-        let agent = Agent::new(identity, self.data_dir, spool, orders);
-        Ok(agent.run(link_inbox, slot_inbox, stopped, self.idle_exit.map(Duration::from_secs)).await)
+        let habits = Habits {
+            data_dir: self.data_dir,
+            keeping: self.saving.keeping(),
+            save_every: self.saving.every(),
+            grace: Duration::from_secs(self.grace),
+            idle_exit: self.idle_exit.map(Duration::from_secs),
+        };
+        say_where_checkpoints_are(&habits.keeping);
+        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, orders);
+        Ok(agent.run(link_inbox, slot_inbox, stopped).await)
     }
 }
 
-fn default_state() -> anyhow::Result<PathBuf> {
-    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
-    Ok(base.context("no home directory; name a folder with --state")?.join("togl"))
+fn say_where_checkpoints_are(keeping: &Keeping) {
+    let Some(checkpoints) = &keeping.checkpoints else {
+        return tracing::warn!("no home directory, so no checkpoints; name a folder with --checkpoint-dir");
+    };
+    let (folder, usage) = (checkpoints.folder.display(), checkpoints.usage());
+    let most_bytes = checkpoints.most_bytes;
+    tracing::info!(%folder, files = usage.files, bytes = usage.bytes, most_bytes, "checkpoints");
 }
 
-/// Ends on SIGINT, SIGTERM or, when asked to, on the end of standard input.
+/// Says stop on SIGINT, SIGTERM or, when asked to, on the end of standard input; and again on a second signal.
 async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) =
@@ -120,11 +131,15 @@ async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
     if with_parent {
         leave_with_parent(stop.clone());
     }
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if stop.send(()).await.is_err() {
+            return; // the agent is gone already
+        }
     }
-    let _ = stop.send(()).await;
 }
 
 /// Asks to stop when standard input ends. A thread of its own, because reading standard input blocks.
