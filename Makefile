@@ -5,7 +5,7 @@ PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos fuzz install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -49,6 +49,20 @@ e2e: build ## Real processes, killed midway; the table must not change
 
 chaos: build ## Coordinator and workers killed and stopped at random for a while; the table must not change
 	deploy/chaos
+
+# On the stable compiler, without cargo-fuzz: these are the flags that libFuzzer needs to see which code ran.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= tu idx cifar graph6 copy
+FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_FLAGS = -Cpasses=sancov-module -Ccodegen-units=1 --cfg=fuzzing \
+	$(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table)
+
+fuzz: ## Fuzz the readers of data files, FUZZ_SECONDS each
+	RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --manifest-path worker/data/fuzz/Cargo.toml \
+		--target-dir target/fuzz --target $(FUZZ_HOST)
+	for target in $(FUZZ_TARGETS); do mkdir -p target/fuzz/corpus/$$target; \
+		target/fuzz/$(FUZZ_HOST)/debug/$$target target/fuzz/corpus/$$target worker/data/fuzz/corpus/$$target \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=target/fuzz/$$target- || exit 1; done
 
 install: build ## Install programs and libtorch under PREFIX
 	deploy/install "$(PREFIX)"

@@ -258,3 +258,38 @@ fn read_mnist(place: &Path, training: bool, first: Option<usize>) -> Result<Imag
     }
     Ok(Images { height: images.height, width: images.width, channels: 1, pixels: images.pixels, labels })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The real files, where they are.
+    fn real(source: &ImageSource) -> Option<PathBuf> {
+        let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let data_dir = Some(std::env::var_os("TOGL_DATA").map_or_else(beside, PathBuf::from));
+        let place = source.place(&OpenOptions { data_dir, ..OpenOptions::default() });
+        place
+            .inspect_err(|_| eprintln!("skipped: no {} in TOGL_DATA or beside the project", source.name))
+            .ok()
+    }
+
+    #[test]
+    fn all_digits_are_read_and_have_their_published_mean() {
+        let Some(place) = real(&MNIST) else { return };
+        let training = read_mnist(&place, true, None).expect("sound files");
+        assert_eq!((training.len(), training.height, training.width), (60_000, 28, 28));
+        assert_eq!(read_mnist(&place, false, None).expect("sound files").len(), 10_000);
+        let sum: u64 = training.pixels.iter().map(|pixel| u64::from(*pixel)).sum();
+        let mean = sum as f64 / 255.0 / training.pixels.len() as f64;
+        assert!((mean - 0.13066).abs() < 5e-6, "{mean}");
+    }
+
+    #[test]
+    fn photographs_come_in_five_training_batches_and_one_of_tests() {
+        let Some(place) = real(&CIFAR10) else { return };
+        let [training, test] =
+            [true, false].map(|training| (CIFAR10.read)(&place, training, None).expect("sound"));
+        assert_eq!(training.len(), 5 * test.len(), "400 of each in a part of the set, 10,000 in all of it");
+        assert_eq!((training.channels, training.planes(0).len()), (3, 3072));
+    }
+}

@@ -22,6 +22,7 @@
 //! - `fetch`, `download`, `origins`: files from the public sites; the only use of the network
 //! - `obtain`: opens a data set and fetches its files before that where they are missing; what workers call
 //! - `draw`, `layout`: one graph as a picture
+//! - `hostile`: the readers for bytes from anywhere, as the fuzz targets and their corpus use them
 //! - `progress`: how long work tells how far it is
 
 mod array;
@@ -49,6 +50,8 @@ mod fingerprint;
 mod flat;
 mod folds;
 mod graph6;
+#[doc(hidden)]
+pub mod hostile;
 mod idx;
 mod images;
 mod layout;

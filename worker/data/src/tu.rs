@@ -179,6 +179,15 @@ pub fn read_tu(path: &Path, name: &str, features: FeatureChoice) -> Result<Datas
     read(name, files, features, STRATIFIED, Vec::new())
 }
 
+/// The same for contents that are no files.
+pub(crate) fn read_in_memory(
+    name: &str,
+    files: Vec<(String, Vec<u8>)>,
+    features: FeatureChoice,
+) -> Result<Dataset, Error> {
+    read(name, FileSet::in_memory(files), features, STRATIFIED, Vec::new())
+}
+
 fn read(
     name: &str,
     files: FileSet,
