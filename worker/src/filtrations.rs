@@ -68,7 +68,7 @@ impl Filtrations {
         let trial = network.trial().map_err(explained)?;
         let dataset = trainer::open_dataset(&trial, self.data_dir).map_err(|error| Usage(error.message))?;
         let learnt = filtrations(&network, &dataset, &self.graph, device).map_err(explained)?;
-        print(&(serde_json::to_string_pretty(&learnt)? + "\n"))?;
+        print(&(serde_json::to_string(&learnt)? + "\n"))?;
         Ok(ExitCode::SUCCESS)
     }
 }
