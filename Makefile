@@ -5,7 +5,7 @@ PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -13,7 +13,7 @@ help: ## Show this list
 demo: build ## Train the quickstart sweep on this machine and show its table
 	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE)
 
-test: tools check unit doctest e2e ## Everything that must hold; what CI runs
+test: tools check unit doctest e2e chaos ## Everything that must hold; what CI runs
 
 bootstrap: ## Find or fetch libtorch
 	@deploy/bootstrap
@@ -31,7 +31,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 scripts:
-	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/slurm-array.sh; do \
+	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
 		bash -n $$script || exit 1; done
 	python3 -m py_compile deploy/bench/*.py && rm -rf deploy/bench/__pycache__
 
@@ -46,6 +46,9 @@ doctest: bootstrap
 
 e2e: build ## Real processes, killed midway; the table must not change
 	deploy/end-to-end
+
+chaos: build ## Coordinator and workers killed and stopped at random for a while; the table must not change
+	deploy/chaos
 
 install: build ## Install programs and libtorch under PREFIX
 	deploy/install "$(PREFIX)"

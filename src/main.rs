@@ -1,6 +1,8 @@
 //! `togl`: what a person types. Parses arguments, calls one file of `cli` per verb, turns its outcome into an
 //! exit code. Decides nothing itself.
 
+mod bench;
+mod calibrate;
 mod cli;
 mod embedded;
 mod local;

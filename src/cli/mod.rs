@@ -1,9 +1,11 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
+mod bench;
 mod cancel;
 mod data;
 mod expressivity;
 mod folds;
+mod hash;
 mod import;
 mod lists;
 mod logs;
@@ -62,9 +64,9 @@ enum Verb {
     /// Say what a sweep file would do
     Plan(plan::Plan),
     /// Show the identity of every trial of a sweep file
-    Hash(plan::Hash),
+    Hash(hash::Hash),
     /// Print the JSON Schema of sweep files, for editors
-    Schema(plan::Schema),
+    Schema(hash::Schema),
     /// Send a sweep file to a coordinator
     Submit(submit::Submit),
     /// Show one sweep
@@ -101,6 +103,8 @@ enum Verb {
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
     Expressivity(expressivity::Expressivity),
+    /// Measure the coordinator on this machine
+    Bench(bench::Bench),
     /// Run `togl-worker`
     Worker(worker::Worker),
     /// Show versions
@@ -134,6 +138,7 @@ impl Togl {
             Verb::Logs(verb) => verb.run().await,
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Bench(verb) => verb.run().await,
             Verb::Worker(verb) => verb.run(),
             Verb::Version(verb) => verb.run(),
         }

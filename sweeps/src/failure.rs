@@ -28,6 +28,8 @@ pub enum FailureClass {
     Config,
     /// The trainer ran into a mistake of this program and lives on.
     Panicked,
+    /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
+    Unreadable,
     /// Any other error that would happen again.
     Error,
     /// Several hosts were lost under the same fold.
@@ -36,7 +38,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::WorkerLost,
         Self::Preempted,
         Self::Crashed,
@@ -46,6 +48,7 @@ impl FailureClass {
         Self::Data,
         Self::Config,
         Self::Panicked,
+        Self::Unreadable,
         Self::Error,
         Self::KillsItsWorker,
     ];
@@ -62,6 +65,7 @@ impl FailureClass {
             Self::Data => "data",
             Self::Config => "config",
             Self::Panicked => "panicked",
+            Self::Unreadable => "unreadable",
             Self::Error => "error",
             Self::KillsItsWorker => "kills-its-worker",
         }

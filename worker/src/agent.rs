@@ -209,7 +209,7 @@ impl Agent {
         let Some(incarnation) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
         if let Err(error) = convert::trial(&lease.config, fold) {
             let failure =
-                Failure::new(FailureClass::Config, format!("this worker cannot read the trial: {error}"));
+                Failure::new(FailureClass::Unreadable, format!("this worker cannot read the trial: {error}"));
             return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
         }
         let free = self.slots.iter_mut().find(|slot| slot.work.is_none());

@@ -7,17 +7,21 @@ mod sweeps;
 mod workers;
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 
 use togl_proto::wire::sweeps_server::SweepsServer;
 use togl_proto::wire::workers_server::WorkersServer;
 use togl_proto::{DESCRIPTORS, LARGEST_MESSAGE};
 use togl_scheduler::Rejection;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
+use tokio_stream::Stream;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::Status;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::transport::server::Connected;
 
 use self::auth::Door;
 use self::board::Board;
@@ -51,6 +55,19 @@ pub async fn serve(
     tokens: Tokens,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
+    serve_on(TcpListenerStream::new(listener), handle, tokens, shutdown).await
+}
+
+/// Serves on connections that came in some other way, such as over a simulated network.
+pub async fn serve_on<IO>(
+    incoming: impl Stream<Item = io::Result<IO>>,
+    handle: Handle,
+    tokens: Tokens,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError>
+where
+    IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
     let tokens = Arc::new(tokens);
     let incarnation = format!("{:016x}", handle.incarnation());
     let shared = Arc::new(Shared { handle, board: Board::default(), incarnation });
@@ -71,7 +88,7 @@ pub async fn serve(
         .add_service(health)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?) // what older tools ask for
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown)
+        .serve_with_incoming_shutdown(incoming, shutdown)
         .await?;
     Ok(())
 }
@@ -89,12 +106,14 @@ fn status(error: CallError) -> Status {
     match error {
         CallError::Rejected(rejection) => match rejection {
             Rejection::UnknownSweep { .. } => Status::not_found(text),
-            Rejection::CancelledSweep { .. } | Rejection::OtherNumerics { .. } => {
-                Status::failed_precondition(text)
-            }
+            Rejection::CancelledSweep { .. }
+            | Rejection::OtherNumerics { .. }
+            | Rejection::OtherData { .. }
+            | Rejection::NoDispute { .. } => Status::failed_precondition(text),
             Rejection::EmptySweep { .. }
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }
+            | Rejection::UnknownDigest { .. }
             | Rejection::TooManySlots { .. } => Status::invalid_argument(text),
             // The worker connects again and says hello.
             Rejection::UnknownWorker { .. } => Status::aborted(text),

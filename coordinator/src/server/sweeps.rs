@@ -198,7 +198,16 @@ fn plan(yaml: String) -> Result<Submission, Status> {
     let trials = spec.trials().map_err(|error| Status::invalid_argument(error.to_string()))?;
     let folds = trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect();
     let trials = trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
-    Ok(Submission { name: spec.name, yaml, priority: spec.priority, limits: spec.limits, trials, folds })
+    Ok(Submission {
+        name: spec.name,
+        yaml,
+        priority: spec.priority,
+        limits: spec.limits,
+        resources: spec.resources,
+        data_digests: Vec::new(),
+        trials,
+        folds,
+    })
 }
 
 fn sweep_name(text: &str) -> Result<SweepName, Status> {

@@ -77,7 +77,7 @@ async fn greet(
         host: hello.host.chars().take(255).collect(),
         slots: hello.slots,
         devices: hello.devices.into_iter().take(hello.slots as usize).collect(),
-        memory: 0,
+        memories: Vec::new(),
         code_version: hello.code_version.chars().take(64).collect(),
         numerics: hello.numerics,
     };
@@ -164,7 +164,11 @@ impl Session {
             return Ok(());
         }
         let event = Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted };
-        let Reply::Leases(leases) = self.ask(event).await? else { return Err(super::confused()) };
+        let leases = match self.ask(event).await? {
+            Reply::Leases(leases) => leases,
+            Reply::Leave => return Ok(()), // no message says so yet; it gets nothing and may be stopped
+            _ => return Err(super::confused()),
+        };
         if leases.is_empty() {
             return Ok(());
         }

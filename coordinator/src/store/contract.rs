@@ -61,6 +61,7 @@ contracts!(
     replicates_and_conflicts_are_kept_apart,
     results_of_a_sweep_that_is_not_there_are_an_error,
     edited_sweeps_lose_folds_but_no_results,
+    steered_sweeps_memory_floors_and_disputes_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
     a_reader_sees_what_was_committed_after_it_was_made,
 );
@@ -85,7 +86,9 @@ pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Ev
         yaml: format!("name: {name} # ünïcode\nfolds: {folds:?}\n"),
         priority: -3,
         limits: togl_sweeps::spec::Limits { fold_seconds: Some(9), ..Default::default() },
-        trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1}".to_owned())],
+        resources: togl_sweeps::spec::Resources { memory: Some(1 << 33), ..Default::default() },
+        data_digests: vec![("cycles".to_owned(), "data".to_owned())],
+        trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
         folds,
     }))
 }
@@ -256,6 +259,38 @@ fn edited_sweeps_lose_folds_but_no_results<B: Backend>() {
     assert_eq!(of("t"), 2);
     let names: Vec<_> = reader.sweeps().unwrap().into_iter().map(|sweep| sweep.name.to_string()).collect();
     assert_eq!(names, ["s", "t"]);
+}
+
+/// Everything an operator says and a device teaches survives, and results set aside are replicates.
+fn steered_sweeps_memory_floors_and_disputes_are_loaded_again<B: Backend>() {
+    let backend = B::new();
+    let mut script = Script::on(backend.open());
+    script.tell(submission("s", 0..3));
+    script.tell(submission("t", 0..1));
+    script.tell(Event::Prioritise { sweep: sweep("t"), priority: 9 });
+    script.tell(Event::Archive { sweep: sweep("t") });
+    for (name, memory) in [("small", 1 << 33), ("large", 1 << 40)] {
+        let mut info =
+            WorkerInfo { host: name.to_owned(), slots: 3, numerics: NUMERICS, ..WorkerInfo::default() };
+        info.memories = vec![memory; 3];
+        script.tell(Event::WorkerJoined { worker: worker(name), info, running: vec![] });
+    }
+    let [lease, ..] = &script.lease("small", 1)[..] else { panic!("nothing to lease") };
+    let failure = Failure::new(FailureClass::OutOfMemory, "too small");
+    let (fold, attempt) = (lease.fold, lease.attempt);
+    script.tell(Event::FailureReported { worker: worker("small"), fold, attempt, failure });
+    let leases = script.lease("large", 3);
+    script.tell(report("large", &leases[0], example(0.5)));
+    let other = FoldResult { data_digest: "other".to_owned(), ..example(0.5) };
+    script.tell(report("large", &leases[1], other));
+    assert_eq!(script.scheduler.disputes().len(), 1);
+    script.tell(Event::SettleData { data: "cycles".to_owned(), digest: "other".to_owned() });
+    script.tell(report("large", &leases[2], FoldResult { data_digest: "other".to_owned(), ..example(0.25) }));
+    let kinds = [(ResultKind::Accepted, 2), (ResultKind::Replicate, 1)];
+    for (kind, rows) in kinds {
+        let query = ResultQuery { kind, ..ResultQuery::accepted(sweep("s")) };
+        assert_eq!(script.store.reader().unwrap().results(&query).unwrap().rows.len(), rows);
+    }
 }
 
 fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts<B: Backend>() {

@@ -65,6 +65,7 @@ impl Store for MemoryStore {
         }
         contents.commits += 1;
         for change in changes {
+            contents.set_aside(change);
             contents.snapshot.apply(change);
             contents.keep_result(change);
         }
@@ -110,6 +111,17 @@ impl Contents {
             _ => return,
         };
         self.results.entry((*fold, kind, *attempt)).or_insert_with(|| FoldResult::clone(result));
+    }
+
+    /// An accepted result becomes a replicate; before the snapshot forgets whose it was.
+    fn set_aside(&mut self, change: &Change) {
+        let Change::ResultSetAside { fold } = change else { return };
+        let accepted =
+            (*fold, ResultKind::Accepted, Attempt(0))..=(*fold, ResultKind::Accepted, Attempt(u32::MAX));
+        let key = self.results.range(accepted).next().map(|(key, _)| *key);
+        if let Some((key, result)) = key.and_then(|key| self.results.remove_entry(&key)) {
+            self.results.insert((key.0, ResultKind::Replicate, key.2), result);
+        }
     }
 
     fn rows(&self, fold: FoldKey, kind: ResultKind) -> impl Iterator<Item = ResultRow> {

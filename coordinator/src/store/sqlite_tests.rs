@@ -57,7 +57,8 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let (_folder, path) = place();
     let before = filled_sqlite(&path, 2);
     let mut store = SqliteStore::open(&path).unwrap();
-    let state = Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused };
+    let state =
+        Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None };
     let error = store.commit(&[state, impossible_fact()]).unwrap_err();
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);

@@ -33,6 +33,14 @@ pub(crate) fn places(data_dir: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// The files that are read of one place.
+pub(crate) fn files(place: &Path) -> Vec<PathBuf> {
+    match place.is_dir() {
+        true => TRAINING.iter().chain(&TEST).map(|batch| place.join(batch)).collect(),
+        false => vec![place.to_path_buf()],
+    }
+}
+
 /// The first images of the training batches in their order, or of the test batch; all where `first` is
 /// absent.
 pub(crate) fn read(place: &Path, training: bool, first: Option<usize>) -> Result<Images, Error> {

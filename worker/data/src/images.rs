@@ -13,6 +13,7 @@ use crate::dataset::{Dataset, Task};
 use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
+use crate::origins::how_to_get;
 use crate::progress::{Observer, Progress, Work, nobody};
 use crate::splits::{Split, SplitRule};
 use crate::superpixels::{PixelGraph, Recipe, graph_of};
@@ -61,8 +62,8 @@ pub(crate) struct ImageSource {
     /// One in this many training images, the first of the file, is for validation.
     validation_share: usize,
     places: fn(&Path) -> Vec<PathBuf>,
+    files: fn(&Path) -> Vec<PathBuf>,
     read: fn(&Path, bool, Option<usize>) -> Result<Images, Error>,
-    download: &'static str,
 }
 
 pub(crate) static MNIST: ImageSource = ImageSource {
@@ -72,8 +73,8 @@ pub(crate) static MNIST: ImageSource = ImageSource {
     full: [60_000, 10_000],
     validation_share: 12,
     places: mnist_places,
+    files: mnist_files,
     read: read_mnist,
-    download: "the four files of the MNIST data (train-images-idx3-ubyte.gz and its sisters) into a folder `mnist`",
 };
 
 pub(crate) static CIFAR10: ImageSource = ImageSource {
@@ -83,8 +84,8 @@ pub(crate) static CIFAR10: ImageSource = ImageSource {
     full: [50_000, 10_000],
     validation_share: 10,
     places: cifar::places,
+    files: cifar::files,
     read: cifar::read,
-    download: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz into a folder `cifar10`",
 };
 
 impl Source for ImageSource {
@@ -124,7 +125,7 @@ impl Source for ImageSource {
     }
 
     fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        self.place(options).into_iter().collect()
+        self.place(options).map(|place| (self.files)(&place)).unwrap_or_default()
     }
 }
 
@@ -145,7 +146,7 @@ impl ImageSource {
         found.ok_or_else(|| Error::MissingFiles {
             dataset: self.name.to_string(),
             looked_at: places,
-            hint: format!("download {} of the data folder", self.download),
+            hint: how_to_get(self.name),
         })
     }
 
@@ -224,13 +225,27 @@ fn mnist_places(data_dir: &Path) -> Vec<PathBuf> {
     vec![data_dir.join("mnist"), data_dir.join("MNIST").join("raw")]
 }
 
+/// The four files, each as it is there; plain where it is not.
+fn mnist_files(place: &Path) -> Vec<PathBuf> {
+    let kinds = ["images-idx3", "labels-idx1"];
+    let names =
+        ["train", "t10k"].into_iter().flat_map(|part| kinds.map(|kind| format!("{part}-{kind}-ubyte")));
+    let compressed = |name: &String| place.join(format!("{name}.gz"));
+    names
+        .map(|name| match place.join(&name) {
+            plain if !plain.is_file() && compressed(&name).is_file() => compressed(&name),
+            plain => plain,
+        })
+        .collect()
+}
+
 fn read_mnist(place: &Path, training: bool, first: Option<usize>) -> Result<Images, Error> {
     let part = if training { "train" } else { "t10k" };
     let dataset = MNIST.name;
     let missing = || Error::MissingFiles {
         dataset: dataset.to_string(),
         looked_at: vec![place.to_path_buf()],
-        hint: "it is a folder of four IDX files".to_string(),
+        hint: how_to_get(dataset),
     };
     let mut files = FileSet::open_first(&[place.to_path_buf()])?.ok_or_else(missing)?;
     let images =

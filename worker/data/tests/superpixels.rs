@@ -161,7 +161,8 @@ fn damaged_image_files_are_named() {
     assert!(problem("cifar10", folder.path()).contains("data_batch_2.bin"));
     let found = problem("cifar10", Path::new("nowhere"));
     assert!(
-        found.contains("nowhere/cifar10/cifar-10-binary.tar.gz") && found.contains("hint: download"),
+        found.contains("nowhere/cifar10/cifar-10-binary.tar.gz")
+            && found.contains("hint: get them with `togl data fetch cifar10`"),
         "{found}"
     );
 }

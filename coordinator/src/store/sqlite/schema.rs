@@ -20,7 +20,7 @@ const HEADER: usize = 100;
 const APPLICATION_ID_AT: usize = 68;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, STEERING];
 
 const FIRST: &str = "
 CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
@@ -99,6 +99,25 @@ CREATE TABLE log (
     text TEXT NOT NULL,
     PRIMARY KEY (fold, attempt),
     FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)
+) STRICT;
+";
+
+/// What sweeps need and why they paused, what trials taught about memory, and which data results come from.
+const STEERING: &str = "
+ALTER TABLE sweep ADD COLUMN resources TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE sweep ADD COLUMN note TEXT;
+ALTER TABLE trial ADD COLUMN memory_floor INTEGER NOT NULL DEFAULT 0;
+
+-- What each data set must be; `dissent` has the finished folds whose results come from other data.
+CREATE TABLE data_set (
+    name TEXT NOT NULL PRIMARY KEY,
+    digest TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dissent (
+    fold INTEGER NOT NULL PRIMARY KEY REFERENCES fold (id),
+    data_set TEXT NOT NULL REFERENCES data_set (name),
+    digest TEXT NOT NULL
 ) STRICT;
 ";
 
