@@ -2,7 +2,6 @@
 //! slots and the link are tasks that send it events. It outlives the coordinator: while the link is down it
 //! goes on training and spools what finishes. Told to stop, it gives the folds in training a moment to save.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use togl_proto::wire::{self, coordinator_message, worker_message};
@@ -10,6 +9,8 @@ use togl_proto::{convert, wire::WorkerMessage};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, WorkerId};
 use tokio::sync::mpsc;
 
+use crate::clock::later;
+use crate::data::Data;
 use crate::fold::Keeping;
 use crate::link::LinkEvent;
 use crate::protocol::{EpochReport, Request};
@@ -30,8 +31,8 @@ pub struct Identity {
 /// How this worker trains.
 #[derive(Debug, Clone)]
 pub struct Habits {
-    /// Where data sets are.
-    pub data_dir: Option<PathBuf>,
+    /// Where data sets come from.
+    pub data: Data,
     /// What folds leave on disk.
     pub keeping: Keeping,
     /// How long a fold may train without a checkpoint.
@@ -223,7 +224,7 @@ impl Agent {
             attempt,
             config: lease.config,
             device: slot.device.clone(),
-            data_dir: self.habits.data_dir.clone(),
+            data: self.habits.data.clone(),
             keeping: self.habits.keeping.clone(),
         };
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
@@ -422,7 +423,6 @@ fn progress(report: EpochReport) -> wire::Progress {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "only to restart a timer of the runtime's own clock")]
-fn later(pause: Duration) -> tokio::time::Instant {
-    tokio::time::Instant::now() + pause
-}
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

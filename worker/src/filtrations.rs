@@ -7,10 +7,11 @@ use std::process::ExitCode;
 
 use togl_learning::{Checkpoint, filtrations};
 
+use crate::data::Data;
 use crate::saving::Saving;
 use crate::train::{Local, explained, read_trial};
 use crate::version::print;
-use crate::{Usage, devices, trainer};
+use crate::{Usage, devices};
 
 /// Write learnt filtrations as JSON
 #[derive(Debug, clap::Args)]
@@ -33,9 +34,8 @@ pub struct Filtrations {
     /// Device to compute on
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Where data sets are
-    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     #[command(flatten)]
     saving: Saving,
 }
@@ -54,9 +54,9 @@ impl Filtrations {
                         format!("{} has no topological layer, so it learns no filtrations", trial.method());
                     anyhow::bail!(Usage(format!("{message}\n\n  hint: set `togl: true` in the trial")));
                 }
-                let (data_dir, saving) = (self.data_dir.clone(), self.saving.clone());
+                let (data, saving) = (self.data.clone(), self.saving.clone());
                 let (split, seed, threads, fresh) = (self.split, self.seed, 1, false);
-                let local = Local { split, seed, device, threads, data_dir, fresh, saving };
+                let local = Local { split, seed, device, threads, data, fresh, saving };
                 let Some(trained) = local.train(&trial)? else { return Ok(ExitCode::from(130)) };
                 local.forget_checkpoints(&trial);
                 trained.model
@@ -66,9 +66,10 @@ impl Filtrations {
         let network =
             network.ok_or_else(|| Usage("name a network with --checkpoint or --trial".to_owned()))?;
         let trial = network.trial().map_err(explained)?;
-        let dataset = trainer::open_dataset(&trial, self.data_dir).map_err(|error| Usage(error.message))?;
+        let dataset =
+            self.data.open(&trial, &|text| eprintln!("{text}")).map_err(|error| Usage(error.message))?;
         let learnt = filtrations(&network, &dataset, &self.graph, device).map_err(explained)?;
-        print(&(serde_json::to_string_pretty(&learnt)? + "\n"))?;
+        print(&(serde_json::to_string(&learnt)? + "\n"))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -8,6 +8,7 @@ use anyhow::Context;
 use tokio::sync::mpsc;
 
 use crate::agent::{Agent, Habits, Identity, Stopped};
+use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::spool::Spool;
@@ -27,9 +28,8 @@ pub struct Join {
     /// Device of the slots: `cpu`, `cuda`, `cuda:N` or `mps`; the default is CUDA where it works, else CPU
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Where data sets are
-    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     /// Leave after this many seconds without work, so that a cluster job ends
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
@@ -99,7 +99,7 @@ impl Join {
         let worker = crate::host::unique_worker_id(&host);
         tracing::info!(%worker, ?devices, "worker starts");
         let habits = Habits {
-            data_dir: self.data_dir,
+            data: self.data,
             keeping: self.saving.keeping(),
             save_every: self.saving.every(),
             grace: Duration::from_secs(self.grace),

@@ -5,6 +5,7 @@ mod agent;
 mod bench;
 mod checkpoints;
 mod clock;
+mod data;
 mod devices;
 mod doctor;
 mod durable;

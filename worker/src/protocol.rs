@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
 
+use crate::data::Data;
 use crate::fold::Keeping;
 
 /// What the agent asks for.
@@ -29,16 +30,18 @@ pub struct Request {
     pub config: String,
     /// `cpu`, `cuda:N` or `mps`.
     pub device: String,
-    /// Directory with data sets, if one was chosen.
-    pub data_dir: Option<std::path::PathBuf>,
+    /// Where its data set comes from.
+    pub data: Data,
     /// What it leaves on disk.
     pub keeping: Keeping,
 }
 
-/// What the trainer answers: any number of `Epoch`, then one `Done` or `Failed`.
+/// What the trainer answers: `Started` once it has the data, any number of `Epoch`, then one `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
+    /// The data is there and training begins.
+    Started,
     /// An epoch was finished.
     Epoch(EpochReport),
     /// The fold is finished.

@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
+use crate::clock::later;
 use crate::protocol::{self, Command as Ask, EpochReport, Event, Request};
 
 /// "After every epoch" means: asked for so often that hardly an epoch is shorter.
@@ -207,7 +208,12 @@ async fn train(
                 _ => log_open = false,
             },
             line = trainer.events.next_line() => match line {
-                Ok(Some(line)) => if let Some(ended) = understand(&line, reporter).await { return ended },
+                Ok(Some(line)) => match understand(&line, reporter).await {
+                    // Fetching the data is not the fold's fault.
+                    Step::Started => timer.as_mut().reset(later(limit)),
+                    Step::Ended(ended) => return ended,
+                    Step::Told => {}
+                },
                 _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
             },
             order = orders.recv() => match order {
@@ -231,18 +237,29 @@ fn over_time(limit: Duration) -> Failure {
     Failure::new(FailureClass::TimeLimit, message)
 }
 
-async fn understand(line: &str, reporter: &Reporter) -> Option<Ended> {
+/// What an event of the trainer means for its slot.
+enum Step {
+    /// The data is there: time counts from now on.
+    Started,
+    /// Passed on.
+    Told,
+    /// The fold is over.
+    Ended(Ended),
+}
+
+async fn understand(line: &str, reporter: &Reporter) -> Step {
     match serde_json::from_str(line) {
+        Ok(Event::Started) => Step::Started,
         Ok(Event::Epoch(progress)) => {
             reporter.send(Report::Epoch(progress)).await;
-            None
+            Step::Told
         }
-        Ok(Event::Done(result)) => Some(Ended::Clean(Report::Done(result))),
-        Ok(Event::Failed(failure)) => Some(Ended::Clean(Report::Failed(failure))),
+        Ok(Event::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
+        Ok(Event::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
         Err(_) => {
             // A library printed to standard output; it belongs to the log.
             reporter.send(Report::Log(line.to_owned())).await;
-            None
+            Step::Told
         }
     }
 }

@@ -10,6 +10,7 @@ use togl_learning::{Device, Job, Progress, TrainError};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig};
 
 use crate::clock::Clock;
+use crate::data::Data;
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
@@ -34,9 +35,8 @@ pub struct Train {
     /// Threads of the trainer; one is bit-reproducible
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Where data sets are
-    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     /// Start anew instead of going on from a checkpoint
     #[arg(long)]
     fresh: bool,
@@ -56,7 +56,7 @@ impl Train {
             seed: self.seed,
             device: devices::parse(&self.device).map_err(Usage)?,
             threads: self.threads,
-            data_dir: self.data_dir,
+            data: self.data,
             fresh: self.fresh,
             saving: self.saving,
         };
@@ -90,8 +90,8 @@ pub struct Local {
     pub device: Device,
     /// Threads of the training.
     pub threads: usize,
-    /// Where data sets are.
-    pub data_dir: Option<PathBuf>,
+    /// Where data sets come from.
+    pub data: Data,
     /// Whether to start anew.
     pub fresh: bool,
     /// What is kept, and where.
@@ -105,7 +105,7 @@ impl Local {
         togl_learning::use_threads(self.threads);
         let mut memory = PeakMemory::start();
         let dataset =
-            trainer::open_dataset(trial, self.data_dir.clone()).map_err(|error| Usage(error.message))?;
+            self.data.open(trial, &|text| eprintln!("{text}")).map_err(|error| Usage(error.message))?;
         if self.fresh {
             self.forget_checkpoints(trial);
         }

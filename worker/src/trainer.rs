@@ -4,16 +4,17 @@
 
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_data::{Dataset, OpenOptions};
+use togl_data::Dataset;
 use togl_learning::{Flow, Job, Progress, device};
 use togl_sweeps::result::Provenance;
+use togl_sweeps::trial::Features;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
 use crate::clock::Clock;
+use crate::data::Data;
 use crate::fold::{self, Follower};
 use crate::host::PeakMemory;
 use crate::protocol::{self, Command, EpochReport, Event, Request};
@@ -92,38 +93,31 @@ fn say(event: &Event) -> std::io::Result<()> {
 
 /// The data set of the last fold: the next fold usually needs the same.
 #[derive(Default)]
-struct Shelf(Option<(String, u64, Dataset)>);
+struct Shelf(Option<(Ordered, Dataset)>);
+
+/// What decides which data a trial sees.
+type Ordered = (String, u64, Features);
 
 impl Shelf {
-    fn get(&mut self, trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<&Dataset, Failure> {
-        let fits =
-            |(name, seed, _): &(String, u64, Dataset)| (name, seed) == (&trial.dataset, &trial.data_seed);
-        let held = match self.0.take().filter(fits) {
+    fn get(&mut self, trial: &TrialConfig, data: &Data) -> Result<&Dataset, Failure> {
+        // Random features replace the data set's own, which are the same data.
+        let features = if trial.features == Features::Random { Features::Original } else { trial.features };
+        let ordered = (trial.dataset.clone(), trial.data_seed, features);
+        let held = match self.0.take().filter(|(held, _)| *held == ordered) {
             Some(held) => held,
-            None => (trial.dataset.clone(), trial.data_seed, open_dataset(trial, data_dir)?),
+            None => (ordered, data.open(trial, &note)?),
         };
-        Ok(&self.0.insert(held).2)
+        Ok(&self.0.insert(held).1)
     }
-}
-
-/// The data set of a trial; the whole chain of causes if it cannot be had.
-pub fn open_dataset(trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<Dataset, Failure> {
-    let cache = host::cache_home();
-    let options = OpenOptions {
-        data_dir: data_dir.or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
-        cache_dir: cache.map(|folder| folder.join("data-cache")),
-        data_seed: trial.data_seed,
-        ..OpenOptions::default()
-    };
-    togl_data::open(&trial.dataset, &options)
-        .map_err(|error| Failure::new(FailureClass::Data, format!("{:#}", anyhow::Error::new(error))))
 }
 
 fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let trial = togl_proto::convert::trial(&request.config, request.fold)
         .map_err(|error| Failure::new(FailureClass::Config, error.to_string()))?;
     let memory = PeakMemory::start();
-    let dataset = shelf.get(&trial, request.data_dir.clone())?;
+    let dataset =
+        shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
+    let _ = say(&Event::Started); // if nobody reads any more, the reading thread notices and leaves
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let job = Job {
