@@ -3,9 +3,10 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
+WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos fuzz install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos fuzz soak install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -63,6 +64,10 @@ fuzz: ## Fuzz the readers of data files, FUZZ_SECONDS each
 	for target in $(FUZZ_TARGETS); do mkdir -p target/fuzz/corpus/$$target; \
 		target/fuzz/$(FUZZ_HOST)/debug/$$target target/fuzz/corpus/$$target worker/data/fuzz/corpus/$$target \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=target/fuzz/$$target- || exit 1; done
+
+# Only the coordinator is needed, so neither libtorch nor the tables are built.
+soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
+	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
 install: build ## Install programs and libtorch under PREFIX
 	deploy/install "$(PREFIX)"

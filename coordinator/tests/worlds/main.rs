@@ -21,6 +21,8 @@ mod ledger;
 mod network;
 mod world;
 
+use std::collections::BTreeMap;
+
 /// Worlds of one test; there are five tests, so that they can run side by side.
 fn worlds() -> u64 {
     let all = std::env::var("TOGL_WORLDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
@@ -29,11 +31,15 @@ fn worlds() -> u64 {
 
 fn run(first: u64) {
     if let Ok(seed) = std::env::var("TOGL_WORLD_SEED") {
-        return world::run(seed.parse().unwrap());
+        return println!("{:?}", world::run(seed.parse().unwrap()));
     }
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     for seed in 0..worlds() {
-        world::run(first + seed * 5);
+        for (what, count) in world::run(first + seed * 5) {
+            *seen.entry(what).or_default() += count;
+        }
     }
+    println!("{} worlds from seed {first}, every fifth: {seen:?}", worlds());
 }
 
 #[test]

@@ -53,8 +53,8 @@ enum Mend {
     Release(usize),
 }
 
-/// Runs the world of a seed and panics, with the seed, if a promise is broken.
-pub fn run(seed: u64) {
+/// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
+pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
     let (jumps, troubles, dead) = (Jumps::default(), Troubles::default(), Arc::new(AtomicBool::new(false)));
@@ -97,13 +97,11 @@ pub fn run(seed: u64) {
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &ledger);
+    std::mem::take(&mut ledger.notes().seen)
 }
 
 fn judge(seed: u64, ended: turmoil::Result, ledger: &Ledger) {
     let notes = ledger.notes();
-    if std::env::var("TOGL_WORLD_SEED").is_ok() {
-        println!("world {seed}: {:?}", notes.seen);
-    }
     if let Err(error) = &ended {
         panic!(
             "world {seed}: sweeps do not end: {error}; broken: {:?}; seen: {:?}",
