@@ -26,6 +26,8 @@ pub enum FailureClass {
     Data,
     /// The trial's settings cannot be trained (refused by the trainer).
     Config,
+    /// The trainer ran into a mistake of this program and lives on.
+    Panicked,
     /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
     Unreadable,
     /// Any other error that would happen again.
@@ -36,7 +38,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::WorkerLost,
         Self::Preempted,
         Self::Crashed,
@@ -45,6 +47,7 @@ impl FailureClass {
         Self::TimeLimit,
         Self::Data,
         Self::Config,
+        Self::Panicked,
         Self::Unreadable,
         Self::Error,
         Self::KillsItsWorker,
@@ -61,6 +64,7 @@ impl FailureClass {
             Self::TimeLimit => "time-limit",
             Self::Data => "data",
             Self::Config => "config",
+            Self::Panicked => "panicked",
             Self::Unreadable => "unreadable",
             Self::Error => "error",
             Self::KillsItsWorker => "kills-its-worker",

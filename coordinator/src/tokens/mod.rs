@@ -39,6 +39,13 @@ impl fmt::Debug for Tokens {
 }
 
 impl Tokens {
+    /// The tokens beside a list, for commands of the same user and machine.
+    pub fn load(list: &Path) -> Result<Self, TokenError> {
+        let state = list.parent().unwrap_or_else(|| Path::new("."));
+        let text = |role| own(state, role).map(|token| token.unpinned().reveal());
+        Ok(Self { operator: text(Role::Operator)?, worker: text(Role::Worker)? })
+    }
+
     /// Two tokens that no state directory knows, for [`Registry::of`].
     pub fn random() -> Result<Self, TokenError> {
         let token = |role| Ok(Token::new(role, &random()?).reveal());
