@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_data::{Dataset, OpenOptions};
-use togl_learning::{Flow, Job, Observer, Progress, device, train_fold};
+use togl_data::{Dataset, FeatureChoice, OpenOptions};
+use togl_learning::{Flow, Job, Observer, Progress, baselines, device, train_fold};
 use togl_sweeps::result::Provenance;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
@@ -72,17 +72,19 @@ fn say(event: &Event) -> std::io::Result<()> {
 
 /// The data set of the last fold: the next fold usually needs the same.
 #[derive(Default)]
-struct Shelf(Option<(String, u64, Dataset)>);
+struct Shelf(Option<(String, u64, FeatureChoice, Dataset)>);
 
 impl Shelf {
     fn get(&mut self, trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<&Dataset, Failure> {
-        let fits =
-            |(name, seed, _): &(String, u64, Dataset)| (name, seed) == (&trial.dataset, &trial.data_seed);
+        let features = baselines::feature_choice(trial);
+        let fits = |(name, seed, choice, _): &(String, u64, FeatureChoice, Dataset)| {
+            (name, seed, choice) == (&trial.dataset, &trial.data_seed, &features)
+        };
         let held = match self.0.take().filter(fits) {
             Some(held) => held,
-            None => (trial.dataset.clone(), trial.data_seed, open_dataset(trial, data_dir)?),
+            None => (trial.dataset.clone(), trial.data_seed, features, open_dataset(trial, data_dir)?),
         };
-        Ok(&self.0.insert(held).2)
+        Ok(&self.0.insert(held).3)
     }
 }
 
@@ -93,6 +95,7 @@ pub fn open_dataset(trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<Da
         data_dir: data_dir.or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
         cache_dir: cache.map(|folder| folder.join("data-cache")),
         data_seed: trial.data_seed,
+        features: baselines::feature_choice(trial),
         ..OpenOptions::default()
     };
     togl_data::open(&trial.dataset, &options)

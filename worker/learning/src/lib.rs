@@ -5,6 +5,7 @@
 //! - `sparse`, `batch`: graphs as matrices, and how graphs of a data set become a mini-batch
 //! - `persistence`: filtration values to persistence pairs that carry gradients
 //! - `layers`, `model`: one layer a file, and the network of a trial
+//! - `baselines`: kernels with support vector machines, which need no tensors
 //! - `metrics`, `schedule`, `train`: one fold from first epoch to test
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
 //! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
@@ -12,6 +13,7 @@
 //! Nothing here reads a clock, prints, or draws from a global random generator.
 
 pub mod adam;
+pub mod baselines;
 pub mod batch;
 pub mod bench;
 pub mod device;

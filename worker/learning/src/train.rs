@@ -85,6 +85,9 @@ impl<F: FnMut(&Progress) -> Flow> Observer for F {
 /// See [`TrainError`]; [`TrainError::class`] says what kind of failure it is.
 pub fn train_fold(job: &Job<'_>, dataset: &Dataset, observer: &mut dyn Observer) -> Result<FoldResult> {
     let split = dataset.split(job.split.into())?;
+    if job.trial.model.is_kernel() {
+        return crate::baselines::fit_fold(job, dataset, &split, observer);
+    }
     guard(|| {
         let mut training = Training::new(job, dataset, &split)?;
         training.run(observer)?;
