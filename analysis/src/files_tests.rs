@@ -70,7 +70,7 @@ fn a_missing_column_is_named() {
 fn a_newer_schema_is_refused() {
     let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
     let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
-    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 2; read it with a newer program");
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 3; read it with a newer program");
 }
 
 #[test]
@@ -151,5 +151,22 @@ fn a_file_of_schema_version_1_is_read_without_the_sizes_it_does_not_have() {
     let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
     assert_eq!(frame.data().column("test_size").unwrap().null_count(), frame.len());
     let newer = old.lazy().with_column(lit(2_u64).alias("schema_version")).collect().unwrap();
+    assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
+}
+
+#[test]
+fn a_file_of_schema_version_2_has_the_defaults_of_settings_that_came_later() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(2_u64).alias("schema_version"));
+    let mut old = data.collect().unwrap();
+    for name in ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"] {
+        old = old.drop(name).unwrap();
+    }
+    let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
+    for name in ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"] {
+        let (old, new) =
+            (frame.data().column(name).unwrap(), awkward_frame().data().column(name).unwrap().clone());
+        assert!(old.equals_missing(&new), "{name}");
+    }
+    let newer = old.lazy().with_column(lit(3_u64).alias("schema_version")).collect().unwrap();
     assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
 }

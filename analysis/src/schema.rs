@@ -5,15 +5,19 @@
 //! given another kind within a version. Columns that are not listed here are kept, after those that are.
 
 use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
-use togl_sweeps::nearest;
+use togl_sweeps::{TrialConfig, nearest};
 
 use crate::error::{Error, Result};
 
 /// The version that this program writes, and the newest it reads.
-pub const SCHEMA_VERSION: u64 = 2;
+pub const SCHEMA_VERSION: u64 = 3;
 
 /// Columns that version 1 did not have; rows of that version have no value in them.
 const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"];
+
+/// Settings that versions 1 and 2 did not have; rows of those versions have their defaults, which mean "as before".
+const SINCE_VERSION_3: [&str; 6] =
+    ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +98,7 @@ pub const KEYS: [ColumnSpec; 5] = [
 ];
 
 /// Every setting of a trial, under its own name. `togl_position` is text, because it may be the word `last`.
-pub const SETTINGS: [ColumnSpec; 37] = [
+pub const SETTINGS: [ColumnSpec; 43] = [
     setting("dataset", Kind::Text),
     setting("data_seed", Kind::Count),
     setting("features", Kind::Text),
@@ -132,6 +136,12 @@ pub const SETTINGS: [ColumnSpec; 37] = [
     setting("weight_decay", Kind::Number),
     setting("max_epochs", Kind::Count),
     setting("last_epoch", Kind::Text),
+    setting("wl_labels", Kind::Text),
+    setting("choose_rounds", Kind::Flag),
+    setting("as_published", Kind::Flag),
+    setting("svm_c_min", Kind::Number),
+    setting("svm_c_max", Kind::Number),
+    setting("inner_folds", Kind::Count),
 ];
 
 /// What came out of training.
@@ -214,7 +224,24 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
     for (name, _) in SINCE_VERSION_2.iter().zip(missing).filter(|(_, missing)| *missing) {
         data.with_column(Column::full_null((*name).into(), data.height(), &DataType::UInt64))?;
     }
+    let defaults = TrialConfig::default();
+    for spec in SETTINGS.iter().filter(|spec| version < 3 && SINCE_VERSION_3.contains(&spec.name)) {
+        if data.column(spec.name).is_err() {
+            let value = defaults.show(spec.name).unwrap_or_default();
+            let texts = Series::new(spec.name.into(), vec![value; data.height()]);
+            data.with_column(text_as(&texts, spec.kind)?)?;
+        }
+    }
     Ok(data)
+}
+
+/// Settings in words, as values of a kind.
+fn text_as(texts: &Series, kind: Kind) -> Result<Column> {
+    if kind == Kind::Flag {
+        let flags: Vec<bool> = texts.str()?.iter().map(|text| text == Some("true")).collect();
+        return Ok(Column::new(texts.name().clone(), flags));
+    }
+    Ok(texts.strict_cast(&kind.data_type())?.into())
 }
 
 fn check_version(data: &DataFrame, origin: &str) -> Result<u64> {

@@ -26,9 +26,13 @@ impl TrialConfig {
         config
     }
 
-    /// One spelling for where TOGL stands: `replace` at depth D and `add` at depth D-1 build the same network.
+    /// One spelling for what is the same: `replace` at depth D and `add` at depth D-1 build the same network, and a
+    /// kernel that leaves out its last round has one round less.
     fn with_layers_spelled_out(&self) -> Cow<'_, Self> {
-        if !self.togl {
+        if self.rounds() != self.depth {
+            return Cow::Owned(Self { depth: self.rounds(), as_published: false, ..self.clone() });
+        }
+        if !self.has_togl() {
             return Cow::Borrowed(self);
         }
         let (before, after) = self.layers_around_togl();

@@ -3,6 +3,7 @@
 //! Everything here is computation on plain values: no clock, no files, no network, no threads. Every other
 //! crate may use this one; it uses none of them.
 
+pub mod baselines;
 pub mod blocks;
 pub mod condition;
 pub mod draws;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::nearest;
 use crate::trial::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
-    SettingError, TrialConfig,
+    SettingError, TrialConfig, WlLabels,
 };
 
 /// What values a setting takes.
@@ -35,6 +35,20 @@ pub enum Kind {
 pub enum Needs {
     /// Always.
     Nothing,
+    /// A network, which is trained by gradients.
+    Network,
+    /// A network whose nodes have states.
+    NodeStates,
+    /// A network that a topological layer can be added to.
+    Backbone,
+    /// Graph layers, or rounds of label refinement.
+    Depth,
+    /// A kernel with a support vector machine.
+    Kernel,
+    /// A kernel of refined labels.
+    Refinement,
+    /// The subtree kernel.
+    Wl,
     /// A graph attention network.
     Gat,
     /// A graph convolution network.
@@ -43,6 +57,10 @@ pub enum Needs {
     Layers,
     /// A topological layer.
     Togl,
+    /// A network that reads persistence diagrams.
+    Diagrams,
+    /// A network that evaluates coordinate functions on persistence diagrams.
+    DiagramCoordinates,
     /// A topological layer that uses cycles.
     ToglCycles,
     /// A topological layer with a residual connection.
@@ -60,16 +78,26 @@ pub enum Needs {
 impl Needs {
     /// Whether a trial has what the setting needs.
     pub fn hold(self, trial: &TrialConfig) -> bool {
-        let deepset = trial.togl && trial.deepset;
+        let (model, togl) = (trial.model, trial.has_togl());
+        let deepset = togl && trial.deepset;
         match self {
             Self::Nothing => true,
+            Self::Network => !model.is_kernel(),
+            Self::NodeStates => model.has_node_states(),
+            Self::Backbone => model.takes_togl(),
+            Self::Depth => model.has_node_states() || model.refines_labels(),
+            Self::Kernel => model.is_kernel(),
+            Self::Refinement => model.refines_labels(),
+            Self::Wl => model == Backbone::Wl,
             Self::Gat => trial.model == Backbone::Gat,
             Self::Gcn => trial.model == Backbone::Gcn,
             Self::Layers => trial.graph_layers() > 0,
-            Self::Togl => trial.togl,
-            Self::ToglCycles => trial.togl && trial.dim1,
-            Self::ToglResidual => trial.togl && trial.residual_and_bn,
-            Self::Coordinates => trial.togl && !trial.deepset,
+            Self::Togl => togl,
+            Self::Diagrams => togl || model.reads_diagrams(),
+            Self::DiagramCoordinates => (togl && !trial.deepset) || model.reads_diagrams(),
+            Self::ToglCycles => togl && trial.dim1,
+            Self::ToglResidual => togl && trial.residual_and_bn,
+            Self::Coordinates => togl && !trial.deepset,
             Self::Deepset => deepset,
             Self::DeepsetInner => {
                 deepset && !(trial.deepset_type == DeepsetType::Linear && trial.residual_and_bn)
@@ -82,10 +110,21 @@ impl Needs {
     pub fn words(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
+            Self::Network => "a network, such as `model: gcn`, and not a kernel (`wl`, `wl-oa`, `ph`)",
+            Self::NodeStates => {
+                "a network whose nodes have states (every `model` but `perslay` and the kernels)"
+            }
+            Self::Backbone => "`model: gcn`, `gin`, `gat` or `gatedgcn`",
+            Self::Depth => "graph layers or rounds of refinement (every `model` but `ph` and `perslay`)",
+            Self::Kernel => "`model: wl`, `wl-oa` or `ph`",
+            Self::Refinement => "`model: wl` or `wl-oa`",
+            Self::Wl => "`model: wl`",
             Self::Gat => "`model: gat`",
             Self::Gcn => "`model: gcn`",
             Self::Layers => "at least one graph layer",
             Self::Togl => "`togl: true`",
+            Self::Diagrams => "`togl: true`, or `model: gfl` or `perslay`",
+            Self::DiagramCoordinates => "`togl: true` and `deepset: false`, or `model: gfl` or `perslay`",
             Self::ToglCycles => "`togl: true` and `dim1: true`",
             Self::ToglResidual => "`togl: true` and `residual_and_bn: true`",
             Self::Coordinates => "`togl: true` and `deepset: false`",
@@ -241,7 +280,17 @@ macro_rules! word_fields {
         }
     )+};
 }
-word_fields!(Features, Backbone, LastActivation, LastHeads, Placement, DeepsetType, Aggregation, LastEpoch);
+word_fields!(
+    Features,
+    Backbone,
+    LastActivation,
+    LastHeads,
+    Placement,
+    DeepsetType,
+    Aggregation,
+    LastEpoch,
+    WlLabels
+);
 
 macro_rules! setting {
     ($name:literal, $field:ident: $type:ty, $kind:expr, $needs:ident, $about:literal) => {

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::baselines;
 use crate::nearest;
 use crate::settings::{self, SETTINGS};
 
@@ -12,6 +13,7 @@ use crate::identity::CANONICAL_VERSION;
 pub use crate::identity::NUMERICS;
 pub use crate::words::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
+    WlLabels,
 };
 
 /// Every setting of a trial. The field names are the keys of a sweep file.
@@ -25,9 +27,9 @@ pub struct TrialConfig {
     /// What the nodes know.
     pub features: Features,
 
-    /// The graph network.
+    /// The graph network, or the method that it is compared with.
     pub model: Backbone,
-    /// Graph layers.
+    /// Graph layers; for `wl` and `wl-oa` rounds of refinement.
     pub depth: u32,
     /// Width of the node states (per head for `gat`).
     pub hidden_dim: u32,
@@ -96,10 +98,24 @@ pub struct TrialConfig {
     pub max_epochs: u32,
     /// What the epoch in which training stops does.
     pub last_epoch: LastEpoch,
+
+    /// Labels that refinement starts from (`wl`, `wl-oa`).
+    pub wl_labels: WlLabels,
+    /// Whether inner cross-validation chooses among 0 to `depth` rounds (`wl`, `wl-oa`).
+    pub choose_rounds: bool,
+    /// Whether the last round is left out, as in the published runs (`wl`).
+    pub as_published: bool,
+    /// Smallest cost of the support vector machine (kernels).
+    pub svm_c_min: f64,
+    /// Largest cost of the support vector machine (kernels).
+    pub svm_c_max: f64,
+    /// Folds of the inner cross-validation (kernels).
+    pub inner_folds: u32,
 }
 
 impl Default for TrialConfig {
     /// The frozen defaults. The data set has none.
+    #[expect(clippy::too_many_lines, reason = "one line for each setting")]
     fn default() -> Self {
         Self {
             dataset: String::new(),
@@ -139,6 +155,12 @@ impl Default for TrialConfig {
             weight_decay: 0.0,
             max_epochs: 1000,
             last_epoch: LastEpoch::Full,
+            wl_labels: WlLabels::Degree,
+            choose_rounds: false,
+            as_published: false,
+            svm_c_min: 1e-3,
+            svm_c_max: 1e3,
+            inner_folds: 5,
         }
     }
 }
@@ -218,6 +240,7 @@ impl TrialConfig {
         if self.dataset.is_empty() {
             return Err(SettingError::new("dataset", "missing; name a data set, such as `necklaces`"));
         }
+        baselines::check(self)?;
         let room = match self.placement {
             Placement::Add => self.depth,
             Placement::Replace if self.depth == 0 && self.togl => {
@@ -252,8 +275,22 @@ impl TrialConfig {
 
     /// Graph layers that the network really has.
     pub fn graph_layers(&self) -> u32 {
-        let replaced = self.togl && self.placement == Placement::Replace;
+        if !self.model.has_node_states() {
+            return 0;
+        }
+        let replaced = self.has_togl() && self.placement == Placement::Replace;
         self.depth.saturating_sub(replaced.into())
+    }
+
+    /// Whether the network has a topological layer: it is asked for, and there is a network that can have it.
+    pub fn has_togl(&self) -> bool {
+        self.togl && self.model.takes_togl()
+    }
+
+    /// Rounds of label refinement: labels of rounds 0 to this one are compared.
+    pub fn rounds(&self) -> u32 {
+        let left_out = self.as_published && self.model == Backbone::Wl;
+        self.depth.saturating_sub(left_out.into())
     }
 
     /// What the network is called, after what was built: `GCN-4`, `GCN-4-TOGL-1 (DeepSet)`.
@@ -263,9 +300,11 @@ impl TrialConfig {
             Backbone::Gin => "GIN",
             Backbone::Gat => "GAT",
             Backbone::GatedGcn => "GatedGCN",
+            Backbone::Gfl => "GFL",
+            Backbone::Wl | Backbone::WlOa | Backbone::Ph | Backbone::PersLay => return baselines::name(self),
         };
         let plain = format!("{backbone}-{}", self.graph_layers());
-        if !self.togl {
+        if !self.has_togl() {
             return plain;
         }
         let marks: Vec<&str> =

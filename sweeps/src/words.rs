@@ -28,7 +28,7 @@ macro_rules! words {
 }
 
 words!(
-    /// The graph network that TOGL is added to.
+    /// What is trained: a graph network, to which TOGL can be added, or a method that it is compared with.
     Backbone {
         /// Graph convolution.
         Gcn = "gcn",
@@ -38,6 +38,53 @@ words!(
         Gat = "gat",
         /// Gated graph convolution.
         GatedGcn = "gatedgcn",
+        /// Weisfeiler-Lehman subtree kernel and a support vector machine.
+        Wl = "wl",
+        /// Weisfeiler-Lehman optimal assignment kernel and a support vector machine.
+        WlOa = "wl-oa",
+        /// Persistence of the degree filtration and a support vector machine.
+        Ph = "ph",
+        /// Graph filtration learning: a readout of the diagrams of one learned filtration in place of pooling.
+        Gfl = "gfl",
+        /// Weighted sums over the diagrams of fixed filtrations.
+        PersLay = "perslay",
+    }
+);
+
+impl Backbone {
+    /// Whether it is a kernel with a support vector machine: nothing is trained by gradients.
+    pub fn is_kernel(self) -> bool {
+        matches!(self, Self::Wl | Self::WlOa | Self::Ph)
+    }
+
+    /// Whether it refines labels in rounds.
+    pub fn refines_labels(self) -> bool {
+        matches!(self, Self::Wl | Self::WlOa)
+    }
+
+    /// Whether a readout of persistence diagrams takes the place of pooling.
+    pub fn reads_diagrams(self) -> bool {
+        matches!(self, Self::Gfl | Self::PersLay)
+    }
+
+    /// Whether nodes have states that graph layers change.
+    pub fn has_node_states(self) -> bool {
+        !self.is_kernel() && self != Self::PersLay
+    }
+
+    /// Whether a topological layer can be added to it.
+    pub fn takes_togl(self) -> bool {
+        self.has_node_states() && self != Self::Gfl
+    }
+}
+
+words!(
+    /// The labels that Weisfeiler-Lehman refinement starts from.
+    WlLabels {
+        /// The degree of each node.
+        Degree = "degree",
+        /// The node labels of the data set.
+        Node = "node",
     }
 );
 words!(

@@ -32,6 +32,22 @@ fn shipped_sweeps_are_understood_and_their_identities_are_pinned() {
     assert_eq!(summary(), pinned, "if a change of identities is meant, update sweeps/tests/shipped.txt");
 }
 
+/// Sweeps to which methods for comparison were added train the networks that they trained before.
+#[test]
+fn the_identities_of_networks_do_not_depend_on_what_they_are_compared_with() {
+    for (file, pinned) in [
+        ("paper/figure1.yaml", "26ab8752203fc554"),
+        ("paper/table2-benchmark.yaml", "0a87e318679fb5ce"),
+        ("paper/table3-other-methods.yaml", "bac4edde2307da0c"),
+    ] {
+        let spec = SweepSpec::parse(&fs::read_to_string(files::root().join(file)).unwrap()).unwrap();
+        let trials = spec.trials().unwrap();
+        let networks = trials.iter().filter(|trial| trial.config.model.takes_togl());
+        let ids: String = networks.map(|trial| trial.id.to_string()).collect();
+        assert_eq!(blake3::hash(ids.as_bytes()).to_hex()[..16], *pinned, "{file}");
+    }
+}
+
 #[test]
 fn every_shipped_sweep_can_be_planned() {
     for path in files::shipped() {

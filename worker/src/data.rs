@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
-use togl_data::{Dataset, Error, FeatureChoice, ObtainError, OpenOptions, Progress, Supply, Work};
-use togl_sweeps::trial::Features;
+use togl_data::{Dataset, Error, ObtainError, OpenOptions, Progress, Supply, Work};
+use togl_learning::baselines;
 use togl_sweeps::{Failure, FailureClass, TrialConfig};
 
 use crate::host;
@@ -36,10 +36,7 @@ impl Data {
             data_dir: self.data_dir.clone().or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
             cache_dir: cache.map(|folder| folder.join("data-cache")),
             data_seed: trial.data_seed,
-            features: match trial.features {
-                Features::Original | Features::Random => FeatureChoice::AsPublished,
-                Features::Colour => FeatureChoice::Colour,
-            },
+            features: baselines::feature_choice(trial),
             ..OpenOptions::default()
         };
         let (mirror, ca_file) = (self.data_mirror.clone(), self.data_ca.clone());
@@ -87,6 +84,8 @@ fn failure(error: &ObtainError) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use togl_sweeps::trial::Features;
+
     use super::*;
 
     fn open(dataset: &str, features: Features) -> Result<Dataset, Failure> {

@@ -7,10 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_data::Dataset;
-use togl_learning::{Flow, Job, Progress, device};
+use togl_data::{Dataset, FeatureChoice};
+use togl_learning::{Flow, Job, Progress, baselines, device};
 use togl_sweeps::result::Provenance;
-use togl_sweeps::trial::Features;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
 use crate::clock::Clock;
@@ -96,13 +95,11 @@ fn say(event: &Event) -> std::io::Result<()> {
 struct Shelf(Option<(Ordered, Dataset)>);
 
 /// What decides which data a trial sees.
-type Ordered = (String, u64, Features);
+type Ordered = (String, u64, FeatureChoice);
 
 impl Shelf {
     fn get(&mut self, trial: &TrialConfig, data: &Data) -> Result<&Dataset, Failure> {
-        // Random features replace the data set's own, which are the same data.
-        let features = if trial.features == Features::Random { Features::Original } else { trial.features };
-        let ordered = (trial.dataset.clone(), trial.data_seed, features);
+        let ordered = (trial.dataset.clone(), trial.data_seed, baselines::feature_choice(trial));
         let held = match self.0.take().filter(|(held, _)| *held == ordered) {
             Some(held) => held,
             None => (ordered, data.open(trial, &note)?),

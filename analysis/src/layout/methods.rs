@@ -103,6 +103,8 @@ fn family(printed: Option<&str>) -> String {
     let name = printed.unwrap_or_default().split(' ').next().unwrap_or_default();
     let (network, topology) = name.split_once("-TOGL").map_or((name, 0), |(network, _)| (network, 1));
     let (backbone, layers) = network.rsplit_once('-').unwrap_or((network, ""));
-    let layers: u64 = layers.parse().unwrap_or_default();
-    format!("{backbone}-{}", layers + topology)
+    match layers.parse::<u64>() {
+        Ok(layers) => format!("{backbone}-{}", layers + topology),
+        Err(_) => name.to_owned(), // a method without layers is a family of its own
+    }
 }

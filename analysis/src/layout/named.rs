@@ -34,8 +34,23 @@ impl Settings<'_> {
         }
     }
 
+    /// What methods without a number of layers in their printed name are called.
+    fn baseline(&self) -> Option<&'static str> {
+        match self.model {
+            "wl" => Some("WL"),
+            "wl-oa" => Some("WL-OA"),
+            "ph" => Some("PH"),
+            "gfl" => Some("GFL"),
+            "perslay" => Some("PersLay"),
+            _ => None,
+        }
+    }
+
     /// The network as built.
     pub fn built(&self) -> String {
+        if let Some(name) = self.baseline() {
+            return name.to_owned();
+        }
         let layers = self.depth.saturating_sub(u64::from(self.togl && self.replaces));
         let plain = format!("{}-{layers}", self.backbone());
         if self.togl { format!("{plain}-TOGL-1") } else { plain }
@@ -43,6 +58,9 @@ impl Settings<'_> {
 
     /// The network as printed: TOGL always counts as one of `depth` layers there, whether it was or not.
     pub fn printed(&self) -> String {
+        if let Some(name) = self.baseline() {
+            return name.to_owned();
+        }
         let layers = self.depth.saturating_sub(u64::from(self.togl));
         let plain = format!("{}-{layers}", self.backbone());
         if self.togl { format!("{plain}-TOGL-1") } else { plain }

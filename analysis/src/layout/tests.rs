@@ -67,6 +67,19 @@ fn a_network_in_which_togl_replaces_a_layer_is_printed_alike() {
 }
 
 #[test]
+fn kernels_are_not_taken_for_networks_and_have_rows_of_their_own() {
+    let kernel = |model| network(Features::Original, model, false);
+    let mut rows = folds(0, &kernel(Backbone::Gcn), &[0.5, 0.6]);
+    rows.extend(folds(1, &kernel(Backbone::WlOa), &[0.7, 0.8]));
+    rows.extend(folds(2, &kernel(Backbone::Wl), &[0.6, 0.7]));
+    rows.extend(folds(3, &kernel(Backbone::Ph), &[0.1, 0.1]));
+    let table = Layout::Table2.make(&frame(rows)).unwrap();
+    let printed: Vec<_> = table.rows.iter().map(|row| row.printed_as.as_deref().unwrap()).collect();
+    assert_eq!(printed, ["WL", "WL-OA", "GCN-4"], "PH is not printed");
+    assert!(table.rows.iter().all(|row| row.cells[0].n == 2));
+}
+
+#[test]
 fn positions_are_rows_and_the_last_one_is_a_number() {
     let at = |position| TrialConfig {
         togl_position: position,

@@ -14,13 +14,13 @@ use crate::sparse::{HostRows, Segments, SparseMatrix, rows_of};
 pub struct Needs {
     /// Neighbours weighted by degrees (`gcn`).
     pub normalised: bool,
-    /// Plain sums over neighbours (`gin`).
+    /// Plain sums over neighbours (`gin`, `gfl`).
     pub neighbours: bool,
     /// Single arcs (`gatedgcn`).
     pub arcs: bool,
     /// Single arcs with exactly one self-loop a node (`gat`).
     pub looped_arcs: bool,
-    /// Edge lists for persistence (TOGL).
+    /// Edge lists for persistence (TOGL, `gfl`, `perslay`).
     pub topology: bool,
     /// Random features instead of the data set's own.
     pub random_features: bool,
@@ -32,10 +32,10 @@ impl Needs {
         let layers = trial.graph_layers() > 0;
         Self {
             normalised: layers && trial.model == Backbone::Gcn,
-            neighbours: layers && trial.model == Backbone::Gin,
+            neighbours: layers && matches!(trial.model, Backbone::Gin | Backbone::Gfl),
             arcs: layers && trial.model == Backbone::GatedGcn,
             looped_arcs: layers && trial.model == Backbone::Gat,
-            topology: trial.togl,
+            topology: trial.togl || trial.model.reads_diagrams(),
             random_features: trial.features == Features::Random,
         }
     }

@@ -5,6 +5,7 @@
 //! - `sparse`, `batch`: graphs as matrices, and how graphs of a data set become a mini-batch
 //! - `persistence`: filtration values to persistence pairs that carry gradients
 //! - `layers`, `model`: one layer a file, and the network of a trial
+//! - `baselines`: kernels with support vector machines, which need no tensors
 //! - `metrics`, `schedule`, `train`: one fold from first epoch to test
 //! - `checkpoint`, `filtrations`: a fold in the middle of its training as bytes; what a trained network learnt
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
@@ -13,6 +14,7 @@
 //! Nothing here reads a clock, prints, or draws from a global random generator.
 
 pub mod adam;
+pub mod baselines;
 pub mod batch;
 pub mod bench;
 pub mod checkpoint;

@@ -1,12 +1,16 @@
 //! Assembles the network of a trial: embedding, graph layers before TOGL, TOGL, graph layers after it, head.
+//! Two kinds of networks read persistence diagrams instead of pooling: GFL those of a filtration that is learned on the
+//! node states, PersLay those of fixed filtrations, whose vector it embeds in place of node features.
 //! Owns the order of the parts; what each part does is in `layers`.
 
 use tch::Tensor;
 use togl_data::{Dataset, Task};
 use togl_sweeps::TrialConfig;
+use togl_sweeps::trial::Backbone;
 
 use crate::batch::Needs;
 use crate::error::{Result, TrainError};
+use crate::layers::diagram_readout::{DiagramReadout, readout_width};
 use crate::layers::graph_layer::{GraphLayer, state_width};
 use crate::layers::{Pass, head::Head, linear::Linear, togl::Togl};
 use crate::parameters::Parameters;
@@ -40,6 +44,7 @@ pub struct Model {
     before: Vec<GraphLayer>,
     togl: Option<Togl>,
     after: Vec<GraphLayer>,
+    readout: Option<DiagramReadout>,
     head: Head,
 }
 
@@ -47,6 +52,14 @@ impl Model {
     /// Builds the network of `trial`; its parameters are made in `parameters`.
     pub fn new(trial: &TrialConfig, shape: Shape, parameters: &mut Parameters) -> Result<Self> {
         trial.check().map_err(|error| TrainError::Config(error.to_string()))?;
+        if trial.model.is_kernel() {
+            let text = format!("`{}` is a kernel and has no network", trial.model.as_str());
+            return Err(TrainError::Config(text));
+        }
+        if shape.node_task && trial.model.reads_diagrams() {
+            let text = format!("`{}` tells classes of graphs apart, not nodes", trial.model.as_str());
+            return Err(TrainError::Config(text));
+        }
         if shape.features == 0 {
             return Err(TrainError::Data("the nodes have no features".to_owned()));
         }
@@ -54,14 +67,21 @@ impl Model {
         let layers = trial.graph_layers();
         let before = if trial.togl { trial.layers_around_togl().0 } else { layers };
         let mut root = parameters.root();
-        let embedding = Linear::new(&mut root.child("embedding"), shape.features, width);
+        let embedding = Linear::new(&mut root.child("embedding"), embedded_width(trial, shape), width);
         let mut layer =
             |index: u32| GraphLayer::new(&mut root.child("layers").child(index), trial, index + 1 == layers);
         let (first, second) =
             ((0..before).map(&mut layer).collect(), (before..layers).map(&mut layer).collect());
         let togl = trial.togl.then(|| Togl::new(&mut root.child("togl"), trial, width));
-        let head = Head::new(&mut root.child("head"), trial, shape.classes, shape.node_task);
-        Ok(Self { embedding, before: first, togl, after: second, head })
+        let reads = trial.model.reads_diagrams();
+        let readout = reads.then(|| DiagramReadout::new(&mut root.child("readout"), trial, width));
+        let head = &mut root.child("head");
+        let head = match trial.model {
+            Backbone::Gfl => Head::on_graphs(head, trial, readout_width(trial), shape.classes),
+            Backbone::PersLay => Head::on_graphs(head, trial, width, shape.classes),
+            _ => Head::new(head, trial, shape.classes, shape.node_task),
+        };
+        Ok(Self { embedding, before: first, togl, after: second, readout, head })
     }
 
     /// The filtration values of the nodes, `[N, k]`; none without a topological layer.
@@ -80,6 +100,10 @@ impl Model {
 
     /// Class scores, one row a graph (or a node for node tasks).
     pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        if let Some(fixed) = self.readout.as_ref().filter(|readout| readout.is_fixed()) {
+            let vectors = fixed.forward(&pass.batch.features, pass)?;
+            return self.head.forward(&self.embedding.forward(&vectors).relu(), None, pass);
+        }
         let mut x = self.states_before_togl(pass)?;
         let mut graph = None;
         if let Some(togl) = &self.togl {
@@ -88,8 +112,16 @@ impl Model {
         for layer in &self.after {
             x = layer.forward(&x, pass)?;
         }
+        if let Some(readout) = &self.readout {
+            x = readout.forward(&x, pass)?;
+        }
         self.head.forward(&x, graph.as_ref(), pass)
     }
+}
+
+/// Width of what the embedding takes: node features, or the diagrams of fixed filtrations.
+fn embedded_width(trial: &TrialConfig, shape: Shape) -> i64 {
+    if trial.model == Backbone::PersLay { readout_width(trial) } else { shape.features }
 }
 
 #[cfg(test)]

@@ -68,9 +68,9 @@ fn matmul(trial: &TrialConfig, batch: &Batch) -> Result<()> {
     let width = i64::from(trial.hidden_dim);
     let weight = Tensor::f_ones([width, width], (Kind::Float, states.device()))?.set_requires_grad(true);
     let products = match trial.model {
-        Backbone::Gin => 2,
+        Backbone::Gin | Backbone::Gfl => 2,
         Backbone::GatedGcn => 4,
-        Backbone::Gcn | Backbone::Gat => 1,
+        _ => 1,
     };
     for _ in 0..products * trial.graph_layers() {
         states.f_matmul(&weight)?.f_sum(Kind::Float)?.f_backward()?;

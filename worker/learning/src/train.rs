@@ -112,6 +112,9 @@ pub fn continue_fold(
     observer: &mut dyn Observer,
 ) -> Result<FoldResult> {
     let split = dataset.split(job.split.into())?;
+    if job.trial.model.is_kernel() {
+        return crate::baselines::fit_fold(job, dataset, &split, observer);
+    }
     guard(|| {
         let mut training = Training::new(job, dataset, &split)?;
         if let Some(checkpoint) = from {

@@ -82,6 +82,19 @@ fn topology_learns_cycles() {
     assert!(result.test.accuracy > 0.8, "{:?}", result.test);
 }
 
+/// Degrees of cycles are all equal, so nothing but the number of components and cycles tells them apart.
+#[test]
+fn readouts_of_diagrams_learn_cycles() {
+    let data = dataset("cycles", 120);
+    for model in [Backbone::Gfl, Backbone::PersLay] {
+        let trial = TrialConfig { model, depth: 1, max_epochs: 10, lr: 5e-3, ..small("cycles") };
+        let result = train(&trial, &data);
+        assert!(result.test.accuracy > 0.9, "{model:?}: {:?}", result.test);
+        let short = TrialConfig { max_epochs: 2, ..trial };
+        assert_eq!(train(&short, &data), train(&short, &data), "the same bits twice");
+    }
+}
+
 #[test]
 fn the_checkpoint_is_the_first_epoch_with_the_lowest_validation_loss() {
     let trial = TrialConfig { max_epochs: 12, lr: 0.02, ..small("necklaces") };
@@ -194,6 +207,10 @@ fn every_kind_of_network_trains() {
         trials.push(TrialConfig { model, ..base.clone() });
         trials.push(TrialConfig { model, ..togl.clone() });
         trials.push(TrialConfig { model, ..deepset.clone() });
+    }
+    for model in [Backbone::Gfl, Backbone::PersLay] {
+        trials.push(TrialConfig { model, ..base.clone() });
+        trials.push(TrialConfig { model, dim1: false, features: Features::Random, ..base.clone() });
     }
     for trial in trials {
         attempt(&trial, &data)

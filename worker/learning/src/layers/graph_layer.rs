@@ -41,9 +41,16 @@ impl GraphLayer {
         let width = state_width(trial);
         let dropout = if last { 0.0 } else { trial.dropout_p };
         let conv = &mut scope.child("conv");
+        let isomorphism = matches!(trial.model, Backbone::Gin | Backbone::Gfl);
         let convolution = match trial.model {
             Backbone::Gcn => Convolution::Gcn(Gcn::new(conv, width, width)),
-            Backbone::Gin => Convolution::Gin(Gin::new(conv, width)),
+            // Learned filtrations come from isomorphism layers; the others have no graph layers at all.
+            Backbone::Gin
+            | Backbone::Gfl
+            | Backbone::PersLay
+            | Backbone::Wl
+            | Backbone::WlOa
+            | Backbone::Ph => Convolution::Gin(Gin::new(conv, width)),
             Backbone::GatedGcn => Convolution::GatedGcn(GatedGcn::new(conv, width)),
             Backbone::Gat => {
                 let heads =
@@ -54,8 +61,7 @@ impl GraphLayer {
         Self {
             convolution,
             norm: trial.batch_norm.then(|| BatchNorm::new(&mut scope.child("norm"), width)),
-            relu: trial.model != Backbone::Gin
-                && !(last && trial.activation_last == LastActivation::Identity),
+            relu: !isomorphism && !(last && trial.activation_last == LastActivation::Identity),
             residual: trial.model != Backbone::Gcn || trial.residual,
             dropout: Dropout::new(scope.path(), dropout),
         }

@@ -37,9 +37,17 @@ impl Head {
         let pooling = match trial.model {
             _ if node_task => Pooling::None,
             Backbone::Gin => Pooling::Sum,
-            Backbone::Gcn | Backbone::Gat | Backbone::GatedGcn => Pooling::Mean,
+            _ => Pooling::Mean,
         };
         Self { pooling, maps: [map(0), map(1), map(2)] }
+    }
+
+    /// The classifier alone, for rows that are graphs already.
+    pub fn on_graphs(scope: &mut Scope<'_>, trial: &TrialConfig, width: i64, classes: i64) -> Self {
+        let basis = i64::from(trial.hidden_dim);
+        let widths = [width, basis / 2, basis / 4, classes];
+        let mut map = |index: usize| Linear::new(&mut scope.child(index), widths[index], widths[index + 1]);
+        Self { pooling: Pooling::None, maps: [map(0), map(1), map(2)] }
     }
 
     /// Class scores.

@@ -4,8 +4,10 @@
 pub mod batch_norm;
 pub mod coordinates;
 pub mod deepset;
+pub mod diagram_readout;
 pub mod dropout;
 pub mod filtration;
+pub mod fixed_filtration;
 pub mod gat;
 pub mod gated_gcn;
 pub mod gcn;

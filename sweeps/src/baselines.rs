@@ -1,0 +1,91 @@
+//! Which settings of the methods that TOGL is compared with cannot be, and what those methods are called. Owns what is
+//! known about data sets before they are opened: which have no classes of graphs, and which have no node labels.
+//! A data set that is not listed here is judged when it is opened.
+
+use crate::trial::{Backbone, SettingError, TrialConfig, WlLabels};
+
+/// Data sets whose task is not to tell classes of graphs apart, and what it is instead.
+const OTHER_TASKS: [(&str, &str); 3] =
+    [("pattern", "labels nodes"), ("cluster", "labels nodes"), ("ogbg-molhiv", "is scored by ROC-AUC")];
+
+/// Data sets whose nodes have no labels.
+const WITHOUT_LABELS: [&str; 12] = [
+    "cycles",
+    "necklaces",
+    "no-cycles",
+    "sphere-torus",
+    "clique-planting",
+    "COLLAB",
+    "IMDB-BINARY",
+    "IMDB-MULTI",
+    "REDDIT-BINARY",
+    "REDDIT-MULTI-5K",
+    "mnist",
+    "cifar10",
+];
+
+/// The names of all data sets that something is known about here.
+pub fn known_datasets() -> impl Iterator<Item = &'static str> {
+    OTHER_TASKS.iter().map(|(name, _)| *name).chain(WITHOUT_LABELS)
+}
+
+/// Refuses combinations of a baseline's settings that cannot be built.
+pub(crate) fn check(trial: &TrialConfig) -> Result<(), SettingError> {
+    let (model, word) = (trial.model, trial.model.as_str());
+    if trial.togl && !model.takes_togl() {
+        let reason = format!("`{word}` cannot have a topological layer; set `togl: false` for it");
+        return Err(SettingError::new("togl", reason));
+    }
+    if model.is_kernel() || model.reads_diagrams() {
+        check_task(trial)?;
+    }
+    if model.is_kernel() && trial.svm_c_min > trial.svm_c_max {
+        let reason = format!("{} is above `svm_c_max`, which is {}", trial.svm_c_min, trial.svm_c_max);
+        return Err(SettingError::new("svm_c_min", reason));
+    }
+    if model == Backbone::Wl && trial.as_published && trial.depth == 0 {
+        let reason = "leaves out the last of `depth` rounds, so it needs a depth of at least 1";
+        return Err(SettingError::new("as_published", reason));
+    }
+    check_labels(trial)
+}
+
+fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {
+    let known = OTHER_TASKS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&trial.dataset));
+    // ROC-AUC needs scores, which a network that reads diagrams has and a vote of support vector machines has not.
+    let Some((name, task)) = known.filter(|(_, task)| trial.model.is_kernel() || task.contains("nodes"))
+    else {
+        return Ok(());
+    };
+    let word = trial.model.as_str();
+    let reason =
+        format!("`{word}` tells classes of graphs apart, and {name} {task}; leave this data set out for it");
+    Err(SettingError::new("model", reason))
+}
+
+fn check_labels(trial: &TrialConfig) -> Result<(), SettingError> {
+    let asked = trial.model.refines_labels() && trial.wl_labels == WlLabels::Node;
+    if asked && WITHOUT_LABELS.iter().any(|name| name.eq_ignore_ascii_case(&trial.dataset)) {
+        let reason = format!("the nodes of {} have no labels; use `wl_labels: degree`", trial.dataset);
+        return Err(SettingError::new("wl_labels", reason));
+    }
+    Ok(())
+}
+
+/// What a method without graph layers is called: `WL-3`, `WL-OA-0..5 (node labels)`, `PH`.
+pub(crate) fn name(trial: &TrialConfig) -> String {
+    let kernel = match trial.model {
+        Backbone::Wl => "WL",
+        Backbone::WlOa => "WL-OA",
+        Backbone::Ph => return "PH".to_owned(),
+        _ => return "PersLay".to_owned(),
+    };
+    let rounds = trial.rounds();
+    let rounds = if trial.choose_rounds { format!("0..{rounds}") } else { rounds.to_string() };
+    let labels = if trial.wl_labels == WlLabels::Node { " (node labels)" } else { "" };
+    format!("{kernel}-{rounds}{labels}")
+}
+
+#[cfg(test)]
+#[path = "baselines_tests.rs"]
+mod tests;

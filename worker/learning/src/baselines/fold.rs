@@ -1,0 +1,190 @@
+//! One fold of a kernel trial: the graphs of the training and the validation part are learned from, an inner
+//! cross-validation among them chooses the cost (and the number of rounds), the test part is predicted once.
+//!
+//! In the result an epoch is one point of the grid, rounds before costs, both ascending: `history` has the inner
+//! accuracies of each, `best_epoch` is the chosen one, and there is no learning rate. `validation` and
+//! `last_validation` are the inner accuracy of the chosen point, `train` that of the final machine on what it learned
+//! from; a loss is a share of misses. `parameters` counts support vectors.
+
+use togl_data::{Dataset, FeatureChoice, Split, Task};
+use togl_sweeps::result::{EpochRecord, FoldResult, Provenance, RESULT_VERSION};
+use togl_sweeps::trial::{Backbone, Features, NUMERICS, TrialConfig, WlLabels};
+
+use super::gram::Gram;
+use super::inner::{self, InnerFold, Tally};
+use super::svm::Machine;
+use super::{ph, wl::WlKernel};
+use crate::device;
+use crate::error::{Result, TrainError};
+use crate::train::{Flow, Job, Observer, Progress};
+
+/// The node features that a trial's data set is opened with.
+pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
+    match trial.features {
+        _ if trial.model.refines_labels() && trial.wl_labels == WlLabels::Node => FeatureChoice::NodeLabels,
+        Features::Colour => FeatureChoice::Colour,
+        // Random features replace the data set's own, which are the same data.
+        Features::Original | Features::Random => FeatureChoice::AsPublished,
+    }
+}
+
+/// Fits and tests one fold.
+pub(crate) fn fit_fold(
+    job: &Job<'_>,
+    dataset: &Dataset,
+    split: &Split,
+    observer: &mut dyn Observer,
+) -> Result<FoldResult> {
+    job.trial.check().map_err(|error| TrainError::Config(error.to_string()))?;
+    let mut search = Search::new(job, dataset, split, observer)?;
+    if job.trial.model == Backbone::Ph {
+        let mut features = ph::features(dataset)?;
+        ph::standardise(&mut features, &search.learned);
+        search.look_at(ph::gaussian(&features)?)?;
+    } else {
+        let mut kernel = WlKernel::of(job.trial, dataset)?;
+        let rounds = job.trial.rounds();
+        for round in 0..=rounds {
+            if round > 0 {
+                kernel.refine();
+            }
+            if round == rounds || job.trial.choose_rounds {
+                search.look_at(kernel.gram())?;
+            }
+        }
+    }
+    search.finish()
+}
+
+/// The best point of the grid so far.
+struct Best {
+    record: EpochRecord,
+    gram: std::rc::Rc<Gram>,
+    cost: f64,
+}
+
+/// The walk over the grid.
+struct Search<'a> {
+    job: &'a Job<'a>,
+    dataset: &'a Dataset,
+    split: &'a Split,
+    observer: &'a mut dyn Observer,
+    learned: Vec<u32>,
+    folds: Vec<InnerFold>,
+    costs: Vec<f64>,
+    best: Option<Best>,
+    history: Vec<EpochRecord>,
+    started: f64,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        job: &'a Job<'a>,
+        dataset: &'a Dataset,
+        split: &'a Split,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self> {
+        if dataset.task() != Task::GraphClassification {
+            let (model, name) = (job.trial.model.as_str(), dataset.name());
+            let text = format!("`{model}` tells classes of graphs apart, which is not the task of {name}");
+            return Err(TrainError::Config(text));
+        }
+        let mut learned = [split.train.as_slice(), &split.validation].concat();
+        learned.sort_unstable();
+        let first = learned.first().map(|graph| dataset.labels()[*graph as usize]);
+        if learned.iter().all(|graph| Some(dataset.labels()[*graph as usize]) == first) {
+            let (split, name) = (job.split, dataset.name());
+            let text = format!("the training part of split {split} of {name} has graphs of one class only");
+            return Err(TrainError::Data(text));
+        }
+        let trial = job.trial;
+        let folds = inner::deal(&learned, dataset.labels(), trial.inner_folds, job.seed, job.split.into());
+        let costs = inner::costs(trial.svm_c_min, trial.svm_c_max);
+        let started = (job.clock)();
+        let (best, history) = (None, Vec::new());
+        Ok(Self { job, dataset, split, observer, learned, folds, costs, best, history, started })
+    }
+
+    /// Judges all costs with one kernel.
+    fn look_at(&mut self, gram: Gram) -> Result<()> {
+        let gram = std::rc::Rc::new(gram);
+        for cost in self.costs.clone() {
+            let (train, validation) = inner::judge(&gram, &self.folds, self.dataset.labels(), cost);
+            let record = EpochRecord { epoch: self.history.len() as u32, lr: 0.0, train, validation };
+            self.history.push(record);
+            let beaten = |best: &Best| validation.accuracy > best.record.validation.accuracy;
+            if self.best.as_ref().is_none_or(beaten) {
+                self.best = Some(Best { record, gram: gram.clone(), cost });
+            }
+            self.tell(record)?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, record: EpochRecord) -> Result<()> {
+        let EpochRecord { epoch, train, validation, .. } = record;
+        let seconds = (self.job.clock)() - self.started;
+        let grams = if self.job.trial.choose_rounds { self.job.trial.rounds() + 1 } else { 1 };
+        let progress = Progress {
+            epoch,
+            max_epochs: grams * self.costs.len() as u32,
+            lr: 0.0,
+            train,
+            validation,
+            best_epoch: self.best.as_ref().map_or(epoch, |best| best.record.epoch),
+            graphs_per_second: 0.0,
+            seconds,
+        };
+        if self.observer.epoch(&progress) == Flow::Stop {
+            return Err(TrainError::Stopped { epoch });
+        }
+        match self.job.time_limit {
+            Some(limit) if seconds > limit => Err(TrainError::TimeLimit { limit, epoch }),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Result<FoldResult> {
+        let nothing = || TrainError::Config("the grid of costs is empty".to_owned());
+        let Best { record, gram, cost } = self.best.ok_or_else(nothing)?;
+        let (dataset, labels) = (self.dataset, self.dataset.labels());
+        let machine = Machine::fit(&gram, &self.learned, labels, cost);
+        let metrics = |graphs: &[u32]| {
+            let mut tally = Tally::default();
+            tally.add(&machine, &gram, graphs, labels);
+            tally.metrics()
+        };
+        let classes = dataset.classes() as usize;
+        let mut confusion = vec![vec![0; classes]; classes];
+        for graph in &self.split.test {
+            let predicted = machine.predict(&gram, *graph) as usize;
+            confusion[labels[*graph as usize] as usize][predicted] += 1;
+        }
+        // Kernels are computed on the host, whatever device the slot has.
+        let (device, libtorch) = ("cpu".to_owned(), device::libtorch_version());
+        let parts = [&self.split.train, &self.split.validation, &self.split.test];
+        Ok(FoldResult {
+            version: RESULT_VERSION,
+            numerics: NUMERICS,
+            test: metrics(&self.split.test),
+            validation: record.validation,
+            train: metrics(&self.learned),
+            last_validation: record.validation,
+            best_epoch: record.epoch,
+            epochs: self.history.len() as u32,
+            seconds: (self.job.clock)() - self.started,
+            peak_memory: 0,
+            parameters: machine.support_count() as u64,
+            confusion,
+            part_sizes: parts.map(|part| part.len() as u64),
+            data_digest: dataset.digest().to_string(),
+            split_digest: self.split.digest().to_string(),
+            provenance: Provenance { device, libtorch, ..Provenance::default() },
+            history: self.history,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "fold_tests.rs"]
+mod tests;
