@@ -20,7 +20,7 @@ impl Embedded {
     /// Makes the state directory if needed and starts its coordinator.
     pub async fn start(state: &StateDir, address: SocketAddr) -> Result<Self, Problem> {
         state.create()?;
-        let coordinator = Coordinator::start(&state.store(), &state.tokens(), address)
+        let coordinator = Coordinator::start(state.store().clone(), &state.tokens(), address)
             .await
             .map_err(|e| explain(e, state))?;
         let mut address = coordinator.address();
@@ -39,7 +39,7 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         ServiceError::Listen { .. } => {
             Problem::usage(error).hint("choose another port with --listen HOST:PORT")
         }
-        ServiceError::Store(StoreError::Locked { .. }) => {
+        ServiceError::Store(StoreError::Locked { .. } | StoreError::Held { .. }) => {
             let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
             Problem::usage(error).hint(format!(
                 "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"

@@ -13,7 +13,7 @@ use crate::clock::SystemClock;
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::server::{self, ServeError};
 use crate::store::StoreError;
-use crate::store::sqlite::SqliteStore;
+use crate::store::address::StoreAddress;
 use crate::tasks;
 use crate::tokens::{TokenError, Tokens};
 
@@ -53,17 +53,20 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts on a store file, a token file and an address; port 0 takes any free port. Everything that can fail
+    /// Starts on a store, a token file and an address; port 0 takes any free port. Everything that can fail
     /// because of what the user chose fails here.
-    pub async fn start(store: &Path, tokens: &Path, address: SocketAddr) -> Result<Self, ServiceError> {
+    pub async fn start(
+        store: impl Into<StoreAddress>,
+        tokens: &Path,
+        address: SocketAddr,
+    ) -> Result<Self, ServiceError> {
         // The port first: if it is taken, nothing has been made yet.
         let refuse = |source| ServiceError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(refuse)?;
         let address = listener.local_addr().map_err(refuse)?;
-        let store = SqliteStore::open(store)?;
+        let store = store.into().open()?;
         let tokens = Tokens::load_or_create(tokens)?;
-        let (handle, driver) =
-            driver::start(Box::new(store), Arc::new(SystemClock::new()), Limits::default())?;
+        let (handle, driver) = driver::start(store, Arc::new(SystemClock::new()), Limits::default())?;
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
         let serve = server::serve(listener, handle.clone(), tokens.clone(), async move {

@@ -1,5 +1,6 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
+mod backup;
 mod cancel;
 mod data;
 mod expressivity;
@@ -7,6 +8,7 @@ mod folds;
 mod import;
 mod lists;
 mod logs;
+mod migrate;
 mod plan;
 mod plot;
 mod run;
@@ -97,6 +99,12 @@ enum Verb {
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
     Logs(logs::Logs),
+    /// Copy the store into a file, also while it is served
+    Backup(backup::Backup),
+    /// Put a backup in the place of the store
+    Restore(backup::Restore),
+    /// Copy the store to another kind of store or another place
+    Migrate(migrate::Migrate),
     /// Look at data sets: list, fetch, check, show, path
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
@@ -132,6 +140,9 @@ impl Togl {
             Verb::Workers(verb) => verb.run().await,
             Verb::Explain(verb) => verb.run().await,
             Verb::Logs(verb) => verb.run().await,
+            Verb::Backup(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Restore(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Migrate(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Worker(verb) => verb.run(),

@@ -24,12 +24,15 @@ pub struct Serve {
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
+    #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
+    store: Option<String>,
 }
 
 impl Serve {
     pub(super) async fn run(self) -> Outcome {
         let address = self.address()?;
-        let state = StateDir::resolve(self.state)?;
+        let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } = Embedded::start(&state, address).await?;
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
         eprintln!("{}", join_line(coordinator.tokens(), &reachable(coordinator.address())));

@@ -10,7 +10,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use super::{
     LogPiece, Reader, ResultKind, ResultPage, ResultQuery, ResultRow, Store, StoreError, StoredSweep,
-    append_bounded,
+    append_bounded, impossible,
 };
 
 /// The store. See the file's documentation.
@@ -63,6 +63,9 @@ impl Store for MemoryStore {
         if contents.fails {
             return Err(StoreError::Injected("commits fail because the test said so"));
         }
+        for result in changes.iter().filter_map(result_of) {
+            result.check().map_err(|error| impossible("result", error))?;
+        }
         contents.commits += 1;
         for change in changes {
             contents.snapshot.apply(change);
@@ -92,6 +95,16 @@ impl Store for MemoryStore {
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// The result that a fact carries.
+fn result_of(change: &Change) -> Option<&FoldResult> {
+    match change {
+        Change::FoldFinished { result, .. }
+        | Change::ReplicateKept { result, .. }
+        | Change::ConflictLogged { result, .. } => Some(result),
+        _ => None,
     }
 }
 

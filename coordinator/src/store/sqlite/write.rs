@@ -6,18 +6,21 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use togl_scheduler::{Change, Digest, SweepSaved};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
 
-use super::super::{LogPiece, ResultKind, StoreError, append_bounded};
+use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
 
 type Written = Result<(), StoreError>;
 
-/// Keeps all of `changes`, or none.
-pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Written {
+/// Keeps all of `changes`, or none. Says how many transactions there have been.
+pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Result<u64, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for change in changes {
         write(&transaction, change)?;
     }
+    let sql = "UPDATE store SET commits = commits + 1 RETURNING commits";
+    let number: i64 = transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    crate::crash::point("commit-written");
     transaction.commit()?;
-    Ok(())
+    Ok(number.cast_unsigned())
 }
 
 fn write(on: &Transaction<'_>, change: &Change) -> Written {
@@ -69,7 +72,7 @@ fn one(rows: usize, what: &'static str, which: impl ToString) -> Written {
 }
 
 fn missing(what: &'static str, which: impl ToString) -> StoreError {
-    StoreError::Impossible { what, detail: format!("{} is not there", which.to_string()) }
+    impossible(what, format!("{} is not there", which.to_string()))
 }
 
 pub(super) fn fold_id(on: &Connection, fold: &FoldKey) -> Result<i64, StoreError> {
@@ -91,8 +94,8 @@ fn add_fold(on: &Transaction<'_>, fold: &FoldKey) -> Written {
 }
 
 fn save_sweep(on: &Transaction<'_>, sweep: &SweepSaved) -> Written {
-    let limits = serde_json::to_string(&sweep.limits)
-        .map_err(|error| StoreError::Impossible { what: "limits of a sweep", detail: error.to_string() })?;
+    let limits =
+        serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
     let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
                ON CONFLICT (name) DO UPDATE SET place = excluded.place, yaml = excluded.yaml,
                    priority = excluded.priority, limits = excluded.limits, state = excluded.state
@@ -164,8 +167,9 @@ fn finish(
     result: &FoldResult,
 ) -> Written {
     let id = fold_id(on, fold)?;
-    let sql = "UPDATE fold SET state = 'finished', attempt = ?2, class = NULL, message = NULL WHERE id = ?1";
-    on.prepare_cached(sql)?.execute(params![id, attempt.0])?;
+    let sql = "UPDATE fold SET state = 'finished', attempt = ?2, digest = ?3, class = NULL, message = NULL
+               WHERE id = ?1";
+    on.prepare_cached(sql)?.execute(params![id, attempt.0, digest.0.cast_signed()])?;
     keep(on, id, attempt, ResultKind::Accepted, digest, result)
 }
 
@@ -178,8 +182,7 @@ fn keep(
     digest: Digest,
     result: &FoldResult,
 ) -> Written {
-    let body = serde_json::to_string(result)
-        .map_err(|error| StoreError::Impossible { what: "result", detail: error.to_string() })?;
+    let body = encode(result)?;
     let sql = match kind {
         ResultKind::Conflict => {
             "INSERT INTO result (fold, attempt, kind, digest, body) VALUES (?1, ?2, ?3, ?4, ?5)
