@@ -3,9 +3,10 @@
 CARGO ?= cargo
 PREFIX ?= $(HOME)/.local
 DEMO_STATE ?= demo-state
+WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos fuzz soak install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -13,7 +14,7 @@ help: ## Show this list
 demo: build ## Train the quickstart sweep on this machine and show its table
 	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE)
 
-test: tools check unit doctest e2e ## Everything that must hold; what CI runs
+test: tools check unit doctest e2e chaos ## Everything that must hold; what CI runs
 
 bootstrap: ## Find or fetch libtorch
 	@deploy/bootstrap
@@ -31,7 +32,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 scripts:
-	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/slurm-array.sh; do \
+	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
 		bash -n $$script || exit 1; done
 	python3 -m py_compile deploy/bench/*.py && rm -rf deploy/bench/__pycache__
 
@@ -46,6 +47,27 @@ doctest: bootstrap
 
 e2e: build ## Real processes, killed midway; the table must not change
 	deploy/end-to-end
+
+chaos: build ## Coordinator and workers killed and stopped at random for a while; the table must not change
+	deploy/chaos
+
+# On the stable compiler, without cargo-fuzz: these are the flags that libFuzzer needs to see which code ran.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= tu idx cifar graph6 copy
+FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+FUZZ_FLAGS = -Cpasses=sancov-module -Ccodegen-units=1 --cfg=fuzzing \
+	$(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table)
+
+fuzz: ## Fuzz the readers of data files, FUZZ_SECONDS each
+	RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --manifest-path worker/data/fuzz/Cargo.toml \
+		--target-dir target/fuzz --target $(FUZZ_HOST)
+	for target in $(FUZZ_TARGETS); do mkdir -p target/fuzz/corpus/$$target; \
+		target/fuzz/$(FUZZ_HOST)/debug/$$target target/fuzz/corpus/$$target worker/data/fuzz/corpus/$$target \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=target/fuzz/$$target- || exit 1; done
+
+# Only the coordinator is needed, so neither libtorch nor the tables are built.
+soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
+	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
 install: build ## Install programs and libtorch under PREFIX
 	deploy/install "$(PREFIX)"

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use togl_coordinator::service::{Coordinator, ServiceError};
+use togl_coordinator::service::{Coordinator, ServiceError, Settings};
 
 use crate::problem::Problem;
 use crate::state::{Announcement, StateDir};
@@ -19,10 +19,19 @@ pub struct Embedded {
 impl Embedded {
     /// Makes the state directory if needed and starts its coordinator.
     pub async fn start(state: &StateDir, address: SocketAddr) -> Result<Self, Problem> {
+        Self::start_with(state, address, |_| {}).await
+    }
+
+    /// The same with other settings than the usual ones.
+    pub async fn start_with(
+        state: &StateDir,
+        address: SocketAddr,
+        edit: impl FnOnce(&mut Settings),
+    ) -> Result<Self, Problem> {
         state.create()?;
-        let coordinator = Coordinator::start(state.store().clone(), &state.tokens(), address)
-            .await
-            .map_err(|e| explain(e, state))?;
+        let mut settings = Settings::new(state.store().clone(), &state.tokens(), address);
+        edit(&mut settings);
+        let coordinator = Coordinator::start_with(settings).await.map_err(|e| explain(e, state))?;
         let mut address = coordinator.address();
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into()); // commands of this machine find it there
@@ -37,7 +46,7 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
     use togl_coordinator::store::StoreError;
     match error {
         ServiceError::Listen { .. } => {
-            Problem::usage(error).hint("choose another port with --listen HOST:PORT")
+            Problem::usage(error).hint("choose another port with --listen or --metrics HOST:PORT")
         }
         ServiceError::Store(StoreError::Locked { .. } | StoreError::Held { .. }) => {
             let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
@@ -45,7 +54,9 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
                 "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"
             ))
         }
-        ServiceError::Store(_) | ServiceError::Tokens(_) => Problem::usage(error),
+        ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
+            Problem::usage(error)
+        }
         ServiceError::Driver(_) | ServiceError::Serve(_) => Problem::ours(error),
     }
 }

@@ -1,6 +1,8 @@
 //! `togl`: what a person types. Parses arguments, calls one file of `cli` per verb, turns its outcome into an
 //! exit code. Decides nothing itself.
 
+mod bench;
+mod calibrate;
 mod cli;
 mod embedded;
 mod local;
@@ -20,7 +22,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };
-    start_log(arguments.verbose);
+    start_log(&arguments);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
         Ok(runtime) => runtime.block_on(arguments.run()),
@@ -34,17 +36,16 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(if error.use_stderr() { problem::USAGE } else { problem::DONE })
 }
 
-/// Logs go to standard error: warnings by default, more with `-v` or `RUST_LOG`. The PNG writer warns of every line
-/// of length zero, which is nothing to bother a user with.
-fn start_log(verbose: u8) {
-    let level = match verbose {
-        0 => "warn",
-        1 => "info",
-        _ => "debug",
-    };
+/// Logs go to standard error; `-v` or `RUST_LOG` say what is in them. The PNG writer warns of every line of length
+/// zero, which is nothing to bother a user with.
+fn start_log(arguments: &cli::Togl) {
+    let (format, level) = arguments.log();
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{level},resvg=off,usvg=off")));
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    log.with_ansi(ansi).with_target(false).init();
+    match format {
+        cli::LogFormat::Human => log.with_ansi(ansi).with_target(false).init(),
+        cli::LogFormat::Json => log.json().with_ansi(false).init(),
+    }
 }

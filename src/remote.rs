@@ -4,8 +4,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use togl_coordinator::tokens::Tokens;
-use togl_proto::client::{self, AuthorisedChannel, ConnectError};
+use togl_coordinator::tokens::{self, Role};
+use togl_proto::client::{Access, AuthorisedChannel, ConnectError};
+use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self};
 use togl_sweeps::TrialConfig;
@@ -21,9 +22,12 @@ pub struct Target {
     /// Where the coordinator listens; the default is the one that serves the state directory
     #[arg(long, value_name = "HOST:PORT", env = "TOGL_COORDINATOR")]
     pub coordinator: Option<String>,
-    /// File that holds an operator token; otherwise TOGL_TOKEN, otherwise the state directory's own
+    /// File that holds an operator or viewer token; otherwise TOGL_TOKEN, otherwise the state directory's own
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// PEM file with a certificate and its key, for a coordinator that asks for one
+    #[arg(long, value_name = "FILE", env = "TOGL_IDENTITY")]
+    pub identity: Option<PathBuf>,
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     pub state: Option<PathBuf>,
@@ -41,8 +45,14 @@ impl Target {
     /// Connects.
     pub async fn connect(&self) -> Result<Client, Problem> {
         let address = self.address()?;
-        let token = self.token()?;
-        client::sweeps(&address, &token).await.map_err(|error| match error {
+        let token = self.token(&address)?;
+        let open = token.pin().is_none() && !is_local(&address);
+        let access = Access::new(&token.reveal(), self.identity.as_deref()).map_err(Problem::usage)?;
+        access.sweeps(&address).await.map_err(|error| match error {
+            ConnectError::Unreachable { .. } if open => Problem::unreachable(error).hint(
+                "the token names no CA, so the connection was not encrypted, and a coordinator refuses that from \
+                 other machines; use a whole token from `togl token create` or a `.token` file of its state directory",
+            ),
             ConnectError::Unreachable { .. } => Problem::unreachable(error)
                 .hint("start one with `togl serve`, or name another with --coordinator"),
             other => Problem::usage(other),
@@ -61,20 +71,27 @@ impl Target {
         Ok(served.address)
     }
 
-    fn token(&self) -> Result<String, Problem> {
+    fn token(&self, address: &str) -> Result<Token, Problem> {
         if let Some(file) = &self.token_file {
-            let text = std::fs::read_to_string(file);
-            return text.map_err(|e| Problem::usage(format!("cannot read {}: {e}", file.display())));
+            let text = std::fs::read_to_string(file)
+                .map_err(|e| Problem::usage(format!("cannot read {}: {e}", file.display())))?;
+            return Token::parse(&text).map_err(|e| Problem::usage(format!("{}: {e}", file.display())));
         }
         if let Ok(token) = std::env::var("TOGL_TOKEN") {
-            return Ok(token);
+            return Token::parse(&token).map_err(|e| Problem::usage(format!("TOGL_TOKEN: {e}")));
         }
-        let tokens = Tokens::load(&self.state()?.tokens()).map_err(|error| {
+        let own = tokens::own(self.state()?.path(), Role::Operator).map_err(|error| {
             Problem::usage(error)
-                .hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator")
+                .hint("set TOGL_TOKEN or --token-file to an operator token of that coordinator")
         })?;
-        Ok(tokens.operator)
+        // On the machine itself TLS would protect nothing and cost time.
+        Ok(if self.coordinator.is_none() && is_local(address) { own.unpinned() } else { own })
     }
+}
+
+/// Whether an address is of this machine for sure.
+fn is_local(address: &str) -> bool {
+    address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// What a refused call means for the user.
@@ -84,7 +101,7 @@ pub fn refused(status: Status) -> Problem {
         Code::NotFound => Problem::negative(message),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)
-            .hint("set TOGL_TOKEN or --token-file to the operator token of that coordinator"),
+            .hint("set TOGL_TOKEN or --token-file to an operator token of that coordinator; `togl token create` makes one"),
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
             Problem::unreachable(format!("the coordinator went away: {message}"))
                 .hint("results are safe; ask again when it is back")
@@ -98,7 +115,7 @@ pub fn refused(status: Status) -> Problem {
 pub struct Sweep {
     /// Its name.
     pub name: String,
-    /// `active`, `paused`, `cancelled`, or `done` when nothing is left to do.
+    /// `active`, `paused`, `cancelled`, `archived`, or `done` when nothing is left to do.
     pub state: String,
     /// Distinct trials.
     pub trials: u64,
@@ -114,12 +131,15 @@ pub struct Sweep {
     pub failed: u64,
     /// Higher runs first.
     pub priority: i32,
+    /// Why it paused itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 impl Sweep {
     /// Whether nothing more will happen.
     pub fn ended(&self) -> bool {
-        self.state == "cancelled" || self.finished + self.failed == self.folds
+        matches!(self.state.as_str(), "cancelled" | "archived") || self.finished + self.failed == self.folds
     }
 }
 
@@ -136,6 +156,7 @@ impl From<wire::SweepSummary> for Sweep {
             finished: s.finished,
             failed: s.failed,
             priority: s.priority,
+            note: s.note,
         }
     }
 }
@@ -158,7 +179,7 @@ pub struct Worker {
     pub worker: String,
     /// Host name.
     pub host: String,
-    /// `connected`, `disconnected` or `draining`.
+    /// `connected`, `disconnected`, `draining` or `quarantined`.
     pub state: String,
     /// Folds at once.
     pub slots: u32,

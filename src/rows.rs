@@ -92,11 +92,23 @@ pub fn title(config: &TrialConfig) -> String {
     format!("{} on {}", config.method(), config.dataset)
 }
 
+/// What a finished fold tells about folds like it.
+pub struct FinishedFold {
+    /// Which fold.
+    pub key: FoldKey,
+    /// What folds of its kind are called.
+    pub title: String,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Bytes; 0 if unknown.
+    pub peak_memory: u64,
+}
+
 /// Everything that a store knows of folds.
 #[derive(Default)]
 pub struct StoredFolds {
-    /// Finished folds with their seconds and what they are called.
-    pub finished: Vec<(FoldKey, f64, String)>,
+    /// Finished folds.
+    pub finished: Vec<FinishedFold>,
     /// The folds of each sweep.
     pub sweeps: HashMap<String, HashSet<FoldKey>>,
 }
@@ -111,7 +123,12 @@ pub fn stored_folds(state: &StateDir) -> Result<StoredFolds, Problem> {
         let folds = trials.iter().flat_map(|trial| collected.spec.folds_of(trial.id)).collect();
         all.sweeps.insert(stored.name.to_string(), folds);
         let new = collected.rows.into_iter().filter(|row| seen.insert(row.fold));
-        all.finished.extend(new.map(|row| (row.fold, row.result.seconds, title(&row.config))));
+        all.finished.extend(new.map(|row| FinishedFold {
+            key: row.fold,
+            title: title(&row.config),
+            seconds: row.result.seconds,
+            peak_memory: row.result.peak_memory,
+        }));
     }
     Ok(all)
 }

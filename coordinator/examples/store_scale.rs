@@ -113,6 +113,8 @@ fn submission(folds: u32) -> Result<Event, Box<dyn Error>> {
         yaml: "name: scale".to_owned(),
         priority: 0,
         limits: Default::default(),
+        resources: Default::default(),
+        data_digests: Vec::new(),
         trials: (0..folds.div_ceil(10)).map(|n| (trial(n * 10), format!("{{\"trial\":{n}}}"))).collect(),
         folds: (0..folds).map(key).collect(),
     })))

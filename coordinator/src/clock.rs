@@ -9,6 +9,34 @@ use togl_scheduler::Timestamp;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+/// Milliseconds since 1970, for what people date: histories, tokens, certificates. Nothing that is scheduled depends
+/// on it.
+#[expect(clippy::disallowed_methods, reason = "the one place of the coordinator that reads the clock")]
+pub fn unix_milliseconds() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The same in seconds.
+pub fn unix_seconds() -> u64 {
+    unix_milliseconds().unsigned_abs() / 1_000
+}
+
+/// Measures how long something takes.
+#[derive(Debug)]
+pub(crate) struct Stopwatch(std::time::Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "the one place of the coordinator that reads the clock")]
+    pub(crate) fn start() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        self.0.elapsed().as_secs_f64()
+    }
+}
+
 /// A future without a result that may be sent to another thread.
 pub type Sleep<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 

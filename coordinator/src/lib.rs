@@ -3,9 +3,12 @@
 //! The server authenticates and converts; the driver decides by asking the scheduler and stores every decision
 //! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
 
+pub mod certificates;
 pub mod clock;
 mod crash;
 pub mod driver;
+pub mod metrics;
+mod private;
 pub mod server;
 pub mod service;
 pub mod store;

@@ -2,20 +2,24 @@
 //! `togl serve` and `togl run` hold one; this file only arranges, the parts decide.
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use togl_proto::token::Pin;
 use togl_scheduler::Limits;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use crate::clock::SystemClock;
+use crate::certificates::{Authority, CertificateError};
+use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
-use crate::server::{self, ServeError};
+use crate::metrics::{Measured, Metrics};
+use crate::server::{self, Bounds, Keeper, Protection, ServeError};
 use crate::store::StoreError;
 use crate::store::address::StoreAddress;
 use crate::tasks;
-use crate::tokens::{TokenError, Tokens};
+use crate::tokens::{Registry, TokenError, Tokens};
 
 /// Why a coordinator does not start or does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +30,9 @@ pub enum ServiceError {
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// The CA or a certificate cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] CertificateError),
     /// The address is taken or not ours.
     #[error("cannot listen at {address}: {source}")]
     Listen {
@@ -42,10 +49,72 @@ pub enum ServiceError {
     Serve(#[from] ServeError),
 }
 
+/// What to serve, where, and for whom.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The store.
+    pub store: StoreAddress,
+    /// The list of tokens; the directory's own tokens and its CA lie beside it.
+    pub tokens: PathBuf,
+    /// Where to listen; port 0 takes any free port.
+    pub address: SocketAddr,
+    /// Whether other machines may come without TLS.
+    pub plaintext: bool,
+    /// Names and addresses of this machine, for the server's certificate.
+    pub hosts: Vec<String>,
+    /// CAs of which clients must show a certificate when they come over TLS.
+    pub client_ca: Option<PathBuf>,
+    /// Where to serve the page for Prometheus, if anywhere.
+    pub metrics: Option<SocketAddr>,
+    /// How much room peers get.
+    pub bounds: Bounds,
+}
+
+impl Settings {
+    /// The usual settings.
+    pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
+        let (store, tokens) = (store.into(), tokens.to_owned());
+        let (hosts, bounds) = (Vec::new(), Bounds::default());
+        Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
+    }
+
+    /// Makes or finds CA and tokens.
+    fn protect(&self, clock: Arc<SystemClock>) -> Result<(Protection, Tokens, Pin), ServiceError> {
+        let now = clock::unix_seconds();
+        let authority = Authority::load_or_create(self.tokens.parent().unwrap_or_else(|| Path::new(".")))?;
+        let tls = authority.server_config(&self.hosts, self.client_ca.as_deref(), now)?;
+        let (registry, tokens) = Registry::open(&self.tokens, &authority.pin(), now)?;
+        let keeper = Arc::new(Keeper::new(registry, clock, self.bounds.clone()));
+        Ok((Protection { keeper, tls, plaintext: self.plaintext }, tokens, authority.pin()))
+    }
+}
+
+/// A task that ends with whoever holds this.
+struct AbortOnDrop(tokio::task::JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServiceError> {
+    let refuse = |source| ServiceError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(refuse)?;
+    let address = listener.local_addr().map_err(refuse)?;
+    Ok((listener, address))
+}
+
+/// How long the last calls may take to end once there is nothing left to decide.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
 /// A running coordinator.
 pub struct Coordinator {
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
+    page: Option<AbortOnDrop>,
     tokens: Tokens,
+    pin: Pin,
     handle: Handle,
     driver: Running,
     shutdown: watch::Sender<bool>,
@@ -53,29 +122,43 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Starts on a store, a token file and an address; port 0 takes any free port. Everything that can fail
-    /// because of what the user chose fails here.
+    /// Starts with the usual settings.
     pub async fn start(
         store: impl Into<StoreAddress>,
         tokens: &Path,
         address: SocketAddr,
     ) -> Result<Self, ServiceError> {
-        // The port first: if it is taken, nothing has been made yet.
-        let refuse = |source| ServiceError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(refuse)?;
-        let address = listener.local_addr().map_err(refuse)?;
-        let store = store.into().open()?;
-        let tokens = Tokens::load_or_create(tokens)?;
-        let (handle, driver) = driver::start(store, Arc::new(SystemClock::new()), Limits::default())?;
+        Self::start_with(Settings::new(store, tokens, address)).await
+    }
+
+    /// Starts. Everything that can fail because of what the user chose fails here.
+    pub async fn start_with(settings: Settings) -> Result<Self, ServiceError> {
+        // The ports first: if one is taken, nothing has been made yet.
+        let (listener, address) = listen(settings.address).await?;
+        let page = match settings.metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        let store = settings.store.open()?;
+        let clock = Arc::new(SystemClock::new());
+        let (protection, tokens, pin) = settings.protect(clock.clone())?;
+        let metrics = Arc::new(Metrics::new(clock.clone()));
+        let store = Box::new(Measured { inner: store, metrics: metrics.clone() });
+        let (handle, driver) = driver::start(store, clock, Limits::default())?;
+        let metrics_address = page.as_ref().map(|(_, address)| *address);
+        let page = page.map(|(listener, _)| {
+            let page = server::scrape::serve(listener, handle.clone(), protection.clone(), metrics);
+            AbortOnDrop(tasks::spawn("metrics", page))
+        });
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
-        let serve = server::serve(listener, handle.clone(), tokens.clone(), async move {
+        let serve = server::serve(listener, handle.clone(), protection, async move {
             let _ = told.wait_for(|stop| *stop).await; // an error means that nobody is left to tell
         });
         tasks::spawn("server", async move {
             let _ = report.send(serve.await); // whoever stopped listening does not want to know
         });
-        Ok(Self { address, tokens, handle, driver, shutdown, served })
+        Ok(Self { address, metrics_address, page, tokens, pin, handle, driver, shutdown, served })
     }
 
     /// Where it listens.
@@ -83,14 +166,24 @@ impl Coordinator {
         self.address
     }
 
-    /// Who may call it.
+    /// Where the page for Prometheus is, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
+    }
+
+    /// The tokens of its state directory, for connections of this machine.
     pub fn tokens(&self) -> &Tokens {
         &self.tokens
     }
 
+    /// The fingerprint of its CA.
+    pub fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
     /// Runs until `until` is done, then stops; ends early only with the reason.
     pub async fn run(self, until: impl Future<Output = ()>) -> Result<(), ServiceError> {
-        let Self { handle, driver, shutdown, mut served, .. } = self;
+        let Self { handle, driver, shutdown, mut served, page: _page, .. } = self;
         let driver = driver.ended();
         tokio::pin!(driver);
         let early = tokio::select! {
@@ -105,6 +198,8 @@ impl Coordinator {
             Some(ended) => ended?,
             None => driver.await?,
         }
+        // What was decided is stored; give the answers time to leave.
+        let _ = tokio::time::timeout(LAST_WORDS, served).await;
         Ok(())
     }
 }

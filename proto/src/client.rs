@@ -1,8 +1,12 @@
-//! Client connections: address and token in, channels that carry the token out. Knows nothing of what is
-//! said over them.
+//! Client connections: address and token in, channels that carry the token out. A token that names a CA is only
+//! ever sent to the holder of that CA; one that names none goes over a connection that is not encrypted. Knows
+//! nothing of what is said over them.
 
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::ClientConfig;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
@@ -10,6 +14,8 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
 use crate::LARGEST_MESSAGE;
+use crate::tls::{self, Connector, Identity};
+use crate::token::{NotAToken, Token};
 use crate::wire::sweeps_client::SweepsClient;
 use crate::wire::workers_client::WorkersClient;
 
@@ -25,9 +31,26 @@ pub enum ConnectError {
         /// What was given.
         address: String,
     },
-    /// The token has characters that cannot be sent.
-    #[error("the token is not made of letters, digits and dashes; copy it again from `togl serve`")]
-    Token,
+    /// The token cannot be one.
+    #[error(transparent)]
+    Token(#[from] NotAToken),
+    /// The file of the client's own certificate cannot be used.
+    #[error("cannot use {} as certificate and key: {reason}", path.display())]
+    Identity {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Somebody answers who is not the coordinator that the token is for.
+    #[error(
+        "{address} is not the coordinator that this token was made by; \
+         copy the line that it prints again, or check the address"
+    )]
+    Impostor {
+        /// Where.
+        address: String,
+    },
     /// Nobody answers.
     #[error("no coordinator answers at {address}: {reason}")]
     Unreachable {
@@ -43,10 +66,14 @@ pub enum ConnectError {
 pub struct Bearer(MetadataValue<Ascii>);
 
 impl Bearer {
-    /// The interceptor for a token.
+    /// The interceptor for a token. Only its secret part travels.
     pub fn new(token: &str) -> Result<Self, ConnectError> {
+        Self::of(&Token::parse(token)?)
+    }
+
+    fn of(token: &Token) -> Result<Self, ConnectError> {
         let mut value: MetadataValue<Ascii> =
-            format!("Bearer {}", token.trim()).parse().map_err(|_| ConnectError::Token)?;
+            format!("Bearer {}", token.secret()).parse().map_err(|_| NotAToken)?;
         value.set_sensitive(true);
         Ok(Self(value))
     }
@@ -59,43 +86,91 @@ impl Interceptor for Bearer {
     }
 }
 
-async fn channel(address: &str) -> Result<Channel, ConnectError> {
-    let refuse = || ConnectError::Address { address: address.to_owned() };
-    let port = address.rsplit_once(':').and_then(|(host, port)| (!host.is_empty()).then_some(port));
-    port.and_then(|p| p.parse::<u16>().ok()).ok_or_else(refuse)?;
-    let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| refuse())?;
-    endpoint
-        .connect_timeout(Duration::from_secs(5))
-        .http2_keep_alive_interval(Duration::from_secs(5))
-        .keep_alive_timeout(Duration::from_secs(10))
-        .keep_alive_while_idle(true)
-        .connect()
-        .await
-        .map_err(|error| ConnectError::Unreachable {
-            address: address.to_owned(),
-            reason: root_cause(&error),
-        })
+/// The right to call a coordinator, ready for any number of connections.
+#[derive(Clone)]
+pub struct Access {
+    bearer: Bearer,
+    tls: Option<Arc<ClientConfig>>,
 }
 
-/// The innermost reason: the outer ones only say "transport error".
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
+impl Access {
+    /// With a token and, where the coordinator asks for it, a PEM file with a certificate and its key.
+    pub fn new(token: &str, identity: Option<&Path>) -> Result<Self, ConnectError> {
+        let token = Token::parse(token)?;
+        let refuse = |path: &Path, reason: String| ConnectError::Identity { path: path.to_owned(), reason };
+        let own =
+            identity.map(|path| Identity::read(path).map_err(|reason| refuse(path, reason))).transpose()?;
+        let tls = match token.pin() {
+            Some(pin) => Some(Arc::new(tls::client_config(pin.clone(), own).map_err(|error| {
+                refuse(identity.unwrap_or_else(|| Path::new("nothing")), error.to_string())
+            })?)),
+            None => None,
+        };
+        Ok(Self { bearer: Bearer::of(&token)?, tls })
     }
-    innermost.to_string()
+
+    /// Connects as a person.
+    pub async fn sweeps(&self, address: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
+        Ok(sweeps_on(self.channel(address).await?, self.bearer.clone()))
+    }
+
+    /// Connects as a worker.
+    pub async fn workers(&self, address: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
+        Ok(workers_on(self.channel(address).await?, self.bearer.clone()))
+    }
+
+    async fn channel(&self, address: &str) -> Result<Channel, ConnectError> {
+        let refuse = || ConnectError::Address { address: address.to_owned() };
+        let port = address.rsplit_once(':').and_then(|(host, port)| (!host.is_empty()).then_some(port));
+        port.and_then(|p| p.parse::<u16>().ok()).ok_or_else(refuse)?;
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| refuse())?;
+        let connector = Connector { address: address.into(), tls: self.tls.clone() };
+        let endpoint = endpoint
+            .http2_keep_alive_interval(Duration::from_secs(5))
+            .keep_alive_timeout(Duration::from_secs(10))
+            .keep_alive_while_idle(true);
+        endpoint.connect_with_connector(connector).await.map_err(|error| explain(address, &error))
+    }
 }
 
-/// Connects as a person.
+/// A client for people over a channel that is there already.
+pub fn sweeps_on(channel: Channel, bearer: Bearer) -> SweepsClient<AuthorisedChannel> {
+    let client = SweepsClient::with_interceptor(channel, bearer);
+    client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE)
+}
+
+/// A client for workers over a channel that is there already.
+pub fn workers_on(channel: Channel, bearer: Bearer) -> WorkersClient<AuthorisedChannel> {
+    let client = WorkersClient::with_interceptor(channel, bearer);
+    client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE)
+}
+
+/// Connects as a person with nothing but a token.
 pub async fn sweeps(address: &str, token: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
-    let channel = channel(address).await?;
-    let client = SweepsClient::with_interceptor(channel, Bearer::new(token)?);
-    Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
+    Access::new(token, None)?.sweeps(address).await
 }
 
-/// Connects as a worker.
+/// Connects as a worker with nothing but a token.
 pub async fn workers(address: &str, token: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
-    let channel = channel(address).await?;
-    let client = WorkersClient::with_interceptor(channel, Bearer::new(token)?);
-    Ok(client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE))
+    Access::new(token, None)?.workers(address).await
+}
+
+/// What a failed connection means: the innermost reason, because the outer ones only say "transport error".
+fn explain(address: &str, error: &(dyn std::error::Error + 'static)) -> ConnectError {
+    let (address, mut innermost) = (address.to_owned(), error);
+    while let Some(inner) = inner_of(innermost) {
+        innermost = inner;
+    }
+    match innermost.downcast_ref::<rustls::Error>() {
+        Some(rustls::Error::InvalidCertificate(_)) => ConnectError::Impostor { address },
+        _ => ConnectError::Unreachable { address, reason: innermost.to_string() },
+    }
+}
+
+/// The cause of an error. One inside an IO error is not its source, so it is looked for too.
+fn inner_of<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a (dyn std::error::Error + 'static)> {
+    let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+    wrapped.map(|inner| inner as _).or_else(|| error.source())
 }

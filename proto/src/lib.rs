@@ -5,6 +5,8 @@
 
 pub mod client;
 pub mod convert;
+mod tls;
+pub mod token;
 
 /// The generated types and services of `togl.v1`; the `.proto` files are their documentation.
 #[allow(

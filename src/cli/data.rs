@@ -1,13 +1,14 @@
 //! `togl data`: lists, fetches, checks and draws data sets. The work is done by `togl-data`; this chooses folders
 //! and prints.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use togl_data::{CheckReport, FetchOptions, OpenOptions, Progress};
+use togl_data::{CheckReport, FetchOptions, FetchOutcome, OpenOptions, Progress};
 
 use super::Outcome;
 use crate::output::{self, Format, Plain, Row};
@@ -25,7 +26,7 @@ pub struct Data {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the data sets that are known
+    /// List the data sets that are known or lie in the data directory
     List {
         /// How to print
         #[arg(long, value_enum, default_value = "human")]
@@ -36,9 +37,8 @@ enum What {
         /// Their names
         #[arg(required = true)]
         names: Vec<String>,
-        /// Copy the files from this folder instead of downloading them
-        #[arg(long, value_name = "DIR")]
-        from: Option<PathBuf>,
+        #[command(flatten)]
+        how: How,
     },
     /// Load a data set and compare it with what is known of it
     Check {
@@ -62,12 +62,29 @@ enum What {
     },
 }
 
+/// Where files come from.
+#[derive(Debug, clap::Args)]
+struct How {
+    /// Copy the files from this folder instead of downloading them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["mirror", "ca_file"])]
+    from: Option<PathBuf>,
+    /// Download from this address instead of the public sites: a folder laid out like a data directory
+    #[arg(long, value_name = "URL")]
+    mirror: Option<String>,
+    /// Fetch also what is there already
+    #[arg(long)]
+    again: bool,
+    /// Believe the certificate authorities in this PEM file instead of the built-in ones
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
 impl Data {
     pub(super) fn run(self) -> Outcome {
         let folders = Folders::choose(self.data_dir)?;
         match self.what {
             What::List { format } => list(&folders, format),
-            What::Fetch { names, from } => fetch(&folders, &names, from),
+            What::Fetch { names, how } => fetch(&folders, &names, how),
             What::Check { name, format } => check(&folders, &name, format),
             What::Show { name, index } => show(&folders, &name, index),
             What::Path { name } => path(&folders, &name),
@@ -88,6 +105,10 @@ impl Folders {
         let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
         let missing = || Problem::usage("no home directory for the cache").hint("set XDG_CACHE_HOME");
         let base = base.ok_or_else(missing)?.join("togl");
+        if let Some(file) = given.as_ref().filter(|given| given.is_file()) {
+            return Err(Problem::usage(format!("the data directory {} is a file", file.display()))
+                .hint("`--data-dir` and TOGL_DATA name a folder"));
+        }
         Ok(Self { data: given.unwrap_or_else(|| base.join("data")), cache: base.join("data-cache") })
     }
 
@@ -97,14 +118,26 @@ impl Folders {
     }
 }
 
+/// Refuses a sweep that names a data set which neither the catalogue nor the data directory has.
+pub fn check_names<'a>(
+    names: impl Iterator<Item = &'a str>,
+    data_dir: Option<PathBuf>,
+) -> Result<(), Problem> {
+    let folders = Folders::choose(data_dir)?;
+    let names: BTreeSet<&str> = names.collect();
+    let check = |name: &str| togl_data::known_or_present(name, Some(&folders.data));
+    names.into_iter().try_for_each(check).map_err(|error| Problem::usage_of(&error))
+}
+
+/// Sizes are those of the catalogue; of other sets they are known when they are checked.
 #[derive(Serialize)]
 struct Entry {
     name: String,
     task: String,
-    graphs: u64,
-    classes: u32,
-    mean_nodes: f64,
-    mean_edges: f64,
+    graphs: Option<u64>,
+    classes: Option<u32>,
+    mean_nodes: Option<f64>,
+    mean_edges: Option<f64>,
     available: bool,
     cached: bool,
     source: String,
@@ -117,13 +150,14 @@ impl Row for Entry {
 
     fn cells(&self) -> Vec<String> {
         let word = |yes| if yes { "yes" } else { "no" }.to_owned();
+        let mean = |mean: Option<f64>| known(mean.map(|mean| format!("{mean:.1}")));
         vec![
             self.name.clone(),
             self.task.clone(),
-            self.graphs.to_string(),
-            self.classes.to_string(),
-            format!("{:.1}", self.mean_nodes),
-            format!("{:.1}", self.mean_edges),
+            known(self.graphs),
+            known(self.classes),
+            mean(self.mean_nodes),
+            mean(self.mean_edges),
             word(self.available),
             word(self.cached),
             self.source.clone(),
@@ -132,39 +166,65 @@ impl Row for Entry {
     }
 }
 
+fn known(cell: Option<impl ToString>) -> String {
+    cell.map_or_else(|| "-".to_owned(), |cell| cell.to_string())
+}
+
 fn list(folders: &Folders, format: Format) -> Outcome {
     let options = folders.options();
-    let entry = |facts: &togl_data::Facts| Entry {
-        name: facts.name.to_owned(),
-        task: facts.task.name().to_owned(),
-        graphs: facts.graphs,
-        classes: facts.classes,
-        mean_nodes: facts.mean_nodes(),
-        mean_edges: facts.mean_edges(),
-        available: togl_data::is_available(facts.name, &options).unwrap_or(false),
-        cached: togl_data::is_cached(facts.name, &options).unwrap_or(false),
-        source: facts.source.to_owned(),
-        licence: facts.licence.to_owned(),
-    };
-    let known = togl_data::sources().iter().filter_map(|source| togl_data::facts(source.name()));
-    output::list(&known.map(entry).collect::<Vec<_>>(), format)?;
+    let listed = togl_data::sources().iter().filter_map(|source| togl_data::facts(source.name()));
+    let mut entries: Vec<Entry> = listed.map(|facts| listed_entry(facts, &options)).collect();
+    let others = togl_data::unlisted(&folders.data);
+    entries.extend(others.iter().map(|name| unlisted_entry(name, &options)));
+    output::list(&entries, format)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn fetch(folders: &Folders, names: &[String], from: Option<PathBuf>) -> Outcome {
+fn listed_entry(facts: &togl_data::Facts, options: &OpenOptions) -> Entry {
+    Entry {
+        name: facts.name.to_owned(),
+        task: facts.task.name().to_owned(),
+        graphs: Some(facts.graphs),
+        classes: Some(facts.classes),
+        mean_nodes: Some(facts.mean_nodes()),
+        mean_edges: Some(facts.mean_edges()),
+        available: togl_data::is_available(facts.name, options).unwrap_or(false),
+        cached: togl_data::is_cached(facts.name, options).unwrap_or(false),
+        source: facts.source.to_owned(),
+        licence: facts.licence.to_owned(),
+    }
+}
+
+/// A set in the data directory that the catalogue does not know.
+fn unlisted_entry(name: &str, options: &OpenOptions) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        task: togl_data::Task::GraphClassification.name().to_owned(),
+        graphs: None,
+        classes: None,
+        mean_nodes: None,
+        mean_edges: None,
+        available: true,
+        cached: togl_data::is_cached(name, options).unwrap_or(false),
+        source: "the data directory".to_owned(),
+        licence: "unknown".to_owned(),
+    }
+}
+
+fn fetch(folders: &Folders, names: &[String], how: How) -> Outcome {
+    let How { from, mirror, again, ca_file } = how;
+    let options = FetchOptions { data_dir: folders.data.clone(), from, mirror, again, ca_file };
     for name in names {
-        let options =
-            FetchOptions { data_dir: folders.data.clone(), from: from.clone(), ..FetchOptions::default() };
         let bar = bar("{msg} [{bar:30}] {bytes}/{total_bytes} {eta}", name);
-        let observe = |progress: Progress| advance(&bar, &progress);
-        let fetched =
-            togl_data::fetch(name, &options, &observe).map_err(|error| Problem::usage_of(&error))?;
+        let fetched = togl_data::fetch(name, &options, &|progress| advance(&bar, &progress));
         bar.finish_and_clear();
+        let fetched = fetched.map_err(|error| Problem::usage_of(&error))?;
         if fetched.is_empty() {
             eprintln!("{name} is generated; there is nothing to fetch");
         }
         for file in fetched {
-            eprintln!("{}: {} ({} bytes)", name, file.path.display(), file.bytes);
+            let how = outcome_word(file.outcome);
+            eprintln!("{name}: {how} {} ({} bytes)", file.path.display(), file.bytes);
             if let Some(warning) = file.warning {
                 eprintln!("warning: {warning}");
             }
@@ -173,13 +233,20 @@ fn fetch(folders: &Folders, names: &[String], from: Option<PathBuf>) -> Outcome 
     Ok(ExitCode::SUCCESS)
 }
 
+fn outcome_word(outcome: FetchOutcome) -> &'static str {
+    match outcome {
+        FetchOutcome::Present => "already there:",
+        FetchOutcome::Downloaded => "downloaded",
+        FetchOutcome::Resumed => "downloaded the rest of",
+        FetchOutcome::Copied => "copied",
+    }
+}
+
 fn open(folders: &Folders, name: &str) -> Result<togl_data::Dataset, Problem> {
     let bar = bar("{msg} [{bar:30}] {pos}/{len} {eta}", name);
-    let observe = |progress: Progress| advance(&bar, &progress);
-    let opened = togl_data::open_observed(name, &folders.options(), &observe)
-        .map_err(|error| Problem::usage_of(&error))?;
+    let opened = togl_data::open_observed(name, &folders.options(), &|progress| advance(&bar, &progress));
     bar.finish_and_clear();
-    Ok(opened.dataset)
+    Ok(opened.map_err(|error| Problem::usage_of(&error))?.dataset)
 }
 
 fn bar(template: &str, name: &str) -> ProgressBar {

@@ -80,8 +80,10 @@ fn family(file: &Path, complement: bool) -> Result<Family, Problem> {
         graphs = graphs.iter().map(SimpleGraph::complement).collect();
     }
     let (mut betti, mut persistence, mut refined) = (Vec::new(), Vec::new(), Vec::new());
-    for graph in &graphs {
-        let (numbers, totals) = features(graph).map_err(|error| Problem::usage_of(&error))?;
+    for (position, graph) in graphs.iter().enumerate() {
+        let (numbers, totals) = features(graph).map_err(|error| {
+            Problem::usage(format!("{}, graph {}: {error}", file.display(), position + 1))
+        })?;
         betti.push(numbers);
         persistence.push(totals);
         refined.push(weisfeiler_lehman(graph));

@@ -1,4 +1,4 @@
-//! The plural nouns: `togl sweeps`, `togl workers`.
+//! The plural nouns `togl sweeps` and `togl workers`, with what is done to several workers at once.
 
 use std::process::ExitCode;
 
@@ -6,11 +6,15 @@ use togl_proto::wire;
 
 use super::Outcome;
 use crate::output::{self, Format};
+use crate::problem::Problem;
 use crate::remote::{self, Sweep, Target, Worker};
 
 /// List sweeps
 #[derive(Debug, clap::Args)]
 pub struct Sweeps {
+    /// Also those that were archived
+    #[arg(long)]
+    archived: bool,
     #[command(flatten)]
     target: Target,
     /// How to print
@@ -18,20 +22,64 @@ pub struct Sweeps {
     format: Format,
 }
 
-/// List workers
+/// List workers, or let them finish and leave
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Workers {
+    #[command(subcommand)]
+    action: Option<Action>,
     #[command(flatten)]
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Let workers finish what they train, give them nothing new, and let them leave
+    Drain(Drain),
+    /// Give them work again; also ends the quarantine of a host
+    Undrain(Drain),
+}
+
+#[derive(Debug, clap::Args)]
+struct Drain {
+    /// Name of the worker, as `togl workers` shows it
+    #[arg(required_unless_present = "all")]
+    worker: Option<String>,
+    /// All workers that are connected
+    #[arg(long, conflicts_with = "worker")]
+    all: bool,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Drain {
+    async fn run(self, undo: bool) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::DrainRequest { worker: self.worker.unwrap_or_default(), undo };
+        let told = client.drain(request).await.map_err(remote::refused)?.into_inner().workers;
+        if told.is_empty() {
+            return Err(Problem::negative("no worker is connected"));
+        }
+        for worker in told {
+            match undo {
+                false => eprintln!("{worker}: finishes what it trains, then leaves"),
+                true => eprintln!("{worker}: gets work again"),
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
 }
 
 impl Sweeps {
     pub(super) async fn run(self) -> Outcome {
         let mut client = self.target.connect().await?;
-        let reply = client.list_sweeps(wire::ListSweepsRequest {}).await.map_err(remote::refused)?;
+        let reply = client
+            .list_sweeps(wire::ListSweepsRequest { archived: self.archived })
+            .await
+            .map_err(remote::refused)?;
         let sweeps: Vec<Sweep> = reply.into_inner().sweeps.into_iter().map(Into::into).collect();
         if sweeps.is_empty() && self.format == Format::Human {
             eprintln!("no sweeps yet; send one with `togl submit FILE`");
@@ -44,6 +92,11 @@ impl Sweeps {
 
 impl Workers {
     pub(super) async fn run(self) -> Outcome {
+        match self.action {
+            Some(Action::Drain(drain)) => return drain.run(false).await,
+            Some(Action::Undrain(drain)) => return drain.run(true).await,
+            None => {}
+        }
         let mut client = self.target.connect().await?;
         let reply = client.list_workers(wire::ListWorkersRequest {}).await.map_err(remote::refused)?;
         let workers: Vec<Worker> = reply.into_inner().workers.into_iter().map(Into::into).collect();

@@ -1,22 +1,28 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
 mod backup;
+mod bench;
 mod cancel;
 mod data;
+mod disputes;
 mod expressivity;
 mod folds;
+mod hash;
+mod history;
 mod import;
 mod lists;
 mod logs;
 mod migrate;
 mod plan;
 mod plot;
+mod replicates;
 mod run;
 mod serve;
 mod status;
 mod steer;
 mod submit;
 mod table;
+mod token;
 mod version;
 mod worker;
 
@@ -27,6 +33,8 @@ use clap::{Parser, Subcommand};
 use togl_sweeps::SweepSpec;
 
 use crate::problem::Problem;
+
+pub use self::serve::LogFormat;
 
 /// What every verb gives back.
 pub type Outcome = Result<ExitCode, Problem>;
@@ -64,9 +72,9 @@ enum Verb {
     /// Say what a sweep file would do
     Plan(plan::Plan),
     /// Show the identity of every trial of a sweep file
-    Hash(plan::Hash),
+    Hash(hash::Hash),
     /// Print the JSON Schema of sweep files, for editors
-    Schema(plan::Schema),
+    Schema(hash::Schema),
     /// Send a sweep file to a coordinator
     Submit(submit::Submit),
     /// Show one sweep
@@ -75,12 +83,16 @@ enum Verb {
     Watch(status::Watch),
     /// Stop a sweep; its results are kept
     Cancel(cancel::Cancel),
+    /// Stop a sweep and take it out of the lists; its results are kept
+    Archive(cancel::Archive),
     /// Hand out no more folds of a sweep
     Pause(steer::Steer),
     /// Go on with a paused sweep
     Resume(steer::Steer),
     /// Try the failed folds of a sweep again
     Retry(steer::Steer),
+    /// Say which sweep runs first
+    Prioritise(steer::Prioritise),
     /// Make the table of a sweep
     Table(table::Table),
     /// Draw a figure of a sweep
@@ -93,7 +105,7 @@ enum Verb {
     Sweeps(lists::Sweeps),
     /// List the folds of a sweep
     Folds(folds::Folds),
-    /// List workers
+    /// List workers, or let them finish and leave
     Workers(lists::Workers),
     /// Say why a fold is not running, or what became of it
     Explain(folds::Explain),
@@ -105,10 +117,22 @@ enum Verb {
     Restore(backup::Restore),
     /// Copy the store to another kind of store or another place
     Migrate(migrate::Migrate),
+    /// Show what happened to a fold
+    History(history::History),
+    /// List results of further attempts with what they say differently
+    Replicates(replicates::Replicates),
+    /// List data sets about which results disagree
+    Disputes(disputes::Disputes),
+    /// Say which data a data set is made of
+    Settle(disputes::Settle),
+    /// Make, list and revoke tokens
+    Token(token::Token),
     /// Look at data sets: list, fetch, check, show, path
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
     Expressivity(expressivity::Expressivity),
+    /// Measure the coordinator on this machine
+    Bench(bench::Bench),
     /// Run `togl-worker`
     Worker(worker::Worker),
     /// Show versions
@@ -116,6 +140,21 @@ enum Verb {
 }
 
 impl Togl {
+    /// How the log is written, and what is in it unless the user says otherwise. A coordinator tells more of itself
+    /// than a command that is over in a moment.
+    pub fn log(&self) -> (serve::LogFormat, &'static str) {
+        let (format, level) = match &self.verb {
+            Verb::Serve(serve) => (serve.log_format, "info"),
+            _ => (serve::LogFormat::Human, "warn"),
+        };
+        let level = match self.verbose {
+            0 => level,
+            1 => "info",
+            _ => "debug",
+        };
+        (format, level)
+    }
+
     /// Does what was asked.
     pub async fn run(self) -> Outcome {
         match self.verb {
@@ -128,9 +167,11 @@ impl Togl {
             Verb::Status(verb) => verb.run().await,
             Verb::Watch(verb) => verb.run().await,
             Verb::Cancel(verb) => verb.run().await,
+            Verb::Archive(verb) => verb.run().await,
             Verb::Pause(verb) => verb.pause().await,
             Verb::Resume(verb) => verb.resume().await,
             Verb::Retry(verb) => verb.retry().await,
+            Verb::Prioritise(verb) => verb.run().await,
             Verb::Table(verb) => verb.run().await,
             Verb::Plot(verb) => verb.run().await,
             Verb::Report(verb) => verb.run().await,
@@ -143,8 +184,14 @@ impl Togl {
             Verb::Backup(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Restore(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Migrate(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::History(verb) => verb.run().await,
+            Verb::Replicates(verb) => verb.run().await,
+            Verb::Disputes(verb) => verb.run().await,
+            Verb::Settle(verb) => verb.run().await,
+            Verb::Token(verb) => verb.run(),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Bench(verb) => verb.run().await,
             Verb::Worker(verb) => verb.run(),
             Verb::Version(verb) => verb.run(),
         }

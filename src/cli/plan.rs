@@ -1,5 +1,5 @@
-//! What a sweep file would do, before it does it: `togl plan` counts and estimates, `togl hash` shows identities,
-//! `togl schema` prints the schema for editors. Nothing here changes anything.
+//! What a sweep file would do, before it does it: `togl plan` counts folds and estimates time and memory, from folds
+//! that have finished or, if asked, from a quick measurement on this machine. Nothing here changes anything.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -7,15 +7,17 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_proto::wire;
+use togl_sweeps::estimate::{Estimate, Experience};
 use togl_sweeps::plan::{FoldState, KnownFold, Plan as Counts};
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec};
 
 use super::Outcome;
 use super::folds;
-use crate::output::{self, Format, Plain, Row};
+use crate::calibrate;
+use crate::output::{self, Plain};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, Client, Target};
 use crate::rows;
 
 /// Say what a sweep file would do
@@ -25,48 +27,49 @@ pub struct Plan {
     file: PathBuf,
     #[command(flatten)]
     target: Target,
+    /// Measure an epoch on this machine for every kind of fold of which none has finished yet
+    #[arg(long)]
+    calibrate: bool,
+    /// Folds trained at the same time, for the finish time [default: slots of the connected workers, or cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    slots: Option<u64>,
+    /// Where data sets are, for --calibrate
+    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
+    data_dir: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
 }
-
-/// Show the identity of every trial of a sweep file
-#[derive(Debug, clap::Args)]
-pub struct Hash {
-    /// The sweep file
-    file: PathBuf,
-    /// Say why two trials differ: two beginnings of ids, or two places in the list (from 0)
-    #[arg(long, num_args = 2, value_names = ["A", "B"])]
-    explain: Option<Vec<String>>,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: Format,
-}
-
-/// Print the JSON Schema of sweep files, for editors
-#[derive(Debug, clap::Args)]
-pub struct Schema {}
 
 #[derive(Serialize)]
 struct Planned {
     name: String,
     #[serde(flatten)]
     counts: Counts,
-    /// Estimated seconds on one device for the folds to do that have a precedent.
-    device_seconds: f64,
-    /// Folds to do without a precedent, not part of the estimate.
-    without_precedent: u64,
+    #[serde(flatten)]
+    estimate: Estimate,
+    /// Slots that the finish time assumes.
+    slots: u64,
+    /// Seconds until everything is done on these slots; null if that cannot be said.
+    finish_seconds: Option<f64>,
 }
 
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
         let (_, spec) = super::read_sweep(&self.file)?;
-        let known = self.known(&spec).await?;
-        let done: HashSet<FoldKey> =
-            known.folds.iter().filter(|fold| fold.state == FoldState::Done).map(|fold| fold.key).collect();
+        let mut known = self.known(&spec).await?;
+        let to_do = to_do(&spec, &known.folds)?;
+        if self.calibrate {
+            self.measure(&spec, &to_do, &mut known.experience)?;
+        }
         let counts = Counts::of(&spec, known.folds).map_err(Problem::usage)?;
-        let (device_seconds, without_precedent) = estimate(&spec, &done, &known.precedents)?;
-        let planned = Planned { name: spec.name.to_string(), counts, device_seconds, without_precedent };
+        let mut estimate = Estimate::default();
+        for (trial, folds) in &to_do {
+            estimate.add(&rows::title(&trial.config), &trial.config, *folds, &known.experience);
+        }
+        let slots = self.slots.or(known.slots).unwrap_or_else(cores);
+        let finish_seconds = estimate.finish_seconds(slots);
+        let planned = Planned { name: spec.name.to_string(), counts, estimate, slots, finish_seconds };
         match self.format {
             Plain::Human => output::print(&describe(&planned))?,
             Plain::Json => output::print(&output::json(&planned)?)?,
@@ -80,11 +83,11 @@ impl Plan {
         let state = self.target.state()?;
         if self.target.coordinator.is_none() && state.has_store() {
             let stored = rows::stored_folds(&state)?;
-            for (key, seconds, title) in stored.finished {
-                known.precedents.entry(title).or_default().push(seconds);
+            for fold in stored.finished {
+                known.learn(fold.title, fold.seconds, fold.peak_memory);
                 let in_sweep =
-                    stored.sweeps.get(spec.name.as_str()).is_some_and(|folds| folds.contains(&key));
-                known.folds.push(KnownFold { key, state: FoldState::Done, in_sweep });
+                    stored.sweeps.get(spec.name.as_str()).is_some_and(|folds| folds.contains(&fold.key));
+                known.folds.push(KnownFold { key: fold.key, state: FoldState::Done, in_sweep });
             }
         }
         if self.target.coordinator.is_some() || state.served().is_some() {
@@ -95,11 +98,42 @@ impl Plan {
 
     async fn ask(&self, spec: &SweepSpec, known: &mut Known) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
-        let sweeps = client.list_sweeps(wire::ListSweepsRequest {}).await.map_err(remote::refused)?;
+        let sweeps =
+            client.list_sweeps(wire::ListSweepsRequest { archived: true }).await.map_err(remote::refused)?;
         for sweep in sweeps.into_inner().sweeps {
             let in_sweep = sweep.name == spec.name.as_str();
             let folds = folds::of_sweep(&mut client, &sweep.name).await?;
             known.folds.extend(folds.into_iter().filter_map(|fold| known_fold(fold, in_sweep)));
+            if self.target.coordinator.is_some() {
+                known.learn_from(&mut client, &sweep.name).await?; // no store here that would have told
+            }
+        }
+        let workers = client.list_workers(wire::ListWorkersRequest {}).await.map_err(remote::refused)?;
+        let connected = workers.into_inner().workers.into_iter().filter(|worker| worker.state == "connected");
+        known.slots = Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0);
+        Ok(())
+    }
+
+    /// One measured epoch for every kind of fold to do of which nothing is known.
+    fn measure(
+        &self,
+        spec: &SweepSpec,
+        to_do: &[(PlannedTrial, u64)],
+        experience: &mut Experience,
+    ) -> Result<(), Problem> {
+        let mut kinds = BTreeMap::new();
+        for (trial, _) in to_do.iter().filter(|(_, folds)| *folds > 0) {
+            kinds.entry(rows::title(&trial.config)).or_insert(trial);
+        }
+        kinds.retain(|title, _| !experience.precedents.contains_key(title));
+        for (place, (title, trial)) in kinds.iter().enumerate() {
+            eprintln!("measuring {title} ({} of {})", place + 1, kinds.len());
+            let split = spec.folds_of(trial.id).next().map_or(0, |fold| fold.split);
+            match calibrate::epoch(&trial.config, split, self.data_dir.as_deref()) {
+                Ok(measured) => drop(experience.calibrations.insert(title.clone(), measured)),
+                Err(calibrate::Failed::NoWorker(problem)) => return Err(problem),
+                Err(calibrate::Failed::This(reason)) => eprintln!("  no estimate for it: {reason}"),
+            }
         }
         Ok(())
     }
@@ -109,8 +143,22 @@ impl Plan {
 #[derive(Default)]
 struct Known {
     folds: Vec<KnownFold>,
-    /// Seconds of finished folds, by network and data set.
-    precedents: BTreeMap<String, Vec<f64>>,
+    experience: Experience,
+    /// Slots of the connected workers, if there are any.
+    slots: Option<u64>,
+}
+
+impl Known {
+    fn learn(&mut self, title: String, seconds: f64, peak_memory: u64) {
+        self.experience.precedents.entry(title).or_default().add(seconds, peak_memory);
+    }
+
+    async fn learn_from(&mut self, client: &mut Client, sweep: &str) -> Result<(), Problem> {
+        for row in rows::from_coordinator(client, sweep).await?.rows {
+            self.learn(rows::title(&row.config), row.result.seconds, row.result.peak_memory);
+        }
+        Ok(())
+    }
 }
 
 fn known_fold(fold: wire::FoldSummary, in_sweep: bool) -> Option<KnownFold> {
@@ -124,21 +172,17 @@ fn known_fold(fold: wire::FoldSummary, in_sweep: bool) -> Option<KnownFold> {
     Some(KnownFold { key, state, in_sweep })
 }
 
-/// Seconds for what is to do, from the mean of finished folds of the same network on the same data set.
-fn estimate(
-    spec: &SweepSpec,
-    done: &HashSet<FoldKey>,
-    precedents: &BTreeMap<String, Vec<f64>>,
-) -> Result<(f64, u64), Problem> {
-    let (mut seconds, mut unknown) = (0.0, 0);
-    for trial in spec.trials().map_err(Problem::usage)? {
-        let to_do = spec.folds_of(trial.id).filter(|fold| !done.contains(fold)).count();
-        match precedents.get(&rows::title(&trial.config)) {
-            Some(times) => seconds += to_do as f64 * times.iter().sum::<f64>() / times.len() as f64,
-            None => unknown += to_do as u64,
-        }
-    }
-    Ok((seconds, unknown))
+/// Every trial with the number of its folds that are still to be trained, or are in training.
+fn to_do(spec: &SweepSpec, known: &[KnownFold]) -> Result<Vec<(PlannedTrial, u64)>, Problem> {
+    let ended = |fold: &&KnownFold| matches!(fold.state, FoldState::Done | FoldState::Failed);
+    let ended: HashSet<FoldKey> = known.iter().filter(ended).map(|fold| fold.key).collect();
+    let trials = spec.trials().map_err(Problem::usage)?.into_iter();
+    let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(|fold| !ended.contains(fold)).count();
+    Ok(trials.map(|trial| (left(&trial) as u64, trial)).map(|(count, trial)| (trial, count)).collect())
+}
+
+fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64)
 }
 
 fn describe(planned: &Planned) -> String {
@@ -157,82 +201,61 @@ fn describe(planned: &Planned) -> String {
         counts.new,
         counts.orphaned
     );
-    let hours = planned.device_seconds / 3600.0;
-    match (counts.to_do, planned.without_precedent) {
-        (0, _) => {}
-        (_, unknown) if unknown == counts.to_do => {
-            text += "  estimate   none: no folds like these have finished yet\n"
-        }
-        (_, 0) => text += &format!("  estimate   {hours:.2} device-hours, from folds like these\n"),
-        (_, unknown) => {
-            text += &format!(
-                "  estimate   {hours:.2} device-hours, without {unknown} folds that have no precedent\n"
-            );
-        }
+    if counts.to_do + counts.running > 0 {
+        text += &describe_estimate(planned);
     }
     text
 }
 
-#[derive(Serialize)]
-struct Identity {
-    place: usize,
-    trial: String,
-    method: String,
-    dataset: String,
-    canonical: String,
+fn describe_estimate(planned: &Planned) -> String {
+    let estimate = &planned.estimate;
+    if estimate.from_past_folds + estimate.from_calibration == 0 {
+        return "  estimate   none: no folds like these have finished yet; `--calibrate` measures an epoch of each kind\n"
+            .to_owned();
+    }
+    let [least, most] = [estimate.device_seconds, estimate.device_seconds_at_most].map(|s| s / 3600.0);
+    let mut text = match most > least {
+        true => format!("  estimate   {least:.2} to {most:.2} device-hours"),
+        false => format!("  estimate   {least:.2} device-hours"),
+    };
+    text += match (estimate.from_past_folds, estimate.from_calibration) {
+        (_, 0) => ", from folds like these",
+        (0, _) => ", from an epoch measured on this machine",
+        _ => ", from folds like these and epochs measured on this machine",
+    };
+    if estimate.without_precedent > 0 {
+        text += &format!(", without {} folds that have no precedent", estimate.without_precedent);
+    }
+    text.push('\n');
+    if let Some(seconds) = planned.finish_seconds {
+        let (slots, plural) = (planned.slots, if planned.slots == 1 { "slot" } else { "slots" });
+        text += &format!("  finish     in about {} with {slots} {plural}\n", duration(seconds));
+    }
+    if estimate.memory_bytes > 0 {
+        text += &format!("  memory     up to {} MB for one fold\n", estimate.memory_bytes.div_ceil(1 << 20));
+    }
+    text
 }
 
-impl Row for Identity {
-    const COLUMNS: &'static [&'static str] = &["PLACE", "TRIAL", "METHOD", "DATASET", "SETTINGS"];
-
-    fn cells(&self) -> Vec<String> {
-        let place = self.place.to_string();
-        vec![place, self.trial.clone(), self.method.clone(), self.dataset.clone(), self.canonical.clone()]
+/// Two units are enough: nobody plans a week by the second.
+fn duration(seconds: f64) -> String {
+    let total = seconds.ceil() as u64;
+    let (days, hours, minutes) = (total / 86400, total / 3600 % 24, total / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{total} s"),
+        (0, 0, _) => format!("{minutes} min {} s", total % 60),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
     }
 }
 
-impl Hash {
-    pub(super) fn run(self) -> Outcome {
-        let (_, spec) = super::read_sweep(&self.file)?;
-        let trials = spec.trials().map_err(Problem::usage)?;
-        if let Some(pair) = &self.explain {
-            let [a, b] = pair.as_slice() else { return Err(Problem::usage("--explain takes two trials")) };
-            return explain(find(&trials, a)?, find(&trials, b)?);
-        }
-        let identity = |(place, trial): (usize, &PlannedTrial)| Identity {
-            place,
-            trial: trial.id.to_string(),
-            method: trial.config.method(),
-            dataset: trial.config.dataset.clone(),
-            canonical: trial.config.canonical(),
-        };
-        output::list(&trials.iter().enumerate().map(identity).collect::<Vec<_>>(), self.format)?;
-        Ok(ExitCode::SUCCESS)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn find<'a>(trials: &'a [PlannedTrial], asked: &str) -> Result<&'a PlannedTrial, Problem> {
-    let by_place = asked.parse::<usize>().ok().and_then(|place| trials.get(place));
-    let by_id = || trials.iter().find(|trial| trial.id.to_string().starts_with(asked));
-    by_place.or_else(by_id).ok_or_else(|| {
-        Problem::negative(format!("there is no trial `{asked}`"))
-            .hint("`togl hash FILE` lists places and ids")
-    })
-}
-
-fn explain(a: &PlannedTrial, b: &PlannedTrial) -> Outcome {
-    let mut text =
-        format!("{} and {} are {}\n", a.id, b.id, if a.id == b.id { "the same trial" } else { "two trials" });
-    for difference in togl_sweeps::explain::explain(&a.config, &b.config) {
-        text += &format!("  {difference}\n");
-    }
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-impl Schema {
-    pub(super) fn run(self) -> Outcome {
-        output::print(&output::json(&togl_sweeps::schema::schema())?)?;
-        Ok(ExitCode::SUCCESS)
+    #[test]
+    fn durations_have_two_units() {
+        let told = [0.2, 59.0, 61.0, 3_700.0, 90_000.0].map(duration);
+        assert_eq!(told, ["1 s", "59 s", "1 min 1 s", "1 h 1 min", "1 d 1 h"]);
     }
 }

@@ -8,7 +8,7 @@ use togl_proto::client;
 use togl_sweeps::SweepSpec;
 use tokio::sync::watch;
 
-use super::{Outcome, serve, status, submit, table};
+use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
 use crate::local::{self, LocalWorker};
 use crate::output;
@@ -46,7 +46,7 @@ pub struct Run {
 impl Run {
     pub(super) async fn run(self) -> Outcome {
         let (yaml, spec) = super::read_sweep(&self.file)?;
-        check_datasets(&spec)?;
+        check_datasets(&spec, self.data_dir.clone())?;
         let program = local::worker_program()?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } =
@@ -141,12 +141,7 @@ impl Run {
 }
 
 /// A data set that does not exist should not wait for a worker to say so.
-fn check_datasets(spec: &SweepSpec) -> Result<(), Problem> {
+fn check_datasets(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let trials = spec.trials().map_err(Problem::usage)?;
-    let mut names: Vec<&str> = trials.iter().map(|trial| trial.config.dataset.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
-        .into_iter()
-        .try_for_each(|name| togl_data::find(name).map(drop).map_err(|error| Problem::usage_of(&error)))
+    data::check_names(trials.iter().map(|trial| trial.config.dataset.as_str()), data_dir)
 }

@@ -4,23 +4,45 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use togl_coordinator::tokens::Tokens;
+use togl_coordinator::service::Coordinator;
+use togl_proto::token::Token;
 
 use super::Outcome;
 use crate::embedded::{self, Embedded};
 use crate::problem::Problem;
 use crate::state::StateDir;
 
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people.
+    #[default]
+    Human,
+    /// One JSON object a line, for programs that collect logs.
+    Json,
+}
+
 /// Serve a coordinator
 #[derive(Debug, clap::Args)]
 pub struct Serve {
-    /// Where to listen
+    /// Where to listen; 0.0.0.0:7447 means every address of this machine
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7447")]
     listen: String,
-    /// Allow listening beyond this machine although the connection is not encrypted (use a trusted network or a
-    /// tunnel; the token is still required)
+    /// A further name or address of this machine for its certificate; may be given several times
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Let other machines come without TLS (only on a network that you trust; the token is still required)
     #[arg(long)]
     plaintext: bool,
+    /// PEM file of CAs: who comes over TLS must show a certificate of one of them, besides the token
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// Where to serve /metrics for Prometheus, such as 127.0.0.1:9464; from other machines it needs TLS and a token
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<String>,
+    /// How to write the log; what is in it is chosen with -v or RUST_LOG
+    #[arg(long, value_enum, default_value = "human")]
+    pub log_format: LogFormat,
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
@@ -31,11 +53,32 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> Outcome {
-        let address = self.address()?;
+        let address = resolve("--listen", &self.listen)?;
+        let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
         let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
-        let Embedded { coordinator, announcement } = Embedded::start(&state, address).await?;
+        let Embedded { coordinator, announcement } = Embedded::start_with(&state, address, |settings| {
+            settings.plaintext = self.plaintext;
+            settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();
+            settings.client_ca = self.client_ca;
+            settings.metrics = metrics;
+        })
+        .await?;
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
-        eprintln!("{}", join_line(coordinator.tokens(), &reachable(coordinator.address())));
+        if let Some(address) = coordinator.metrics_address() {
+            eprintln!("metrics at http://{address}/metrics");
+        }
+        let host = self.hosts.first().cloned().or_else(host_name);
+        let reachable = reachable(coordinator.address(), host);
+        if self.log_format == LogFormat::Human && !is_journal() {
+            eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?);
+        } else {
+            // Somebody keeps what is written here; a secret must not be in it.
+            let file = state.path().join("worker.token");
+            eprintln!(
+                "add workers with `togl-worker join {reachable} --token-file FILE` and a copy of {}",
+                file.display()
+            );
+        }
         let stop = async {
             interrupted().await;
             eprintln!("stopping; everything acknowledged is stored");
@@ -45,36 +88,40 @@ impl Serve {
         ended.map_err(|error| embedded::explain(error, &state))?;
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    fn address(&self) -> Result<SocketAddr, Problem> {
-        let mut found = self.listen.to_socket_addrs().map_err(|error| {
-            Problem::usage(format!("cannot listen at `{}`: {error}", self.listen))
-                .hint("use HOST:PORT, such as 127.0.0.1:7447")
-        })?;
-        let address =
-            found.next().ok_or_else(|| Problem::usage(format!("`{}` is no address", self.listen)))?;
-        if !address.ip().is_loopback() && !self.plaintext {
-            return Err(Problem::usage(format!(
-                "{address} is reachable from other machines and the connection is not encrypted"
-            ))
-            .hint("use a tunnel to 127.0.0.1, or --plaintext on a trusted network"));
-        }
-        Ok(address)
-    }
+fn resolve(option: &str, text: &str) -> Result<SocketAddr, Problem> {
+    let hint = "use HOST:PORT, such as 127.0.0.1:7447";
+    let found = text.to_socket_addrs();
+    let mut found = found
+        .map_err(|error| Problem::usage(format!("{option}: `{text}` is no address: {error}")).hint(hint))?;
+    found.next().ok_or_else(|| Problem::usage(format!("{option}: `{text}` is no address")).hint(hint))
+}
+
+/// What this machine calls itself.
+fn host_name() -> Option<String> {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+/// Whether standard error goes to the journal of systemd.
+fn is_journal() -> bool {
+    std::env::var_os("JOURNAL_STREAM").is_some()
 }
 
 /// What to type on another machine: the host name where the address says "every address of this machine".
-fn reachable(address: SocketAddr) -> String {
-    if !address.ip().is_unspecified() {
-        return address.to_string();
+fn reachable(address: SocketAddr, host: Option<String>) -> String {
+    match address.ip().is_unspecified() {
+        true => format!("{}:{}", host.as_deref().unwrap_or("THIS-HOST"), address.port()),
+        false => address.to_string(),
     }
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "THIS-HOST" } else { host.trim() };
-    format!("{host}:{}", address.port())
 }
 
-fn join_line(tokens: &Tokens, address: &str) -> String {
-    format!("add workers with:\n\n  TOGL_TOKEN={} togl-worker join {address}\n", tokens.worker)
+fn join_line(coordinator: &Coordinator, plaintext: bool, address: &str) -> Result<String, Problem> {
+    let token = Token::parse(&coordinator.tokens().worker).map_err(Problem::ours)?;
+    // A token that names the CA is only ever sent over TLS.
+    let token = if plaintext { token } else { token.pinned(coordinator.pin().clone()) };
+    Ok(format!("add workers with:\n\n  TOGL_TOKEN={} togl-worker join {address}\n", token.reveal()))
 }
 
 /// Done when the user or the system asks to stop.

@@ -1,4 +1,4 @@
-//! Verbs that steer a sweep: `pause`, `resume`, `retry`. Each is one call and one sentence.
+//! Verbs that steer a sweep: `pause`, `resume`, `retry`, `prioritise`. Each is one call and one sentence.
 
 use std::process::ExitCode;
 
@@ -38,6 +38,29 @@ impl Steer {
         let request = wire::RetryRequest { sweep: self.sweep.clone() };
         let folds = client.retry(request).await.map_err(remote::refused)?.into_inner().folds;
         eprintln!("{}: {folds} failed folds will be tried again", self.sweep);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Say which sweep runs first
+#[derive(Debug, clap::Args)]
+pub struct Prioritise {
+    /// Name of the sweep
+    sweep: String,
+    /// Higher runs first; sweeps begin with the priority of their file, or 0
+    #[arg(allow_negative_numbers = true)]
+    priority: i32,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Prioritise {
+    pub(super) async fn run(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let Self { sweep, priority, .. } = self;
+        let request = wire::PrioritiseRequest { sweep: sweep.clone(), priority };
+        client.prioritise(request).await.map_err(remote::refused)?;
+        eprintln!("{sweep}: has priority {priority} now");
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -56,7 +56,11 @@ impl Submitted {
 
 /// Submits the text of a sweep file.
 pub async fn submit(client: &mut Client, yaml: String) -> Result<Submitted, Problem> {
-    let reply = client.submit(wire::SubmitRequest { yaml }).await.map_err(remote::refused)?.into_inner();
+    let reply = client
+        .submit(wire::SubmitRequest { yaml, ..Default::default() })
+        .await
+        .map_err(remote::refused)?
+        .into_inner();
     let wire::SubmitReply { sweep, trials, folds, done, added, removed } = reply;
     Ok(Submitted { sweep, trials, folds, done, added, removed })
 }

@@ -95,7 +95,8 @@ pub struct FigureSpec {
 }
 
 /// The kind of device that a fold wants.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum DeviceKind {
     /// Whatever is free.
     #[default]
@@ -112,6 +113,16 @@ impl DeviceKind {
     /// All words of a sweep file.
     pub const WORDS: &'static [&'static str] = &["any", "cpu", "cuda", "mps"];
 
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::Mps => "mps",
+        }
+    }
+
     /// The kind that a word means.
     pub fn from_word(word: &str) -> Option<Self> {
         let all = [Self::Any, Self::Cpu, Self::Cuda, Self::Mps];
@@ -120,7 +131,8 @@ impl DeviceKind {
 }
 
 /// What a fold needs to run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Resources {
     /// The kind of device.
     pub device: DeviceKind,

@@ -26,6 +26,10 @@ pub enum FailureClass {
     Data,
     /// The trial's settings cannot be trained (refused by the trainer).
     Config,
+    /// The trainer ran into a mistake of this program and lives on.
+    Panicked,
+    /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
+    Unreadable,
     /// Any other error that would happen again.
     Error,
     /// Several hosts were lost under the same fold.
@@ -34,7 +38,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::WorkerLost,
         Self::Preempted,
         Self::Crashed,
@@ -43,6 +47,8 @@ impl FailureClass {
         Self::TimeLimit,
         Self::Data,
         Self::Config,
+        Self::Panicked,
+        Self::Unreadable,
         Self::Error,
         Self::KillsItsWorker,
     ];
@@ -58,6 +64,8 @@ impl FailureClass {
             Self::TimeLimit => "time-limit",
             Self::Data => "data",
             Self::Config => "config",
+            Self::Panicked => "panicked",
+            Self::Unreadable => "unreadable",
             Self::Error => "error",
             Self::KillsItsWorker => "kills-its-worker",
         }

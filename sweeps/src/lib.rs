@@ -6,6 +6,7 @@
 pub mod blocks;
 pub mod condition;
 pub mod draws;
+pub mod estimate;
 pub mod explain;
 pub mod failure;
 pub mod grid;

@@ -14,7 +14,7 @@ pub static SETTINGS: [Setting; 37] = [
     setting!("dataset", dataset: String, Kind::Text, Nothing, "name of the data set"),
     setting!("data_seed", data_seed: u64, Kind::Whole(0, u64::MAX), Nothing, "seed of generated data sets"),
     setting!("features", features: Features, Kind::Word(Features::WORDS), Nothing,
-        "the data set's own node features, or fresh standard normal ones (structure only)"),
+        "the data set's own node features, fresh standard normal ones (structure only), or of images the colour alone"),
     setting!("model", model: Backbone, Kind::Word(Backbone::WORDS), Nothing, "the graph network"),
     setting!("depth", depth: u32, Kind::Whole(0, 64), Nothing, "graph layers"),
     setting!("hidden_dim", hidden_dim: u32, Kind::Whole(4, 65_536), Nothing,

@@ -47,6 +47,9 @@ words!(
         Original = "original",
         /// Structure only: fresh standard normal features at every look.
         Random = "random",
+        /// The colour of superpixels without their position: what the published runs on images without node
+        /// attributes had.
+        Colour = "colour",
     }
 );
 words!(

@@ -1,8 +1,7 @@
 //! The agent: decides what each slot does and what the coordinator is told. One event loop owns all state;
 //! slots and the link are tasks that send it events. It outlives the coordinator: while the link is down it
-//! goes on training and spools what finishes.
+//! goes on training and spools what finishes. Told to stop, it gives the folds in training a moment to save.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use togl_proto::wire::{self, coordinator_message, worker_message};
@@ -10,6 +9,9 @@ use togl_proto::{convert, wire::WorkerMessage};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, WorkerId};
 use tokio::sync::mpsc;
 
+use crate::clock::later;
+use crate::data::Data;
+use crate::fold::Keeping;
 use crate::link::LinkEvent;
 use crate::protocol::{EpochReport, Request};
 use crate::slot::{Assignment, Order, Report, SlotEvent};
@@ -24,6 +26,21 @@ pub struct Identity {
     pub host: String,
     /// Device of each slot.
     pub devices: Vec<String>,
+}
+
+/// How this worker trains.
+#[derive(Debug, Clone)]
+pub struct Habits {
+    /// Where data sets come from.
+    pub data: Data,
+    /// What folds leave on disk.
+    pub keeping: Keeping,
+    /// How long a fold may train without a checkpoint.
+    pub save_every: Duration,
+    /// How long folds may take to save when the worker is told to stop.
+    pub grace: Duration,
+    /// Leave after so long without work.
+    pub idle_exit: Option<Duration>,
 }
 
 /// Why the agent stopped.
@@ -62,44 +79,44 @@ struct Session {
 /// The agent's state.
 pub struct Agent {
     identity: Identity,
-    data_dir: Option<PathBuf>,
+    habits: Habits,
     spool: Spool,
     slots: Vec<Slot>,
     session: Option<Session>,
     heartbeat: Duration,
     last_trouble: String,
+    /// Told to stop: no new work, what is in training is saved.
+    leaving: bool,
 }
 
 impl Agent {
     /// An agent with one order channel per device.
-    pub fn new(
-        identity: Identity,
-        data_dir: Option<PathBuf>,
-        spool: Spool,
-        orders: Vec<mpsc::Sender<Order>>,
-    ) -> Self {
+    pub fn new(identity: Identity, habits: Habits, spool: Spool, orders: Vec<mpsc::Sender<Order>>) -> Self {
         let slots = identity.devices.iter().cloned().zip(orders);
         let slots = slots.map(|(device, orders)| Slot { device, orders, work: None }).collect();
         let (heartbeat, last_trouble) = (Duration::from_secs(3), String::new());
-        Self { identity, data_dir, spool, slots, session: None, heartbeat, last_trouble }
+        Self { identity, habits, spool, slots, session: None, heartbeat, last_trouble, leaving: false }
     }
 
-    /// Runs until told to stop, refused, or idle for `idle_exit`.
+    /// Runs until told to stop, refused, or idle for too long.
     pub async fn run(
         mut self,
         mut link: mpsc::Receiver<LinkEvent>,
         mut slots: mpsc::Receiver<SlotEvent>,
         mut stop: mpsc::Receiver<()>,
-        idle_exit: Option<Duration>,
     ) -> Stopped {
-        let idle = tokio::time::sleep(idle_exit.unwrap_or(Duration::MAX));
-        tokio::pin!(idle);
+        let idle = tokio::time::sleep(self.habits.idle_exit.unwrap_or(Duration::MAX));
+        let grace = tokio::time::sleep(Duration::MAX);
+        tokio::pin!(idle, grace);
         let mut beat = tokio::time::interval(self.heartbeat);
         loop {
             if beat.period() != self.heartbeat {
                 beat = tokio::time::interval(self.heartbeat); // the coordinator asked for another rhythm
             }
             let busy = self.slots.iter().any(|slot| slot.work.is_some());
+            if self.leaving && !busy {
+                break self.say_goodbye(&mut link, Stopped::Asked).await;
+            }
             tokio::select! {
                 event = link.recv() => match event {
                     Some(LinkEvent::Refused(reason)) => return Stopped::Refused(reason),
@@ -108,12 +125,26 @@ impl Agent {
                 },
                 Some(event) = slots.recv() => self.on_slot(event).await,
                 _ = beat.tick() => self.send_heartbeat().await,
-                _ = stop.recv() => { self.say_goodbye(&mut link).await; return Stopped::Asked }
-                () = &mut idle, if !busy => { self.say_goodbye(&mut link).await; return Stopped::Idle }
+                Some(()) = stop.recv() => {
+                    if std::mem::replace(&mut self.leaving, true) {
+                        break self.say_goodbye(&mut link, Stopped::Asked).await; // told twice: at once
+                    }
+                    grace.as_mut().reset(later(self.habits.grace));
+                    self.stop_training().await;
+                }
+                () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, Stopped::Asked).await,
+                () = &mut idle, if !busy => break self.say_goodbye(&mut link, Stopped::Idle).await,
             }
-            if let (true, Some(allowed)) = (busy, idle_exit) {
+            if let (true, Some(allowed)) = (busy, self.habits.idle_exit) {
                 idle.as_mut().reset(later(allowed));
             }
+        }
+    }
+
+    /// Asks every trainer to save and end its fold.
+    async fn stop_training(&mut self) {
+        for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
+            let _ = slot.orders.send(Order::Stop).await;
         }
     }
 
@@ -147,6 +178,10 @@ impl Agent {
             Some(Kind::Acknowledgements(acks)) => {
                 acks.acknowledgements.into_iter().for_each(|ack| self.on_acknowledgement(ack));
             }
+            Some(Kind::Leave(_)) => {
+                tracing::info!("drained: the coordinator has nothing more for this worker");
+                self.leaving = true;
+            }
             None => tracing::warn!("the coordinator said something this version does not know"),
         }
     }
@@ -179,23 +214,28 @@ impl Agent {
         let Some(incarnation) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
         if let Err(error) = convert::trial(&lease.config, fold) {
             let failure =
-                Failure::new(FailureClass::Config, format!("this worker cannot read the trial: {error}"));
+                Failure::new(FailureClass::Unreadable, format!("this worker cannot read the trial: {error}"));
             return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
         }
-        let Some(slot) = self.slots.iter_mut().find(|slot| slot.work.is_none()) else {
+        let free = self.slots.iter_mut().find(|slot| slot.work.is_none());
+        let Some(slot) = free.filter(|_| !self.leaving) else {
             let failure = Failure::new(FailureClass::Preempted, "no free slot for this lease");
             return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
         };
         let limit = lease.time_limit_seconds;
         let request = Request {
             fold,
+            attempt,
             config: lease.config,
             device: slot.device.clone(),
-            data_dir: self.data_dir.clone(),
+            data: self.habits.data.clone(),
+            keeping: self.habits.keeping.clone(),
         };
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
         slot.work = Some(Work { fold, attempt, incarnation, progress: None });
-        let _ = slot.orders.send(Order::Train(Box::new(Assignment { attempt, request, time_limit }))).await;
+        let save_every = self.habits.save_every;
+        let assignment = Assignment { attempt, request, time_limit, save_every };
+        let _ = slot.orders.send(Order::Train(Box::new(assignment))).await;
     }
 
     fn on_acknowledgement(&mut self, ack: wire::Acknowledgement) {
@@ -203,6 +243,9 @@ impl Agent {
             return;
         };
         let done = if ack.accepted {
+            if self.spool.has_result(fold, attempt) {
+                self.forget_checkpoints(fold);
+            }
             self.spool.remove(fold, attempt)
         } else {
             tracing::warn!(%fold, %attempt, reason = %ack.reason, "report refused; kept in spool/rejected");
@@ -210,6 +253,14 @@ impl Agent {
         };
         if let Err(error) = done {
             tracing::warn!(%fold, %error, "cannot tidy the spool");
+        }
+    }
+
+    /// Its result is safe: nobody will go on from there.
+    fn forget_checkpoints(&self, fold: FoldKey) {
+        let Some(checkpoints) = &self.habits.keeping.checkpoints else { return };
+        if let Err(error) = checkpoints.remove(fold) {
+            tracing::warn!(%fold, %error, "cannot remove the checkpoints of a finished fold");
         }
     }
 
@@ -241,6 +292,10 @@ impl Agent {
     /// Makes the outcome durable, then reports it.
     async fn finish(&mut self, incarnation: String, fold: FoldKey, attempt: Attempt, outcome: Outcome) {
         let entry = Entry { incarnation, fold, attempt, outcome };
+        if let Outcome::Failure(Failure { class: FailureClass::Preempted, .. }) = entry.outcome {
+            // Worth saying now, so that others take the fold at once; worth nothing later.
+            return self.report(&[entry]).await;
+        }
         if let Err(error) = self.spool.save(entry.clone()) {
             tracing::error!(%fold, %error, "cannot spool; the report is sent once and lost if that fails");
         }
@@ -311,11 +366,15 @@ impl Agent {
             code_version: env!("CARGO_PKG_VERSION").to_owned(),
             numerics: togl_sweeps::trial::NUMERICS,
             running: self.in_hand(),
+            ..wire::Hello::default()
         };
         self.send(worker_message::Kind::Hello(hello)).await;
     }
 
     async fn ask_for_leases(&mut self) {
+        if self.leaving {
+            return;
+        }
         let free = self.slots.iter().filter(|slot| slot.work.is_none()).count();
         self.send(worker_message::Kind::Ask(wire::LeaseRequest { count: free as u32 })).await;
     }
@@ -332,12 +391,22 @@ impl Agent {
         self.send(worker_message::Kind::Log(lines)).await;
     }
 
-    /// Tells the coordinator that the leases are free again, and waits a moment for the words to leave.
-    async fn say_goodbye(&mut self, link: &mut mpsc::Receiver<LinkEvent>) {
+    /// Tells the coordinator that the leases are free again, and waits a moment for the words to leave and for what
+    /// it still has to acknowledge.
+    async fn say_goodbye(&mut self, link: &mut mpsc::Receiver<LinkEvent>, why: Stopped) -> Stopped {
         self.send(worker_message::Kind::Goodbye(wire::Goodbye {})).await;
         self.session = None;
-        let ended = async { while !matches!(link.recv().await, None | Some(LinkEvent::Lost(_))) {} };
+        let ended = async {
+            loop {
+                match link.recv().await {
+                    None | Some(LinkEvent::Lost(_) | LinkEvent::Refused(_)) => break,
+                    Some(LinkEvent::Message(message)) => self.on_message(*message).await,
+                    Some(LinkEvent::Open(_)) => {}
+                }
+            }
+        };
         let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
+        why
     }
 
     /// Without a session nothing is said: what matters is in the spool, the rest is said again.
@@ -359,7 +428,6 @@ fn progress(report: EpochReport) -> wire::Progress {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "only to restart a timer of the runtime's own clock")]
-fn later(pause: Duration) -> tokio::time::Instant {
-    tokio::time::Instant::now() + pause
-}
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

@@ -14,8 +14,9 @@ use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Placement};
 
 use crate::clock::Clock;
+use crate::data::Data;
 use crate::version::{Format, print};
-use crate::{Usage, host, train, trainer};
+use crate::{Usage, host, train};
 
 /// Measure how fast this machine trains
 #[derive(Debug, Args)]
@@ -54,9 +55,8 @@ struct Epochs {
     /// Threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Where data sets are
-    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
@@ -99,7 +99,7 @@ impl Epochs {
         };
         togl_learning::use_threads(self.threads);
         let dataset =
-            trainer::open_dataset(&trial, self.data_dir).map_err(|failure| Usage(failure.message))?;
+            self.data.open(&trial, &|text| eprintln!("{text}")).map_err(|failure| Usage(failure.message))?;
         let clock = Clock::start();
         let seconds = || clock.seconds();
         let job = Job {

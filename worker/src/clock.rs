@@ -1,6 +1,6 @@
 //! The one file of this program that reads the clock. Everything else is given the time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Seconds since this clock was made; monotonic.
 #[derive(Debug, Clone, Copy)]
@@ -17,4 +17,11 @@ impl Clock {
     pub fn seconds(&self) -> f64 {
         self.0.elapsed().as_secs_f64()
     }
+}
+
+/// A moment of the runtime's own clock, for a timer that is restarted; very long pauses end some day too.
+#[expect(clippy::disallowed_methods, reason = "this is the clock file")]
+pub fn later(pause: Duration) -> tokio::time::Instant {
+    const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    tokio::time::Instant::now() + pause.min(LONGEST)
 }

@@ -1,13 +1,15 @@
 //! `togl-worker doctor`: whether this machine can train, with what, and what to do if not. Looks, tries one tiny
 //! training step per device, and prints; changes nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_learning::device::{self, Inspection};
 
+use crate::checkpoints::Usage;
 use crate::host;
+use crate::saving::Room;
 use crate::version::{Format, print};
 
 /// Say whether this machine can train
@@ -16,6 +18,8 @@ pub struct Doctor {
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
+    #[command(flatten)]
+    room: Room,
 }
 
 /// What was found.
@@ -30,8 +34,19 @@ struct Report {
     cuda: &'static str,
     #[serde(flatten)]
     inspection: Inspection,
+    /// Checkpoints on disk; none without a place for them.
+    checkpoints: Option<CheckpointReport>,
     /// What to do, if anything.
     advice: Vec<String>,
+}
+
+/// What checkpoints take.
+#[derive(Debug, Serialize)]
+struct CheckpointReport {
+    folder: PathBuf,
+    most_bytes: u64,
+    #[serde(flatten)]
+    usage: Usage,
 }
 
 impl Doctor {
@@ -40,7 +55,11 @@ impl Doctor {
         let mut inspection = device::inspect();
         // libtorch itself says "no CUDA" also when only the driver is missing, which is another illness.
         inspection.cuda_linked |= host::has_loaded("libtorch_cuda.so");
-        let report = examine(inspection, Path::new("/proc/driver/nvidia/version").exists());
+        let mut report = examine(inspection, Path::new("/proc/driver/nvidia/version").exists());
+        report.checkpoints = self.room.checkpoints().map(|checkpoints| {
+            let usage = checkpoints.usage();
+            CheckpointReport { folder: checkpoints.folder, most_bytes: checkpoints.most_bytes, usage }
+        });
         let text = match self.format {
             Format::Human => describe(&report),
             Format::Json => serde_json::to_string_pretty(&report)? + "\n",
@@ -61,7 +80,8 @@ fn examine(inspection: Inspection, nvidia_driver: bool) -> Report {
     let advice = advise(&inspection, nvidia_driver, fits);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let memory_bytes = host::total_memory();
-    Report { can_train, host: host::name(), cores, memory_bytes, nvidia_driver, cuda, inspection, advice }
+    let (host, checkpoints) = (host::name(), None);
+    Report { can_train, host, cores, memory_bytes, nvidia_driver, cuda, inspection, checkpoints, advice }
 }
 
 fn advise(inspection: &Inspection, nvidia_driver: bool, fits: bool) -> Vec<String> {
@@ -111,6 +131,15 @@ fn describe(report: &Report) -> String {
     for device in &inspection.devices {
         let verdict = if device.works { "trains" } else { "does not work" };
         text += &format!("device      {} {verdict}\n", device.device);
+    }
+    if let Some(CheckpointReport { folder, most_bytes, usage }) = &report.checkpoints {
+        text += &format!(
+            "checkpoints {} files, {:.1} of at most {:.0} MB, in {}\n",
+            usage.files,
+            usage.bytes as f64 / 1e6,
+            *most_bytes as f64 / 1e6,
+            folder.display()
+        );
     }
     for advice in &report.advice {
         text += &format!("advice      {advice}\n");

@@ -1,5 +1,5 @@
-//! What this machine and process are called, and how much memory the process used. Reads `/proc` and the
-//! environment; decides nothing.
+//! What this machine and process are called, and how much memory a fold used. Reads `/proc` and the environment;
+//! decides nothing.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,18 @@ pub fn name() -> String {
 
 /// A worker id that no other process has: host, process id, and a part that differs after a reboot.
 pub fn unique_worker_id(host: &str) -> WorkerId {
-    use std::hash::{BuildHasher, RandomState};
     let host: String =
         host.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(60).collect();
     let host = host.trim_start_matches(['-', '.']);
-    // RandomState is seeded by the operating system; all that is needed here is to differ.
-    let random = RandomState::new().hash_one(host) as u32;
+    let random = random();
     let text = format!("w{host}-{}-{random:08x}", std::process::id());
     text.parse().unwrap_or_else(|_| fallback(random))
+}
+
+/// A number that differs from call to call and from process to process. Nothing that is computed depends on it.
+pub fn random() -> u32 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) as u32 // seeded by the operating system
 }
 
 fn fallback(random: u32) -> WorkerId {
@@ -31,10 +35,58 @@ fn fallback(random: u32) -> WorkerId {
         .unwrap_or_else(|_| unreachable!("letters and digits are a worker id"))
 }
 
+/// Measures the largest resident memory of a part of this process's life: Linux is asked to start its own record
+/// anew. Where it refuses, the memory at the moments of [`PeakMemory::look`] is what is known.
+#[derive(Debug)]
+pub struct PeakMemory {
+    restarted: bool,
+    seen: u64,
+}
+
+impl PeakMemory {
+    /// Starts measuring; what an earlier fold used and freed is given back to the system first.
+    pub fn start() -> Self {
+        give_back();
+        // "5" is the kernel's word for "forget the peak".
+        let restarted = std::fs::write("/proc/self/clear_refs", "5").is_ok();
+        Self { restarted, seen: status("VmRSS:") }
+    }
+
+    /// Looks at the memory in use now.
+    pub fn look(&mut self) {
+        if !self.restarted {
+            self.seen = self.seen.max(status("VmRSS:"));
+        }
+    }
+
+    /// The largest so far, in bytes; 0 where the system does not tell.
+    pub fn bytes(&self) -> u64 {
+        if self.restarted { peak_memory() } else { self.seen }
+    }
+}
+
 /// Largest resident memory of this process so far, in bytes; 0 where the system does not tell.
 pub fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    kilobytes(&status, "VmHWM:")
+    status("VmHWM:")
+}
+
+fn status(key: &str) -> u64 {
+    kilobytes(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), key)
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    // SAFETY: takes a plain number and only returns free memory of the allocator to the system.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
+
+/// The user's state directory for this project; none where there is no home.
+pub fn state_home() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    Some(base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?.join("togl"))
 }
 
 /// The user's cache directory for this project; none where there is no home.
@@ -78,7 +130,26 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_uses_some_memory() {
-        assert!(peak_memory() > 1 << 20);
+    fn the_peak_of_one_fold_is_not_that_of_an_earlier_one() {
+        const LARGE: u64 = 200 << 20;
+        let first = PeakMemory::start();
+        let ballast = std::hint::black_box(vec![1u8; LARGE as usize]);
+        drop(ballast);
+        let second = PeakMemory::start();
+        assert!(second.bytes() > 1 << 20);
+        if first.restarted {
+            assert!(first.bytes() < LARGE, "the record was started anew, for all measures");
+            assert!(second.bytes() < LARGE, "{} bytes", second.bytes());
+        }
+    }
+
+    #[test]
+    fn where_the_record_cannot_be_restarted_the_largest_look_counts() {
+        let mut peak = PeakMemory { restarted: false, seen: 0 };
+        peak.look();
+        let looked = peak.bytes();
+        assert_eq!(looked > 0, cfg!(target_os = "linux"));
+        peak.look();
+        assert!(peak.bytes() >= looked);
     }
 }

@@ -5,9 +5,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use togl_proto::client::Access;
 use tokio::sync::mpsc;
 
-use crate::agent::{Agent, Identity, Stopped};
+use crate::agent::{Agent, Habits, Identity, Stopped};
+use crate::data::Data;
+use crate::fold::Keeping;
+use crate::saving::Saving;
 use crate::spool::Spool;
 use crate::{link, slot, tasks};
 
@@ -19,21 +23,25 @@ pub struct Join {
     /// File that holds the worker token; otherwise TOGL_TOKEN, otherwise standard input
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file with a certificate and its key, for a coordinator that asks for one
+    #[arg(long, value_name = "FILE", env = "TOGL_IDENTITY")]
+    identity: Option<PathBuf>,
     /// Folds to train at the same time; the default is one per GPU, or one per CPU core
     #[arg(long, value_name = "N")]
     slots: Option<u32>,
     /// Device of the slots: `cpu`, `cuda`, `cuda:N` or `mps`; the default is CUDA where it works, else CPU
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
-    /// Where unacknowledged results are kept
-    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
-    state: Option<PathBuf>,
-    /// Where data sets are
-    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
-    data_dir: Option<PathBuf>,
+    #[command(flatten)]
+    data: Data,
     /// Leave after this many seconds without work, so that a cluster job ends
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
+    /// Seconds that folds in training may take to save when this worker is told to stop
+    #[arg(long, value_name = "SECONDS", env = "TOGL_GRACE", default_value_t = 10)]
+    grace: u64,
+    #[command(flatten)]
+    saving: Saving,
     /// Leave when standard input closes: the program that started this worker is gone
     #[arg(long, hide = true)]
     with_parent: bool,
@@ -42,15 +50,12 @@ pub struct Join {
 impl Join {
     /// Runs until stopped; the exit code follows the documented table.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let token = self.token()?;
-        let state = match &self.state {
-            Some(folder) => folder.clone(),
-            None => default_state()?,
-        };
+        let access = self.access()?;
+        let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let (_, spool) = Spool::open_free(&state)?;
         let devices = crate::devices::choose(self.device.as_deref(), self.slots)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stopped = runtime.block_on(self.work(token, spool, devices))?;
+        let stopped = runtime.block_on(self.work(access, spool, devices))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
             Stopped::Asked | Stopped::Idle => Ok(ExitCode::SUCCESS),
@@ -60,6 +65,11 @@ impl Join {
                 )))
             }
         }
+    }
+
+    fn access(&self) -> anyhow::Result<Access> {
+        let access = Access::new(&self.token()?, self.identity.as_deref());
+        access.map_err(|error| crate::Usage(error.to_string()).into())
     }
 
     fn token(&self) -> anyhow::Result<String> {
@@ -81,7 +91,7 @@ impl Join {
         Ok(token)
     }
 
-    async fn work(self, token: String, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
+    async fn work(self, access: Access, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
         let program = std::env::current_exe().context("cannot find this program's own file")?;
         let (slot_events, slot_inbox) = mpsc::channel(256);
         let mut orders = Vec::new();
@@ -91,25 +101,35 @@ impl Join {
             orders.push(sender);
         }
         let (link_events, link_inbox) = mpsc::channel(256);
-        tasks::spawn("link", link::keep(self.address, token, link_events));
+        tasks::spawn("link", link::keep(self.address, access, link_events));
         let (stop, stopped) = mpsc::channel(1);
         tasks::spawn("stop", wait_for_stop(stop, self.with_parent));
         let host = crate::host::name();
         let worker = crate::host::unique_worker_id(&host);
         tracing::info!(%worker, ?devices, "worker starts");
-        let identity = Identity { worker, host, devices };
-        let agent = Agent::new(identity, self.data_dir, spool, orders);
-        Ok(agent.run(link_inbox, slot_inbox, stopped, self.idle_exit.map(Duration::from_secs)).await)
+        let habits = Habits {
+            data: self.data,
+            keeping: self.saving.keeping(),
+            save_every: self.saving.every(),
+            grace: Duration::from_secs(self.grace),
+            idle_exit: self.idle_exit.map(Duration::from_secs),
+        };
+        say_where_checkpoints_are(&habits.keeping);
+        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, orders);
+        Ok(agent.run(link_inbox, slot_inbox, stopped).await)
     }
 }
 
-fn default_state() -> anyhow::Result<PathBuf> {
-    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
-    Ok(base.context("no home directory; name a folder with --state")?.join("togl"))
+fn say_where_checkpoints_are(keeping: &Keeping) {
+    let Some(checkpoints) = &keeping.checkpoints else {
+        return tracing::warn!("no home directory, so no checkpoints; name a folder with --checkpoint-dir");
+    };
+    let (folder, usage) = (checkpoints.folder.display(), checkpoints.usage());
+    let most_bytes = checkpoints.most_bytes;
+    tracing::info!(%folder, files = usage.files, bytes = usage.bytes, most_bytes, "checkpoints");
 }
 
-/// Ends on SIGINT, SIGTERM or, when asked to, on the end of standard input.
+/// Says stop on SIGINT, SIGTERM or, when asked to, on the end of standard input; and again on a second signal.
 async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) =
@@ -120,11 +140,15 @@ async fn wait_for_stop(stop: mpsc::Sender<()>, with_parent: bool) {
     if with_parent {
         leave_with_parent(stop.clone());
     }
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if stop.send(()).await.is_err() {
+            return; // the agent is gone already
+        }
     }
-    let _ = stop.send(()).await;
 }
 
 /// Asks to stop when standard input ends. A thread of its own, because reading standard input blocks.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use togl_proto::client::{self, ConnectError};
+use togl_proto::client::{Access, ConnectError};
 use togl_proto::wire::{CoordinatorMessage, WorkerMessage};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -32,10 +32,10 @@ const PAUSES: [Duration; 6] = [
 ];
 
 /// Keeps a session open until the agent stops listening.
-pub async fn keep(address: String, token: String, events: mpsc::Sender<LinkEvent>) {
+pub async fn keep(address: String, access: Access, events: mpsc::Sender<LinkEvent>) {
     let mut failures = 0;
     loop {
-        let ended = session(&address, &token, &events).await;
+        let ended = session(&address, &access, &events).await;
         let pause = match ended {
             Ended::AgentGone => return,
             Ended::Refused(reason) => {
@@ -60,13 +60,13 @@ enum Ended {
     Lost { reason: String, was_open: bool },
 }
 
-async fn session(address: &str, token: &str, events: &mpsc::Sender<LinkEvent>) -> Ended {
-    let mut client = match client::workers(address, token).await {
+async fn session(address: &str, access: &Access, events: &mpsc::Sender<LinkEvent>) -> Ended {
+    let mut client = match access.workers(address).await {
         Ok(client) => client,
-        Err(error @ (ConnectError::Address { .. } | ConnectError::Token)) => {
-            return Ended::Refused(error.to_string());
+        Err(error @ ConnectError::Unreachable { .. }) => {
+            return Ended::Lost { reason: error.to_string(), was_open: false };
         }
-        Err(error) => return Ended::Lost { reason: error.to_string(), was_open: false },
+        Err(error) => return Ended::Refused(error.to_string()),
     };
     let (sender, outgoing) = mpsc::channel(64);
     let mut incoming = match client.session(ReceiverStream::new(outgoing)).await {

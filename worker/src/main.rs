@@ -3,13 +3,19 @@
 
 mod agent;
 mod bench;
+mod checkpoints;
 mod clock;
+mod data;
 mod devices;
 mod doctor;
+mod durable;
+mod filtrations;
+mod fold;
 mod host;
 mod join;
 mod link;
 mod protocol;
+mod saving;
 mod slot;
 mod spool;
 mod tasks;
@@ -17,6 +23,7 @@ mod train;
 mod trainer;
 mod verify;
 mod version;
+mod wishes;
 
 use std::process::ExitCode;
 
@@ -27,7 +34,8 @@ Exit codes:
   0    done
   1    negative outcome: this machine cannot train, verification failed
   2    bad usage or input
-  4    our fault; please report it";
+  4    our fault; please report it
+  130  interrupted";
 
 /// Trains folds for a togl coordinator
 #[derive(Debug, Parser)]
@@ -48,6 +56,8 @@ enum Verb {
     Doctor(doctor::Doctor),
     /// Train one fold here, without a coordinator
     Train(train::Train),
+    /// Write the filtration values that a trained network gives to the vertices of chosen graphs
+    Filtrations(filtrations::Filtrations),
     /// Measure how fast this machine trains
     Bench(bench::Bench),
     /// Compare this machine's numbers with reference vectors
@@ -77,6 +87,7 @@ fn main() -> ExitCode {
         Verb::Join(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
         Verb::Train(verb) => verb.run(),
+        Verb::Filtrations(verb) => verb.run(),
         Verb::Bench(verb) => verb.run(),
         Verb::Verify(verb) => verb.run(),
         Verb::Version(verb) => verb.run(),

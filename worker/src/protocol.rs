@@ -1,26 +1,47 @@
-//! What the agent and its trainer child say to each other: one JSON object a line, requests on the child's
+//! What the agent and its trainer child say to each other: one JSON object a line, commands on the child's
 //! standard input, events on its standard output. Both ends are this same program, so there is no version.
 
 use serde::{Deserialize, Serialize};
-use togl_sweeps::{Failure, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
 
-/// Train one fold.
+use crate::data::Data;
+use crate::fold::Keeping;
+
+/// What the agent asks for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Train this fold next.
+    Train(Box<Request>),
+    /// Write a checkpoint after this epoch.
+    Save,
+    /// Write a checkpoint after this epoch, end the fold as preempted, and leave.
+    Stop,
+}
+
+/// One fold to train.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Which fold.
     pub fold: FoldKey,
+    /// Which attempt.
+    pub attempt: Attempt,
     /// Canonical JSON of its trial.
     pub config: String,
     /// `cpu`, `cuda:N` or `mps`.
     pub device: String,
-    /// Directory with data sets, if one was chosen.
-    pub data_dir: Option<std::path::PathBuf>,
+    /// Where its data set comes from.
+    pub data: Data,
+    /// What it leaves on disk.
+    pub keeping: Keeping,
 }
 
-/// What the trainer answers: any number of `Epoch`, then one `Done` or `Failed`.
+/// What the trainer answers: `Started` once it has the data, any number of `Epoch`, then one `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
+    /// The data is there and training begins.
+    Started,
     /// An epoch was finished.
     Epoch(EpochReport),
     /// The fold is finished.

@@ -5,12 +5,18 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use togl_learning::error::is_out_of_memory;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
-use crate::protocol::{self, EpochReport, Event, Request};
+use crate::clock::later;
+use crate::protocol::{self, Command as Ask, EpochReport, Event, Request};
+
+/// "After every epoch" means: asked for so often that hardly an epoch is shorter.
+const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a slot is told to do.
 #[derive(Debug)]
@@ -19,6 +25,8 @@ pub enum Order {
     Train(Box<Assignment>),
     /// Forget the fold in training, if it is this one.
     Abandon(FoldKey, Attempt),
+    /// Save the fold in training and end it as preempted.
+    Stop,
 }
 
 /// One attempt to train.
@@ -30,6 +38,8 @@ pub struct Assignment {
     pub request: Request,
     /// The longest it may take.
     pub time_limit: Option<Duration>,
+    /// How long it may train without a checkpoint.
+    pub save_every: Duration,
 }
 
 /// What a slot reports about the attempt in training.
@@ -69,7 +79,7 @@ pub async fn run(
 ) {
     let mut trainer = None;
     while let Some(order) = orders.recv().await {
-        let Order::Train(assignment) = order else { continue }; // an order to abandon that came too late
+        let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
         let (fold, attempt) = (assignment.request.fold, assignment.attempt);
         let reporter = Reporter { slot, fold, attempt, events: events.clone() };
         let last = match take_or_start(&mut trainer, &program) {
@@ -80,6 +90,10 @@ pub async fn run(
             )),
         };
         let report = match last {
+            Ended::Clean(Report::Failed(failure)) if failure.class == FailureClass::Preempted => {
+                kill(trainer.take()).await; // it was told to leave, by us or by a signal
+                Report::Failed(failure)
+            }
             Ended::Clean(report) => report,
             Ended::Broken(failure) => {
                 kill(trainer.take()).await;
@@ -174,16 +188,16 @@ async fn train(
     orders: &mut mpsc::Receiver<Order>,
     reporter: &Reporter,
 ) -> Ended {
-    let request = match protocol::line(&assignment.request) {
-        Ok(request) => request,
-        Err(error) => return Ended::Broken(Failure::new(FailureClass::Error, error.to_string())),
-    };
-    if trainer.requests.write_all(request.as_bytes()).await.is_err() {
+    let limit = assignment.time_limit.unwrap_or(Duration::MAX);
+    let ask = Ask::Train(Box::new(assignment.request));
+    if tell(trainer, &ask).await.is_err() {
         return Ended::Broken(post_mortem(trainer, "").await);
     }
-    let deadline = assignment.time_limit.unwrap_or(Duration::MAX);
-    let timer = tokio::time::sleep(deadline);
+    let timer = tokio::time::sleep(limit);
     tokio::pin!(timer);
+    let mut save = tokio::time::interval(assignment.save_every.max(LEAST_PAUSE));
+    save.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    save.reset(); // the first one is due after the pause, not at once
     let (mut last_words, mut log_open) = (String::new(), true);
     loop {
         tokio::select! {
@@ -194,16 +208,28 @@ async fn train(
                 _ => log_open = false,
             },
             line = trainer.events.next_line() => match line {
-                Ok(Some(line)) => if let Some(ended) = understand(&line, reporter).await { return ended },
+                Ok(Some(line)) => match understand(&line, reporter).await {
+                    // Fetching the data is not the fold's fault.
+                    Step::Started => timer.as_mut().reset(later(limit)),
+                    Step::Ended(ended) => return ended,
+                    Step::Told => {}
+                },
                 _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
             },
             order = orders.recv() => match order {
                 Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                Some(Order::Stop) => drop(tell(trainer, &Ask::Stop).await),
                 _ => return Ended::Abandoned, // ordered, or the agent is gone
             },
-            () = &mut timer => return Ended::Broken(over_time(deadline)),
+            // A trainer that cannot be told any more has died, and its events end too.
+            _ = save.tick() => drop(tell(trainer, &Ask::Save).await),
+            () = &mut timer => return Ended::Broken(over_time(limit)),
         }
     }
+}
+
+async fn tell(trainer: &mut Trainer, ask: &Ask) -> std::io::Result<()> {
+    trainer.requests.write_all(protocol::line(ask)?.as_bytes()).await
 }
 
 fn over_time(limit: Duration) -> Failure {
@@ -211,18 +237,29 @@ fn over_time(limit: Duration) -> Failure {
     Failure::new(FailureClass::TimeLimit, message)
 }
 
-async fn understand(line: &str, reporter: &Reporter) -> Option<Ended> {
+/// What an event of the trainer means for its slot.
+enum Step {
+    /// The data is there: time counts from now on.
+    Started,
+    /// Passed on.
+    Told,
+    /// The fold is over.
+    Ended(Ended),
+}
+
+async fn understand(line: &str, reporter: &Reporter) -> Step {
     match serde_json::from_str(line) {
+        Ok(Event::Started) => Step::Started,
         Ok(Event::Epoch(progress)) => {
             reporter.send(Report::Epoch(progress)).await;
-            None
+            Step::Told
         }
-        Ok(Event::Done(result)) => Some(Ended::Clean(Report::Done(result))),
-        Ok(Event::Failed(failure)) => Some(Ended::Clean(Report::Failed(failure))),
+        Ok(Event::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
+        Ok(Event::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
         Err(_) => {
             // A library printed to standard output; it belongs to the log.
             reporter.send(Report::Log(line.to_owned())).await;
-            None
+            Step::Told
         }
     }
 }
@@ -241,7 +278,8 @@ async fn post_mortem(trainer: &mut Trainer, last_words: &str) -> Failure {
     if !words.is_empty() {
         message = format!("{message}; its last words: {words}");
     }
-    Failure::new(FailureClass::Crashed, message)
+    let class = if is_out_of_memory(&words) { FailureClass::OutOfMemory } else { FailureClass::Crashed };
+    Failure::new(class, message)
 }
 
 fn describe(status: Option<ExitStatus>) -> String {

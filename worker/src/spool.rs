@@ -5,11 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
+
+use crate::durable;
 
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,7 +84,9 @@ impl Spool {
         let mut entries = BTreeMap::new();
         for file in fs::read_dir(folder).map_err(io)? {
             let path = file.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == "json") {
+            if path.extension().is_some_and(|e| e == durable::PARTIAL) {
+                let _ = fs::remove_file(&path); // left by a writer that was killed; the lock says it is no more
+            } else if path.extension().is_some_and(|e| e == "json") {
                 match read(&path) {
                     Ok(entry) => drop(entries.insert((entry.fold, entry.attempt), entry)),
                     Err(error) => {
@@ -131,7 +135,7 @@ impl Spool {
     /// Makes an entry durable. Only after this may it be reported.
     pub fn save(&mut self, entry: Entry) -> io::Result<()> {
         let text = serde_json::to_vec(&entry)?;
-        write_durably(&self.folder, &entry.file_name(), &text)?;
+        durable::write(&self.folder, &entry.file_name(), &text)?;
         self.entries.insert((entry.fold, entry.attempt), entry);
         Ok(())
     }
@@ -146,8 +150,14 @@ impl Spool {
     pub fn reject(&mut self, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
         let Some(entry) = self.entries.remove(&(fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
-        write_durably(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
+        durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
         fs::rename(self.folder.join(&name), aside.join(&name))
+    }
+
+    /// Whether a result of this attempt waits; a failure is none.
+    pub fn has_result(&self, fold: FoldKey, attempt: Attempt) -> bool {
+        let entry = self.entries.get(&(fold, attempt));
+        entry.is_some_and(|entry| matches!(entry.outcome, Outcome::Result(_)))
     }
 
     /// Everything that waits, of whatever store.
@@ -163,16 +173,6 @@ impl Spool {
 
 fn read(path: &Path) -> io::Result<Entry> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
-}
-
-/// Writes beside, fsyncs, renames, fsyncs the folder: after a crash there is the whole file or none.
-fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let partial = folder.join(format!("{name}.partial"));
-    let mut file = File::create(&partial)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&partial, folder.join(name))?;
-    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]

@@ -1,56 +1,77 @@
-//! The trainer: the child process that a slot keeps. Reads requests, trains, writes events. It dies with its
-//! parent: when standard input ends there is nobody to train for.
+//! The trainer: the child process that a slot keeps. Reads commands, trains, writes events. It dies with its
+//! parent: when standard input ends there is nobody to train for. Told to stop, by its parent or by SIGTERM, it
+//! saves the fold after the epoch in hand and leaves.
 
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_data::{Dataset, OpenOptions};
-use togl_learning::{Flow, Job, Observer, Progress, device, train_fold};
+use togl_data::Dataset;
+use togl_learning::{Flow, Job, Progress, device};
 use togl_sweeps::result::Provenance;
+use togl_sweeps::trial::Features;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
 use crate::clock::Clock;
-use crate::protocol::{self, EpochReport, Event, Request};
-use crate::{devices, host, version};
+use crate::data::Data;
+use crate::fold::{self, Follower};
+use crate::host::PeakMemory;
+use crate::protocol::{self, Command, EpochReport, Event, Request};
+use crate::{devices, host, version, wishes};
 
 /// The child process that trains
 #[derive(Debug, clap::Args)]
 pub struct Trainer {}
 
 impl Trainer {
-    /// Trains until standard input ends.
+    /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        wishes::stop_on(&[libc::SIGTERM]);
         device::use_threads(1);
         device::use_interop_threads(1)?;
         let requests = listen();
         let mut shelf = Shelf::default();
         while let Ok(request) = requests.recv() {
-            let outcome = match train(&request, &mut shelf) {
+            let outcome = match survive(&request, &mut shelf) {
                 Ok(result) => Event::Done(Box::new(result)),
                 Err(failure) => Event::Failed(failure),
             };
             say(&outcome)?;
+            if wishes::is_stopping() {
+                leave();
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Reads requests on a thread of its own, so that the end of standard input is noticed while training.
+/// Trains; a panic anywhere in it is a failure of the fold and not the end of the trainer.
+fn survive(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
+    catch_unwind(AssertUnwindSafe(|| train(request, shelf))).unwrap_or_else(|_| {
+        *shelf = Shelf::default(); // whatever it was doing with the data, do not go on from there
+        let message =
+            "a panic outside of the training; the log has its words. Please report this bug of togl";
+        Err(Failure::new(FailureClass::Panicked, message))
+    })
+}
+
+/// Reads commands on a thread of its own, so that they and the end of standard input are noticed while training.
 fn listen() -> mpsc::Receiver<Request> {
     let (sender, receiver) = mpsc::channel();
     let read = move || {
         for line in std::io::stdin().lock().lines() {
             let Ok(line) = line else { break };
             match serde_json::from_str(&line) {
-                Ok(request) => drop(sender.send(request)),
-                Err(error) => eprintln!("a request that cannot be read was ignored: {error}"),
+                Ok(Command::Train(request)) => drop(sender.send(*request)),
+                Ok(Command::Save) => wishes::save(),
+                Ok(Command::Stop) => wishes::stop(),
+                Err(error) => eprintln!("a command that cannot be read was ignored: {error}"),
             }
         }
         leave();
     };
-    let started = std::thread::Builder::new().name("requests".to_owned()).spawn(read);
+    let started = std::thread::Builder::new().name("commands".to_owned()).spawn(read);
     if let Err(error) = started {
         eprintln!("cannot start the reading thread: {error}");
     }
@@ -72,37 +93,31 @@ fn say(event: &Event) -> std::io::Result<()> {
 
 /// The data set of the last fold: the next fold usually needs the same.
 #[derive(Default)]
-struct Shelf(Option<(String, u64, Dataset)>);
+struct Shelf(Option<(Ordered, Dataset)>);
+
+/// What decides which data a trial sees.
+type Ordered = (String, u64, Features);
 
 impl Shelf {
-    fn get(&mut self, trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<&Dataset, Failure> {
-        let fits =
-            |(name, seed, _): &(String, u64, Dataset)| (name, seed) == (&trial.dataset, &trial.data_seed);
-        let held = match self.0.take().filter(fits) {
+    fn get(&mut self, trial: &TrialConfig, data: &Data) -> Result<&Dataset, Failure> {
+        // Random features replace the data set's own, which are the same data.
+        let features = if trial.features == Features::Random { Features::Original } else { trial.features };
+        let ordered = (trial.dataset.clone(), trial.data_seed, features);
+        let held = match self.0.take().filter(|(held, _)| *held == ordered) {
             Some(held) => held,
-            None => (trial.dataset.clone(), trial.data_seed, open_dataset(trial, data_dir)?),
+            None => (ordered, data.open(trial, &note)?),
         };
-        Ok(&self.0.insert(held).2)
+        Ok(&self.0.insert(held).1)
     }
-}
-
-/// The data set of a trial; the whole chain of causes if it cannot be had.
-pub fn open_dataset(trial: &TrialConfig, data_dir: Option<PathBuf>) -> Result<Dataset, Failure> {
-    let cache = host::cache_home();
-    let options = OpenOptions {
-        data_dir: data_dir.or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
-        cache_dir: cache.map(|folder| folder.join("data-cache")),
-        data_seed: trial.data_seed,
-        ..OpenOptions::default()
-    };
-    togl_data::open(&trial.dataset, &options)
-        .map_err(|error| Failure::new(FailureClass::Data, format!("{:#}", anyhow::Error::new(error))))
 }
 
 fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let trial = togl_proto::convert::trial(&request.config, request.fold)
         .map_err(|error| Failure::new(FailureClass::Config, error.to_string()))?;
-    let dataset = shelf.get(&trial, request.data_dir.clone())?;
+    let memory = PeakMemory::start();
+    let dataset =
+        shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
+    let _ = say(&Event::Started); // if nobody reads any more, the reading thread notices and leaves
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let job = Job {
@@ -120,8 +135,11 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         dataset.graph_count(),
         request.device
     ));
-    let mut reporter = Reporter { said: 0 };
-    let mut result = train_fold(&job, dataset, &mut reporter).map_err(|error| {
+    let mut reporter = Reporter { said: 0, memory };
+    let mut epoch = |progress: &Progress| reporter.epoch(progress);
+    let follower = Follower { say: &note, epoch: &mut epoch };
+    let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
+    let mut result = outcome.map(|trained| trained.result).map_err(|error| {
         note(&format!("failed: {error}"));
         Failure::new(error.class(), error.to_string())
     })?;
@@ -131,13 +149,13 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         result.best_epoch + 1,
         result.epochs
     ));
-    result.peak_memory = host::peak_memory();
+    result.peak_memory = reporter.memory.bytes();
     sign(&mut result.provenance);
     Ok(result)
 }
 
 /// Adds what only the program knows; device and libtorch are already in.
-fn sign(provenance: &mut Provenance) {
+pub fn sign(provenance: &mut Provenance) {
     provenance.code_version = version::VERSION.to_owned();
     provenance.commit = version::COMMIT.to_owned();
     provenance.dirty = version::dirty();
@@ -153,9 +171,10 @@ fn note(text: &str) {
 struct Reporter {
     /// Tenths of the epochs that were noted.
     said: u32,
+    memory: PeakMemory,
 }
 
-impl Observer for Reporter {
+impl Reporter {
     fn epoch(&mut self, progress: &Progress) -> Flow {
         let report = EpochReport {
             epoch: progress.epoch + 1,
@@ -180,6 +199,7 @@ impl Observer for Reporter {
         }
         // If nobody reads any more, the reading thread notices and leaves.
         let _ = say(&Event::Epoch(report));
-        Flow::Continue
+        self.memory.look();
+        wishes::next()
     }
 }

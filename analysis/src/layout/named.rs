@@ -122,7 +122,7 @@ impl<'a> Source<'a> {
             dataset: self.dataset.get(row)?,
             model: self.model.get(row)?,
             depth: self.depth.get(row)?,
-            structure_only: self.features.get(row)? == "random",
+            structure_only: self.features.get(row)? != "original",
             togl,
             replaces: self.placement.get(row)? == "replace",
             position: self.position.get(row)?,

@@ -74,7 +74,7 @@ fn structural_method() -> Expr {
         .when(col("deepset"))
         .then(lit(DEEPSET))
         .otherwise(lit(COORDINATES));
-    when(col("features").neq(lit("random")))
+    when(col("features").eq(lit("original")))
         .then(lit(NULL))
         .when(col("togl").and(is("gcn")))
         .then(topology)

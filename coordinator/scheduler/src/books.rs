@@ -4,57 +4,33 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use togl_sweeps::spec::Limits as SweepLimits;
-use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
+use hashbrown::HashTable;
+use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 
-use crate::change::{Digest, Ending, SweepState};
+use crate::change::{Digest, SweepState};
+use crate::data::DataBooks;
 use crate::event::WorkerInfo;
+use crate::fit::{Fitting, Slot};
+use crate::fold::{Fold, State, Wait};
+use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
-use crate::views::Counts;
-
-/// Defines a number that stands for an entry of one of the tables below.
-macro_rules! place {
-    ($(#[$doc:meta])* $name:ident) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) struct $name(pub(crate) u32);
-
-        impl $name {
-            /// The place as an index into its table.
-            pub(crate) fn at(self) -> usize {
-                self.0 as usize
-            }
-
-            /// The place of the next entry of a table that has `len`.
-            pub(crate) fn next(len: usize) -> Self {
-                Self(u32::try_from(len).unwrap_or(u32::MAX)) // tables are bounded far below by `Limits`
-            }
-        }
-    };
-}
-
-place!(
-    /// A fold's place.
-    FoldAt
-);
-place!(
-    /// A sweep's place.
-    SweepAt
-);
-place!(
-    /// A worker's place.
-    WorkerAt
-);
+use crate::place::{DataAt, FoldAt, HostAt, SweepAt, WorkerAt};
+use crate::queue::Sweep;
 
 /// All state. See the crate's documentation for how it is used.
 #[derive(Debug)]
 pub struct Scheduler {
     pub(crate) limits: Limits,
     pub(crate) folds: Vec<Fold>,
-    pub(crate) by_key: HashMap<FoldKey, FoldAt>,
-    pub(crate) trials: HashMap<TrialId, Arc<str>>,
+    /// Places by key; the keys themselves are in `folds` only.
+    pub(crate) by_key: HashTable<FoldAt>,
+    pub(crate) hasher: RandomState,
+    pub(crate) trials: HashMap<TrialId, Trial>,
+    /// Results of further attempts; few folds have any.
+    pub(crate) replicates: BTreeMap<(FoldAt, Attempt), Digest>,
     pub(crate) sweeps: Vec<Sweep>,
     pub(crate) by_name: BTreeMap<SweepName, SweepAt>,
     /// Active sweeps with something to lease, the next one to be served first.
@@ -64,16 +40,20 @@ pub struct Scheduler {
     /// Places of workers that left without ever having had a lease.
     pub(crate) vacant: Vec<WorkerAt>,
     pub(crate) connected: usize,
+    pub(crate) hosts: Hosts,
+    pub(crate) data: DataBooks,
+    pub(crate) fitting: Fitting,
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Counts servings, for taking turns.
     pub(crate) servings: u64,
     pub(crate) sessions: u64,
     pub(crate) revision: u64,
     pub(crate) supply: u64,
+    pub(crate) steps: u64,
 }
 
-/// The order in which sweeps are served: priority, then whoever waited longest, then submission.
-pub(crate) type Turn = (Reverse<i32>, u64, SweepAt);
+/// The order in which sweeps are served: priority, then whoever runs the least, then whoever waited longest.
+pub(crate) type Turn = (Reverse<i32>, u64, u64, SweepAt);
 
 /// What happens when its time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,60 +64,27 @@ pub(crate) enum Timer {
     Held(FoldAt),
     /// A worker was silent, or did not come back.
     Worker(WorkerAt),
+    /// A quarantine is over.
+    Host(HostAt),
 }
 
+/// A trial: its settings, and what was learnt about it.
 #[derive(Debug)]
-pub(crate) struct Fold {
-    pub(crate) key: FoldKey,
-    pub(crate) state: State,
-    /// Sweeps that have it, and its place in each.
-    pub(crate) sweeps: Vec<(SweepAt, u32)>,
-    /// Attempt 1 first.
-    pub(crate) attempts: Vec<Issue>,
-    /// Attempts before a retry; they no longer count.
-    pub(crate) forgiven: u32,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum State {
-    Pending { avoid: Option<(WorkerAt, Timestamp)> },
-    Leased { attempt: Attempt, worker: WorkerAt, deadline: Timestamp },
-    Finished { attempt: Attempt, digest: Digest },
-    Failed(Box<Failure>),
-}
-
-/// An attempt that was issued.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Issue {
-    pub(crate) worker: WorkerAt,
-    pub(crate) ending: Option<Ending>,
-    pub(crate) replicate: Option<Digest>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Sweep {
-    pub(crate) name: SweepName,
-    pub(crate) yaml: Arc<str>,
-    pub(crate) priority: i32,
-    pub(crate) limits: SweepLimits,
-    pub(crate) state: SweepState,
-    pub(crate) folds: Vec<FoldAt>,
-    pub(crate) trials: u64,
-    pub(crate) counts: Counts,
-    /// Positions of pending folds that anybody may have.
-    pub(crate) queue: BTreeSet<u32>,
-    /// Positions of pending folds that one worker may not have yet, by that worker.
-    pub(crate) held: BTreeMap<WorkerAt, BTreeSet<u32>>,
-    pub(crate) last_served: u64,
-    /// Its entry in [`Scheduler::ready`], if it has one.
-    pub(crate) listed: Option<Turn>,
+pub(crate) struct Trial {
+    pub(crate) canonical: Arc<str>,
+    pub(crate) data: Option<DataAt>,
+    pub(crate) numerics: Option<u32>,
+    /// Bytes of memory that it needs at least; 0 if it never ran out.
+    pub(crate) floor: u64,
+    /// Which versions of the worker program cannot read it, one bit each.
+    pub(crate) unread: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) id: WorkerId,
     /// The host it named first.
-    pub(crate) host: String,
+    pub(crate) host: Arc<str>,
     pub(crate) leases: BTreeSet<FoldAt>,
     /// Whether an attempt names it, so that its place must stay.
     pub(crate) remembered: bool,
@@ -148,81 +95,15 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 pub(crate) struct Presence {
     pub(crate) info: WorkerInfo,
+    pub(crate) slots: Vec<Slot>,
+    /// Numbers of the slots that no lease is on.
+    pub(crate) free: BTreeSet<u32>,
+    /// Its version of the worker program, as a bit.
+    pub(crate) version: u64,
     pub(crate) session: u64,
     pub(crate) closed: bool,
     pub(crate) draining: bool,
     pub(crate) deadline: Timestamp,
-}
-
-impl Fold {
-    pub(crate) fn new(key: FoldKey) -> Self {
-        Self {
-            key,
-            state: State::Pending { avoid: None },
-            sweeps: Vec::new(),
-            attempts: Vec::new(),
-            forgiven: 0,
-        }
-    }
-
-    pub(crate) fn issue(&self, attempt: Attempt) -> Option<&Issue> {
-        self.attempts.get(index_of(attempt)?)
-    }
-
-    pub(crate) fn issue_mut(&mut self, attempt: Attempt) -> Option<&mut Issue> {
-        self.attempts.get_mut(index_of(attempt)?)
-    }
-
-    /// The number of the latest attempt; 0 if there was none.
-    pub(crate) fn last_attempt(&self) -> Attempt {
-        Attempt(u32::try_from(self.attempts.len()).unwrap_or(u32::MAX))
-    }
-}
-
-fn index_of(attempt: Attempt) -> Option<usize> {
-    attempt.0.checked_sub(1).and_then(|index| usize::try_from(index).ok())
-}
-
-impl Sweep {
-    fn enter(&mut self, position: u32, state: &State) {
-        *self.counts.of(state) += 1;
-        match state {
-            State::Pending { avoid: None } => _ = self.queue.insert(position),
-            State::Pending { avoid: Some((worker, _)) } => {
-                self.held.entry(*worker).or_default().insert(position);
-            }
-            _ => {}
-        }
-    }
-
-    fn leave(&mut self, position: u32, state: &State) {
-        let count = self.counts.of(state);
-        *count = count.saturating_sub(1);
-        match state {
-            State::Pending { avoid: None } => _ = self.queue.remove(&position),
-            State::Pending { avoid: Some((worker, _)) } => {
-                if let Some(positions) = self.held.get_mut(worker) {
-                    positions.remove(&position);
-                    if positions.is_empty() {
-                        self.held.remove(worker);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The first fold that `worker` may have. Looks at two held queues at the most.
-    pub(crate) fn next_for(&self, worker: WorkerAt) -> Option<FoldAt> {
-        let held = self.held.iter().find(|(avoided, _)| **avoided != worker);
-        let held = held.and_then(|(_, positions)| positions.first());
-        let position = self.queue.first().into_iter().chain(held).min()?;
-        self.folds.get(*position as usize).copied()
-    }
-
-    pub(crate) fn wants(&self) -> bool {
-        self.state != SweepState::Cancelled
-    }
 }
 
 impl Scheduler {
@@ -230,8 +111,10 @@ impl Scheduler {
         Self {
             limits,
             folds: Vec::new(),
-            by_key: HashMap::new(),
+            by_key: HashTable::new(),
+            hasher: RandomState::new(),
             trials: HashMap::new(),
+            replicates: BTreeMap::new(),
             sweeps: Vec::new(),
             by_name: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -239,11 +122,15 @@ impl Scheduler {
             by_worker: HashMap::new(),
             vacant: Vec::new(),
             connected: 0,
+            hosts: Hosts::default(),
+            data: DataBooks::default(),
+            fitting: Fitting::default(),
             timers: BTreeSet::new(),
             servings: 0,
             sessions: 0,
             revision: 0,
             supply: 0,
+            steps: 0,
         }
     }
 
@@ -262,32 +149,82 @@ impl Scheduler {
         self.supply
     }
 
+    /// Places that were looked at to decide about leases, since the start. Each costs the depth of a tree.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// The bounds it works within.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Whether anybody who is not cancelled has this fold.
+    pub(crate) fn place_of(&self, key: &FoldKey) -> Option<FoldAt> {
+        let same = |at: &FoldAt| self.folds[at.at()].key == *key;
+        self.by_key.find(self.hasher.hash_one(key), same).copied()
+    }
+
+    /// Adds a pending fold that is not there yet.
+    pub(crate) fn add_fold(&mut self, key: FoldKey) -> FoldAt {
+        let at = FoldAt::next(self.folds.len());
+        self.folds.push(Fold::new(key));
+        let (hasher, folds) = (&self.hasher, &self.folds);
+        let hash = |at: &FoldAt| hasher.hash_one(folds[at.at()].key);
+        self.by_key.insert_unique(hasher.hash_one(key), at, hash);
+        at
+    }
+
+    /// Makes room for that many more folds at once.
+    pub(crate) fn reserve(&mut self, folds: usize) {
+        self.folds.reserve_exact(folds);
+        let (hasher, known) = (&self.hasher, &self.folds);
+        self.by_key.reserve(folds, |at| hasher.hash_one(known[at.at()].key));
+    }
+
+    pub(crate) fn add_trial(&mut self, trial: TrialId, canonical: Arc<str>) {
+        let facts = crate::data::facts(&canonical);
+        let data = facts.data.map(|name| self.data.enrol(&name));
+        let entry = Trial { canonical, data, numerics: facts.numerics, floor: 0, unread: 0 };
+        self.trials.insert(trial, entry);
+    }
+
+    pub(crate) fn sweeps_of<'a>(&'a self, fold: &'a Fold) -> impl Iterator<Item = &'a Sweep> {
+        fold.sweeps.iter().map(|(sweep, _)| &self.sweeps[sweep.at()])
+    }
+
+    /// Whether any sweep that is neither cancelled nor archived has this fold.
     pub(crate) fn is_wanted(&self, fold: &Fold) -> bool {
-        fold.sweeps.iter().any(|(sweep, _)| self.sweeps[sweep.at()].wants())
+        self.sweeps_of(fold).any(Sweep::wants)
     }
 
     /// Moves a fold to another state, in all books.
     pub(crate) fn set_state(&mut self, at: FoldAt, state: State) {
+        self.supply += u64::from(matches!(state, State::Pending(_)));
+        self.revision += 1;
+        self.move_to(at, state);
+    }
+
+    /// Puts a pending fold aside, or lets it wait for something else. Nobody can see the difference.
+    pub(crate) fn set_wait(&mut self, at: FoldAt, wait: Wait) {
+        self.move_to(at, State::Pending(wait));
+    }
+
+    fn move_to(&mut self, at: FoldAt, state: State) {
         self.take_out(at);
         self.folds[at.at()].state = state;
         self.put_in(at);
-        self.revision += 1;
     }
 
     fn take_out(&mut self, at: FoldAt) {
         let fold = &self.folds[at.at()];
         match fold.state {
-            State::Leased { worker, deadline, .. } => {
+            State::Leased { worker, slot, deadline, .. } => {
                 self.timers.remove(&(deadline, Timer::Lease(at)));
-                self.workers[worker.at()].leases.remove(&at);
+                self.workers[worker.at()].give_back(at, slot);
             }
-            State::Pending { avoid: Some((_, until)) } => _ = self.timers.remove(&(until, Timer::Held(at))),
+            State::Pending(Wait::Another { until, .. }) => {
+                _ = self.timers.remove(&(until, Timer::Held(at)));
+            }
             _ => {}
         }
         for (sweep, position) in &fold.sweeps {
@@ -299,14 +236,13 @@ impl Scheduler {
     fn put_in(&mut self, at: FoldAt) {
         let fold = &self.folds[at.at()];
         match fold.state {
-            State::Leased { worker, deadline, .. } => {
+            State::Leased { worker, slot, deadline, .. } => {
                 self.timers.insert((deadline, Timer::Lease(at)));
-                self.workers[worker.at()].leases.insert(at);
+                self.workers[worker.at()].take(at, slot);
             }
-            State::Pending { avoid: Some((_, until)) } => _ = self.timers.insert((until, Timer::Held(at))),
+            State::Pending(Wait::Another { until, .. }) => _ = self.timers.insert((until, Timer::Held(at))),
             _ => {}
         }
-        self.supply += u64::from(matches!(fold.state, State::Pending { .. }));
         for (sweep, position) in &fold.sweeps {
             self.sweeps[sweep.at()].enter(*position, &fold.state);
             list(&mut self.ready, &mut self.sweeps[sweep.at()], *sweep);
@@ -326,7 +262,6 @@ impl Scheduler {
         }
         for (position, at) in (0..).zip(&folds) {
             let fold = &mut self.folds[at.at()];
-            fold.sweeps.reserve_exact(1);
             fold.sweeps.push((sweep_at, position));
             sweep.enter(position, &fold.state);
         }
@@ -342,10 +277,28 @@ impl Scheduler {
     }
 }
 
+impl Worker {
+    fn take(&mut self, fold: FoldAt, slot: u32) {
+        self.leases.insert(fold);
+        if let Some(presence) = &mut self.presence {
+            presence.free.remove(&slot);
+        }
+    }
+
+    fn give_back(&mut self, fold: FoldAt, slot: u32) {
+        self.leases.remove(&fold);
+        if let Some(presence) = &mut self.presence
+            && (slot as usize) < presence.slots.len()
+        {
+            presence.free.insert(slot);
+        }
+    }
+}
+
 /// Puts a sweep into the serving order, at its place, if it is active and has something to lease.
 fn list(ready: &mut BTreeSet<Turn>, sweep: &mut Sweep, at: SweepAt) {
-    let serves = sweep.state == SweepState::Active && !(sweep.queue.is_empty() && sweep.held.is_empty());
-    let turn = serves.then_some((Reverse(sweep.priority), sweep.last_served, at));
+    let serves = sweep.state == SweepState::Active && !sweep.queues.is_empty();
+    let turn = serves.then_some((Reverse(sweep.priority), sweep.counts.running, sweep.last_served, at));
     if turn != sweep.listed {
         if let Some(old) = sweep.listed {
             ready.remove(&old);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use togl_sweeps::failure::UnknownClass;
 use togl_sweeps::result::Metrics;
-use togl_sweeps::spec::Limits as SweepLimits;
+use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
 /// One fact. Facts of one event belong into one transaction, in order.
@@ -27,12 +27,57 @@ pub enum Change {
     },
     /// A sweep was submitted or edited; replaces what was known of it.
     SweepSaved(Box<SweepSaved>),
-    /// A sweep was cancelled, paused or made active.
+    /// A sweep was cancelled, archived, paused or made active.
     SweepStateSet {
         /// Which.
         sweep: SweepName,
         /// From now on.
         state: SweepState,
+        /// Why, if it did so by itself.
+        note: Option<Arc<str>>,
+    },
+    /// A sweep has another priority than its text says.
+    SweepPrioritySet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        priority: i32,
+    },
+    /// A trial ran out of memory: it needs at least this much.
+    MemoryFloorRaised {
+        /// Which.
+        trial: TrialId,
+        /// In bytes.
+        bytes: u64,
+    },
+    /// What a data set must be from now on, by the catalogue or by its first result.
+    DataPinned {
+        /// Which data set; generated ones with their seed.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
+    /// The result of a fold comes from other data; none of the data set's folds is handed out until
+    /// [`Change::DataSettled`].
+    DataDisputed {
+        /// Which data set.
+        data: String,
+        /// Whose result.
+        fold: FoldKey,
+        /// The digest of the data it comes from.
+        digest: String,
+    },
+    /// The operator decided what a data set must be. Results from other data were set aside before.
+    DataSettled {
+        /// Which data set.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
+    /// The accepted result of a fold is a replicate from now on, and the fold is pending.
+    ResultSetAside {
+        /// Which fold.
+        fold: FoldKey,
     },
     /// A lease was given; the attempt is known for ever.
     AttemptIssued {
@@ -131,8 +176,12 @@ pub struct SweepSaved {
     pub priority: i32,
     /// Guards.
     pub limits: SweepLimits,
+    /// What its folds need.
+    pub resources: Resources,
     /// Whether it runs.
     pub state: SweepState,
+    /// Why it is in that state, if it went there by itself.
+    pub note: Option<Arc<str>>,
     /// Its folds in order.
     pub folds: Vec<FoldKey>,
 }
@@ -146,6 +195,8 @@ pub enum SweepState {
     Paused,
     /// Nobody wants it.
     Cancelled,
+    /// Nobody wants it or wants to see it; what it has is kept.
+    Archived,
 }
 
 impl SweepState {
@@ -155,6 +206,7 @@ impl SweepState {
             Self::Active => "active",
             Self::Paused => "paused",
             Self::Cancelled => "cancelled",
+            Self::Archived => "archived",
         }
     }
 }
@@ -174,7 +226,7 @@ impl FromStr for SweepState {
     type Err = UnknownState;
 
     fn from_str(text: &str) -> Result<Self, UnknownState> {
-        let all = [Self::Active, Self::Paused, Self::Cancelled];
+        let all = [Self::Active, Self::Paused, Self::Cancelled, Self::Archived];
         all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| UnknownState(text.to_owned()))
     }
 }
@@ -276,6 +328,7 @@ mod tests {
         }
         assert_eq!("abandoned".parse(), Ok(Ending::Abandoned));
         assert_eq!("paused".parse(), Ok(SweepState::Paused));
+        assert_eq!("archived".parse(), Ok(SweepState::Archived));
         assert!("sleeping".parse::<SweepState>().is_err());
     }
 }

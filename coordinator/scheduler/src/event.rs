@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use togl_sweeps::spec::Limits as SweepLimits;
+use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
 use crate::change::Change;
@@ -17,6 +17,18 @@ pub enum Event {
     Cancel {
         /// Which.
         sweep: SweepName,
+    },
+    /// Nobody wants this sweep any more, nor wants to see it in lists. Answered by [`Reply::Cancelled`].
+    Archive {
+        /// Which.
+        sweep: SweepName,
+    },
+    /// Give this sweep another priority than its text says. Answered by [`Reply::Done`].
+    Prioritise {
+        /// Which.
+        sweep: SweepName,
+        /// Higher runs first.
+        priority: i32,
     },
     /// Give no more leases for this sweep; what runs goes on. Answered by [`Reply::Done`].
     Pause {
@@ -55,12 +67,25 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
-    /// A worker shall finish what it runs and get nothing new. Answered by [`Reply::Done`].
+    /// A worker shall finish what it runs, get nothing new, and then leave. Answered by [`Reply::Done`].
     Drain {
         /// Who.
         worker: WorkerId,
     },
-    /// A worker has free slots. Answered by [`Reply::Leases`], which may be empty.
+    /// Undoes a drain, and ends a quarantine of the worker's host. Answered by [`Reply::Done`].
+    Undrain {
+        /// Who.
+        worker: WorkerId,
+    },
+    /// The operator says which of the digests under dispute is right for a data set. Results from other data
+    /// are kept as replicates and their folds trained again. Answered by [`Reply::Settled`].
+    SettleData {
+        /// Which data set, as in [`crate::Dispute`].
+        data: String,
+        /// The right one.
+        digest: String,
+    },
+    /// A worker has free slots. Answered by [`Reply::Leases`], which may be empty, or by [`Reply::Leave`].
     LeasesAsked {
         /// Who.
         worker: WorkerId,
@@ -112,6 +137,10 @@ pub struct Submission {
     pub priority: i32,
     /// Guards.
     pub limits: SweepLimits,
+    /// What its folds need.
+    pub resources: Resources,
+    /// Digests that the catalogue expects, by data set; generated ones with their seed, such as `cycles#3`.
+    pub data_digests: Vec<(String, String)>,
     /// The trials with their canonical JSON.
     pub trials: Vec<(TrialId, String)>,
     /// The folds, in the order in which they are to run.
@@ -127,8 +156,8 @@ pub struct WorkerInfo {
     pub slots: u32,
     /// Device of each slot, such as `cpu` or `cuda:0`.
     pub devices: Vec<String>,
-    /// Memory in bytes; 0 if unknown.
-    pub memory: u64,
+    /// Memory of the device of each slot in bytes; 0 or missing if unknown.
+    pub memories: Vec<u64>,
     /// Version of the worker program.
     pub code_version: String,
     /// Version of the numbers it computes; must be the coordinator's own.
@@ -165,6 +194,13 @@ pub enum Reply {
     Joined(Joined),
     /// To `LeasesAsked`.
     Leases(Vec<Lease>),
+    /// To `LeasesAsked` of a worker that was drained and has nothing in hand: it may say goodbye.
+    Leave,
+    /// To `SettleData`: how many folds are to be trained again.
+    Settled {
+        /// That number.
+        reopened: u64,
+    },
     /// To `Renewed`.
     Orders(Vec<Order>),
     /// To `ResultReported`.
@@ -216,6 +252,8 @@ pub struct Lease {
     pub term: u64,
     /// Seconds that the attempt may train; none if unlimited.
     pub fold_seconds: Option<u64>,
+    /// The number of the slot whose device was found to fit, from 0. If it is busy, any other free one will do.
+    pub slot: u32,
 }
 
 /// Whether to go on with a fold.
@@ -315,8 +353,8 @@ pub enum Rejection {
         /// The nearest name, or what to do.
         hint: String,
     },
-    /// The sweep was cancelled, so this makes no sense.
-    #[error("sweep `{name}` is cancelled; submit it again to revive it")]
+    /// The sweep was cancelled or archived, so this makes no sense.
+    #[error("sweep `{name}` is cancelled or archived; submit it again to revive it")]
     CancelledSweep {
         /// Its name.
         name: SweepName,
@@ -340,6 +378,33 @@ pub enum Rejection {
     UnknownTrial {
         /// Which fold.
         fold: FoldKey,
+    },
+    /// A sweep that expects other data than the results in the store were made with.
+    #[error(
+        "this sweep expects data set `{data}` with digest {expected}, but the results in this store were made \
+         with {known}; use the same data, or another store"
+    )]
+    OtherData {
+        /// Which data set.
+        data: String,
+        /// By the sweep.
+        expected: String,
+        /// By the store.
+        known: String,
+    },
+    /// A data set about which nobody disagrees.
+    #[error("there is no dispute about a data set `{data}`; `togl explain FOLD` names those that there are")]
+    NoDispute {
+        /// As asked.
+        data: String,
+    },
+    /// A digest that no result has.
+    #[error("no result of data set `{data}` has digest {digest}; choose one of those under dispute")]
+    UnknownDigest {
+        /// Which data set.
+        data: String,
+        /// As asked.
+        digest: String,
     },
     /// A worker that is not connected, or was silent for too long.
     #[error("worker {worker} is not connected; it must say hello first")]

@@ -1,13 +1,19 @@
-//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Also finds
-//! folds by the beginning of their trial's id. Reads the books, changes nothing.
+//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Reads the books,
+//! changes nothing.
 
 use std::fmt;
+use std::sync::Arc;
 
+use togl_sweeps::blocks::{DeviceKind, Resources};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, WorkerId};
 
-use crate::books::{Fold, Scheduler, State, Sweep};
+use crate::books::{Presence, Scheduler};
 use crate::change::{Ending, SweepState};
+use crate::fit::Bar;
+use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
+use crate::place::WorkerAt;
+use crate::verdict::bytes;
 
 /// What is known about a fold and what keeps it from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +45,41 @@ pub enum Reason {
         /// Which attempt.
         attempt: Attempt,
     },
-    /// No sweep has it, or all that have it are cancelled.
+    /// No sweep has it, or all that have it are cancelled or archived.
     NotWanted,
     /// The sweeps that have it are paused.
-    Paused,
+    Paused {
+        /// Why, if one did so by itself.
+        note: Option<Arc<str>>,
+    },
+    /// Results of its data set come from different data.
+    Disputed {
+        /// Which data set.
+        data: Arc<str>,
+        /// The digests under dispute, the one that counted so far first.
+        digests: Vec<Arc<str>>,
+    },
     /// Nobody is connected.
     NoWorkers,
-    /// Everybody who is connected is draining or about to be lost.
-    NoWorkerTakesMore,
+    /// Everybody who is connected is draining, kept out or about to be lost.
+    NoWorkerTakesMore {
+        /// Workers that finish what they run.
+        draining: u64,
+        /// Workers whose host is kept out for a while.
+        quarantined: u64,
+    },
+    /// Nobody who takes folds has such a device.
+    NoSuchDevice {
+        /// The kind that its sweep asks for.
+        device: DeviceKind,
+        /// The memory that it needs, in bytes; 0 if any will do.
+        memory: u64,
+    },
+    /// Everybody who could train it runs a version that cannot read its settings.
+    Unreadable {
+        /// Those versions.
+        versions: Vec<String>,
+    },
     /// It failed on the only worker that is free, and waits for another one.
     WaitsForAnother {
         /// On whom it failed.
@@ -54,7 +87,7 @@ pub enum Reason {
         /// Until it may go to the same one.
         milliseconds: u64,
     },
-    /// Everybody is busy.
+    /// Everybody who could train it is busy.
     AllBusy {
         /// Slots of those who take folds.
         slots: u64,
@@ -72,10 +105,33 @@ impl fmt::Display for Reason {
             Self::Finished { attempt } => write!(f, "it is finished (attempt {attempt})"),
             Self::Failed(failure) => write!(f, "it failed: {failure}; `togl retry` gives it a clean slate"),
             Self::Running { worker, attempt } => write!(f, "it runs on {worker} (attempt {attempt})"),
-            Self::NotWanted => write!(f, "no sweep wants it: those that have it are cancelled"),
-            Self::Paused => write!(f, "its sweep is paused; `togl resume` goes on"),
+            Self::NotWanted => write!(f, "no sweep wants it: those that have it are cancelled or archived"),
+            Self::Paused { note: None } => write!(f, "its sweep is paused; `togl resume` goes on"),
+            Self::Paused { note: Some(note) } => write!(f, "its sweep is paused: {note}"),
+            Self::Disputed { data, digests } => write!(
+                f,
+                "results of data set `{data}` come from different data ({}); say which is right",
+                digests.join(", ")
+            ),
             Self::NoWorkers => write!(f, "no worker is connected; start one with `togl worker join`"),
-            Self::NoWorkerTakesMore => write!(f, "every connected worker is draining or has just been lost"),
+            Self::NoWorkerTakesMore { draining, quarantined } => write!(
+                f,
+                "every connected worker is draining ({draining}), quarantined ({quarantined}) or has just been lost"
+            ),
+            Self::NoSuchDevice { device, memory } => {
+                let device = if *device == DeviceKind::Any { "device" } else { device.as_str() };
+                match memory {
+                    0 => write!(f, "no connected worker has a {device} slot"),
+                    _ => {
+                        write!(f, "no connected worker has a {device} slot with {} of memory", bytes(*memory))
+                    }
+                }
+            }
+            Self::Unreadable { versions } => write!(
+                f,
+                "no connected worker can read its settings (tried: {}); update the workers",
+                versions.join(", ")
+            ),
             Self::WaitsForAnother { worker, milliseconds } => write!(
                 f,
                 "it failed on {worker} and waits for another worker; {worker} may try again in {} s",
@@ -87,31 +143,24 @@ impl fmt::Display for Reason {
     }
 }
 
-/// A fold that could not be found.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FoldLookupError {
-    /// Not `TRIAL/split/seed`.
-    #[error("`{0}` is not a fold: expected TRIAL/split/seed, where TRIAL may be shortened")]
-    Malformed(String),
-    /// Nothing begins like that.
-    #[error("there is no fold `{0}`; `togl folds SWEEP` lists them")]
-    Unknown(String),
-    /// Several trials begin like that.
-    #[error("`{text}` may mean {first} or {second}; add more digits")]
-    Ambiguous {
-        /// As asked.
-        text: String,
-        /// One that fits.
-        first: FoldKey,
-        /// Another one.
-        second: FoldKey,
-    },
+/// What the workers that take folds could do with one of them.
+#[derive(Default)]
+struct Offers {
+    draining: u64,
+    quarantined: u64,
+    /// Slots of workers that take folds.
+    slots: u64,
+    /// Whether one has a device that fits, and of those one that can read it, one that is free, another one.
+    fits: bool,
+    reads: bool,
+    free: bool,
+    free_elsewhere: bool,
 }
 
 impl Scheduler {
     /// Why a fold is not running; none if there is no such fold.
     pub fn explain(&self, now: Timestamp, key: &FoldKey) -> Option<Explanation> {
-        let fold = &self.folds[self.by_key.get(key)?.at()];
+        let fold = &self.folds[self.place_of(key)?.at()];
         let attempts = (1..).zip(&fold.attempts).map(|(number, issue)| {
             (Attempt(number), self.workers[issue.worker.at()].id.clone(), issue.ending)
         });
@@ -123,10 +172,6 @@ impl Scheduler {
         })
     }
 
-    fn sweeps_of<'a>(&'a self, fold: &'a Fold) -> impl Iterator<Item = &'a Sweep> {
-        fold.sweeps.iter().map(|(sweep, _)| &self.sweeps[sweep.at()])
-    }
-
     fn reason(&self, now: Timestamp, fold: &Fold) -> Reason {
         match &fold.state {
             State::Finished { attempt, .. } => Reason::Finished { attempt: *attempt },
@@ -134,36 +179,34 @@ impl Scheduler {
             State::Leased { attempt, worker, .. } => {
                 Reason::Running { worker: self.workers[worker.at()].id.clone(), attempt: *attempt }
             }
-            State::Pending { .. } if !self.is_wanted(fold) => Reason::NotWanted,
-            State::Pending { .. } if self.sweeps_of(fold).all(|sweep| sweep.state != SweepState::Active) => {
-                Reason::Paused
+            State::Pending(_) if !self.is_wanted(fold) => Reason::NotWanted,
+            State::Pending(_) if self.sweeps_of(fold).all(|sweep| sweep.state != SweepState::Active) => {
+                Reason::Paused { note: self.sweeps_of(fold).find_map(|sweep| sweep.note.clone()) }
             }
-            State::Pending { avoid } => self.why_pending(now, fold, *avoid),
+            State::Pending(wait) => self.why_pending(now, fold, *wait),
         }
     }
 
-    fn why_pending(
-        &self,
-        now: Timestamp,
-        fold: &Fold,
-        avoid: Option<(crate::books::WorkerAt, Timestamp)>,
-    ) -> Reason {
+    fn why_pending(&self, now: Timestamp, fold: &Fold, wait: Wait) -> Reason {
+        let bar = self.bar_of(fold);
+        if let Some(data) = bar.disputed.and_then(|data| self.data.table.get(data.at())) {
+            let digests = data.digest.iter().chain(data.dissent.values());
+            let mut digests: Vec<Arc<str>> = digests.cloned().collect();
+            digests.dedup();
+            return Reason::Disputed { data: data.name.clone(), digests };
+        }
         if self.connected == 0 {
             return Reason::NoWorkers;
         }
-        let (mut slots, mut free, mut free_others) = (0u64, 0u64, 0u64);
-        for (index, worker) in self.workers.iter().enumerate() {
-            if let Some(presence) = worker.presence.as_ref().filter(|p| !p.draining && !p.closed) {
-                let room = u64::from(presence.info.slots).saturating_sub(worker.leases.len() as u64);
-                slots += u64::from(presence.info.slots);
-                free += room;
-                free_others += if avoid.is_some_and(|(at, _)| at.at() == index) { 0 } else { room };
+        let offers = self.offers(fold, bar, wait);
+        match wait {
+            _ if offers.slots == 0 => {
+                Reason::NoWorkerTakesMore { draining: offers.draining, quarantined: offers.quarantined }
             }
-        }
-        match avoid {
-            _ if slots == 0 => Reason::NoWorkerTakesMore,
-            _ if free == 0 => Reason::AllBusy { slots },
-            Some((worker, until)) if free_others == 0 => Reason::WaitsForAnother {
+            _ if !offers.fits => self.no_such_device(fold, bar),
+            _ if !offers.reads => Reason::Unreadable { versions: self.version_names(bar.unread) },
+            _ if !offers.free => Reason::AllBusy { slots: offers.slots },
+            Wait::Another { worker, until } if !offers.free_elsewhere => Reason::WaitsForAnother {
                 worker: self.workers[worker.at()].id.clone(),
                 milliseconds: until.since(now),
             },
@@ -171,40 +214,62 @@ impl Scheduler {
         }
     }
 
+    fn wanted_by<'a>(&'a self, fold: &'a Fold) -> Vec<&'a Resources> {
+        let active = self.sweeps_of(fold).filter(|sweep| sweep.state == SweepState::Active);
+        active.map(|sweep| &sweep.resources).collect()
+    }
+
+    fn offers(&self, fold: &Fold, bar: Bar, wait: Wait) -> Offers {
+        let mut offers = Offers::default();
+        let wanted = self.wanted_by(fold);
+        for (at, worker) in (0..).map(WorkerAt).zip(&self.workers) {
+            let Some(presence) = worker.presence.as_ref().filter(|presence| !presence.closed) else {
+                continue;
+            };
+            if presence.draining {
+                offers.draining += 1;
+            } else if self.is_kept_out(at) {
+                offers.quarantined += 1;
+            } else {
+                let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);
+                offers.add(presence, bar, &wanted, avoided);
+            }
+        }
+        offers
+    }
+
+    fn no_such_device(&self, fold: &Fold, bar: Bar) -> Reason {
+        let wanted = self.wanted_by(fold);
+        let least = wanted.iter().map(|wanted| wanted.memory.unwrap_or(0)).min().unwrap_or(0);
+        let device = wanted.first().map_or(DeviceKind::Any, |wanted| wanted.device);
+        Reason::NoSuchDevice { device, memory: least.max(bar.floor) }
+    }
+
+    fn version_names(&self, bits: u64) -> Vec<String> {
+        let names = self.fitting.versions.iter().enumerate();
+        names.filter(|(bit, _)| bits >> bit & 1 == 1).map(|(_, name)| name.clone()).collect()
+    }
+
     /// Pending folds before this one in the sweep where it is nearest to the front.
     fn ahead_of(&self, fold: &Fold) -> u64 {
         let places = fold.sweeps.iter().filter_map(|(at, position)| {
             let sweep = &self.sweeps[at.at()];
             let active = sweep.state == SweepState::Active;
-            active.then(|| sweep.queue.range(..position).count() as u64)
+            active.then(|| sweep.queues.open.range(..position).count() as u64)
         });
         places.min().unwrap_or(0)
     }
+}
 
-    /// The fold that `text` means: `TRIAL/split/seed`, where the trial may be any unambiguous beginning.
-    pub fn find_fold(&self, text: &str) -> Result<FoldKey, FoldLookupError> {
-        let malformed = || FoldLookupError::Malformed(text.to_owned());
-        let mut parts = text.split('/');
-        let (Some(trial), Some(split), Some(seed), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(malformed());
-        };
-        let split: u32 = split.parse().map_err(|_| malformed())?;
-        let seed: u64 = seed.parse().map_err(|_| malformed())?;
-        let mut fits: Vec<FoldKey> = self
-            .by_key
-            .keys()
-            .filter(|key| key.split == split && key.seed == seed && key.trial.to_string().starts_with(trial))
-            .copied()
-            .collect();
-        fits.sort_unstable();
-        match fits.as_slice() {
-            [] => Err(FoldLookupError::Unknown(text.to_owned())),
-            [only] => Ok(*only),
-            [first, second, ..] => {
-                Err(FoldLookupError::Ambiguous { text: text.to_owned(), first: *first, second: *second })
-            }
-        }
+impl Offers {
+    fn add(&mut self, presence: &Presence, bar: Bar, wanted: &[&Resources], avoided: bool) {
+        self.slots += presence.slots.len() as u64;
+        let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));
+        let reads = fits && bar.unread & presence.version == 0;
+        let free = reads && wanted.iter().any(|wanted| presence.free_slot(wanted, bar.floor).is_some());
+        self.fits |= fits;
+        self.reads |= reads;
+        self.free |= free;
+        self.free_elsewhere |= free && !avoided;
     }
 }

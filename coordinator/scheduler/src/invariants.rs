@@ -1,11 +1,14 @@
 //! What must hold after every event, whatever happened. Tests call it after each step; it looks at everything
 //! and is slow. A failure here is a bug of this crate, never a peer's fault.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::books::{FoldAt, Scheduler, State, SweepAt, Timer, WorkerAt};
+use crate::books::{Scheduler, Timer};
 use crate::change::SweepState;
+use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
+use crate::place::{FoldAt, HostAt, SweepAt, WorkerAt};
+use crate::queue::Queues;
 use crate::views::Counts;
 
 /// An invariant that does not hold, in words.
@@ -37,6 +40,7 @@ impl Scheduler {
         ensure(self.expected_timers() == self.timers, || {
             "the timers are not what the states say".to_owned()
         })?;
+        self.check_data()?;
         let present = self.workers.iter().filter(|worker| worker.presence.is_some()).count();
         ensure(present == self.connected, || "the number of connected workers is wrong".to_owned())
     }
@@ -44,7 +48,7 @@ impl Scheduler {
     fn check_fold(&self, at: FoldAt) -> Checked {
         let fold = &self.folds[at.at()];
         let say = |what: &str| format!("{}: {what}", fold.key.short());
-        ensure(self.by_key.get(&fold.key) == Some(&at), || say("its key leads elsewhere"))?;
+        ensure(self.place_of(&fold.key) == Some(at), || say("its key leads elsewhere"))?;
         ensure(self.trials.contains_key(&fold.key.trial), || say("its trial is unknown"))?;
         let distinct: BTreeSet<_> = fold.sweeps.iter().map(|(sweep, _)| sweep).collect();
         ensure(distinct.len() == fold.sweeps.len(), || say("a sweep has it twice"))?;
@@ -56,42 +60,44 @@ impl Scheduler {
             State::Leased { attempt, worker, .. } => {
                 ensure(*attempt == fold.last_attempt(), || say("an old attempt is current"))?;
                 ensure(self.is_wanted(fold), || say("it runs and nobody wants it"))?;
-                let open = |issue: &&crate::books::Issue| issue.worker == *worker && issue.ending.is_none();
+                let open = |issue: &&Issue| issue.worker == *worker && issue.ending.is_none();
                 ensure(fold.issue(*attempt).filter(open).is_some(), || say("its lease was never issued"))?;
                 ensure(self.workers[worker.at()].leases.contains(&at), || say("its worker does not have it"))
             }
             State::Finished { attempt, .. } => {
-                let issue = fold.issue(*attempt);
-                ensure(issue.is_some_and(|issue| issue.replicate.is_none()), || {
-                    say("its result is not its own")
-                })
+                let own = fold.issue(*attempt).is_some() && !self.replicates.contains_key(&(at, *attempt));
+                ensure(own, || say("its result is not its own"))
             }
-            State::Pending { .. } | State::Failed(_) => {
-                let kept = fold.attempts.iter().any(|issue| issue.replicate.is_some());
-                ensure(!kept, || say("it has a replicate and no result"))
+            State::Pending(_) | State::Failed(_) => Ok(()),
+        }
+    }
+
+    /// Whoever disagrees about data has a result.
+    fn check_data(&self) -> Checked {
+        for data in &self.data.table {
+            for fold in data.dissent.keys() {
+                let state = self.place_of(fold).map(|at| &self.folds[at.at()].state);
+                ensure(matches!(state, Some(State::Finished { .. })), || {
+                    format!("{}: it disagrees about {} and has no result", fold.short(), data.name)
+                })?;
             }
         }
+        Ok(())
     }
 
     fn check_sweep(&self, at: SweepAt) -> Checked {
         let sweep = &self.sweeps[at.at()];
         let say = |what: &str| format!("{}: {what}", sweep.name);
         let mut counts = Counts::default();
-        let (mut queue, mut held): (BTreeSet<u32>, BTreeMap<WorkerAt, BTreeSet<u32>>) = Default::default();
+        let mut queues = Queues::default();
         for (position, fold) in (0..).zip(&sweep.folds) {
             let fold = &self.folds[fold.at()];
             ensure(fold.sweeps.contains(&(at, position)), || say("a fold does not know it"))?;
             *counts.of(&fold.state) += 1;
-            match fold.state {
-                State::Pending { avoid: None } => _ = queue.insert(position),
-                State::Pending { avoid: Some((worker, _)) } => {
-                    _ = held.entry(worker).or_default().insert(position)
-                }
-                _ => {}
-            }
+            queues.enter(position, &fold.state);
         }
         ensure(counts == sweep.counts, || say("its counts are wrong"))?;
-        ensure(queue == sweep.queue && held == sweep.held, || say("its queues are wrong"))?;
+        ensure(queues == sweep.queues, || say("its queues are wrong"))?;
         let serves = sweep.state == SweepState::Active && counts.pending > 0;
         ensure(serves == sweep.listed.is_some(), || {
             say("it is served though it should not be, or the reverse")
@@ -104,14 +110,23 @@ impl Scheduler {
         let vacant = self.vacant.contains(&at);
         ensure(vacant != (self.by_worker.get(&worker.id) == Some(&at)), || say("its place is wrong"))?;
         ensure(!(vacant && (worker.remembered || worker.presence.is_some())), || say("it is here and gone"))?;
+        let mut busy = BTreeSet::new();
         for fold in &worker.leases {
             let state = &self.folds[fold.at()].state;
-            let holds = matches!(state, State::Leased { worker, .. } if *worker == at);
-            ensure(holds, || say("it has a lease that its fold does not know"))?;
+            let State::Leased { worker: holder, slot, .. } = state else {
+                return ensure(false, || say("it has a lease that its fold does not know"));
+            };
+            ensure(*holder == at, || say("it has another worker's lease"))?;
+            ensure(busy.insert(*slot), || say("two leases are on one slot"))?;
         }
         match &worker.presence {
             Some(presence) => {
-                ensure(worker.leases.len() <= presence.info.slots as usize, || say("more leases than slots"))
+                ensure(worker.leases.len() <= presence.info.slots as usize, || {
+                    say("more leases than slots")
+                })?;
+                ensure(busy.is_disjoint(&presence.free), || say("a slot is free and busy"))?;
+                busy.extend(&presence.free);
+                ensure(busy.into_iter().eq(0..presence.info.slots), || say("a slot is neither free nor busy"))
             }
             None => Ok(()),
         }
@@ -120,13 +135,16 @@ impl Scheduler {
     fn expected_timers(&self) -> BTreeSet<(Timestamp, Timer)> {
         let folds = (0..).zip(&self.folds).filter_map(|(index, fold)| match fold.state {
             State::Leased { deadline, .. } => Some((deadline, Timer::Lease(FoldAt(index)))),
-            State::Pending { avoid: Some((_, until)) } => Some((until, Timer::Held(FoldAt(index)))),
+            State::Pending(Wait::Another { until, .. }) => Some((until, Timer::Held(FoldAt(index)))),
             _ => None,
         });
         let workers = (0..).zip(&self.workers).filter_map(|(index, worker)| {
             let presence = worker.presence.as_ref()?;
             Some((presence.deadline, Timer::Worker(WorkerAt(index))))
         });
-        folds.chain(workers).collect()
+        let hosts = (0..).zip(&self.hosts.table).filter_map(|(index, host)| {
+            host.quarantined_until.map(|until| (until, Timer::Host(HostAt(index))))
+        });
+        folds.chain(workers).chain(hosts).collect()
     }
 }

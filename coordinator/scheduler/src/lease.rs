@@ -1,12 +1,15 @@
 //! Leases: who gets which fold, how long, and whether a worker may go on with what it has. Costs O(log n) a
-//! lease and a renewal. Time passing is here too, because most of what time does is to end leases.
+//! lease and a renewal: a fold that turns out not to fit is put aside behind a bar and not looked at again
+//! before the bar opens. Time passing is here too, because most of what time does is to end leases.
 
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::books::{FoldAt, Issue, Scheduler, State, Timer, WorkerAt};
+use crate::books::{Scheduler, Timer};
 use crate::change::{Change, Ending};
 use crate::event::{Abandon, Lease, Order, Rejection, Reply};
+use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
+use crate::place::{FoldAt, SweepAt, WorkerAt};
 
 impl Scheduler {
     pub(crate) fn leases_asked(
@@ -18,8 +21,11 @@ impl Scheduler {
     ) -> Result<Reply, Rejection> {
         let at = self.present(worker)?;
         self.heard_from(now, at);
-        let draining = self.workers[at.at()].presence.as_ref().is_none_or(|presence| presence.draining);
-        let room = if draining { 0 } else { self.free_slots(at).min(count as usize) };
+        let entry = &self.workers[at.at()];
+        if entry.presence.as_ref().is_some_and(|presence| presence.draining) {
+            return Ok(if entry.leases.is_empty() { Reply::Leave } else { Reply::Leases(Vec::new()) });
+        }
+        let room = if self.is_kept_out(at) { 0 } else { self.free_slots(at).min(count as usize) };
         let mut leases = Vec::new();
         while leases.len() < room
             && let Some(lease) = self.next_lease(now, at, changes)
@@ -31,31 +37,67 @@ impl Scheduler {
 
     /// Leases the next fold that `worker` may have.
     fn next_lease(&mut self, now: Timestamp, worker: WorkerAt, changes: &mut Vec<Change>) -> Option<Lease> {
-        let mut turns = self.ready.iter().map(|(_, _, sweep)| *sweep);
-        let (sweep, fold) = turns.find_map(|at| Some((at, self.sweeps[at.at()].next_for(worker)?)))?;
-        self.servings += 1;
-        self.sweeps[sweep.at()].last_served = self.servings;
-        Some(self.issue(now, fold, worker, changes))
+        loop {
+            let mut steps = 0;
+            let mut turns = self.ready.iter().map(|(_, _, _, sweep)| *sweep);
+            let found = turns.find_map(|sweep| Some((sweep, self.candidate(sweep, worker, &mut steps)?)));
+            self.steps += steps;
+            let (sweep, fold) = found?;
+            let bar = self.bar_of(&self.folds[fold.at()]);
+            let presence = self.workers[worker.at()].presence.as_ref()?;
+            let wanted = &self.sweeps[sweep.at()].resources;
+            match presence.free_slot(wanted, bar.floor).filter(|_| self.opens(bar, presence, wanted)) {
+                Some(slot) => {
+                    self.servings += 1;
+                    self.sweeps[sweep.at()].last_served = self.servings;
+                    return Some(self.issue(now, fold, worker, slot, changes));
+                }
+                None => {
+                    let bar = self.bar_place(bar);
+                    self.set_wait(fold, Wait::Barred(bar)); // that bar is closed to this worker
+                }
+            }
+        }
     }
 
-    fn issue(&mut self, now: Timestamp, at: FoldAt, worker: WorkerAt, changes: &mut Vec<Change>) -> Lease {
+    /// The first fold of a sweep that `worker` may have, as far as its queues know.
+    fn candidate(&self, sweep: SweepAt, worker: WorkerAt, steps: &mut u64) -> Option<FoldAt> {
+        *steps += 1;
+        let sweep = &self.sweeps[sweep.at()];
+        let presence = self.workers[worker.at()].presence.as_ref()?;
+        presence.free_slot(&sweep.resources, 0)?;
+        let position = sweep.queues.first_for(worker, |bar| {
+            *steps += 1;
+            let bar = self.fitting.bars.get(bar.at());
+            bar.is_some_and(|bar| self.opens(*bar, presence, &sweep.resources))
+        });
+        sweep.folds.get(position? as usize).copied()
+    }
+
+    fn issue(
+        &mut self,
+        now: Timestamp,
+        at: FoldAt,
+        worker: WorkerAt,
+        slot: u32,
+        changes: &mut Vec<Change>,
+    ) -> Lease {
         let term = self.limits.lease_term;
         let holder = &mut self.workers[worker.at()];
         holder.remembered = true;
         let fold = &mut self.folds[at.at()];
-        fold.attempts.reserve_exact(1);
-        fold.attempts.push(Issue { worker, ending: None, replicate: None });
+        fold.attempts.push(Issue { worker, ending: None });
         let (key, attempt) = (fold.key, fold.last_attempt());
-        let (id, host) = (holder.id.clone(), holder.host.clone());
+        let (id, host) = (holder.id.clone(), holder.host.to_string());
         changes.push(Change::AttemptIssued { fold: key, attempt, worker: id, host });
-        self.set_state(at, State::Leased { attempt, worker, deadline: now.plus(term) });
-        let trial = self.trials.get(&key.trial).cloned().unwrap_or_default();
-        Lease { fold: key, attempt, trial, term, fold_seconds: self.time_limit(at) }
+        self.set_state(at, State::Leased { attempt, worker, slot, deadline: now.plus(term) });
+        let trial = self.trials.get(&key.trial).map(|trial| trial.canonical.clone()).unwrap_or_default();
+        Lease { fold: key, attempt, trial, term, fold_seconds: self.time_limit(at), slot }
     }
 
     /// The loosest time limit of the sweeps that want the fold; none if one of them has none.
     fn time_limit(&self, at: FoldAt) -> Option<u64> {
-        let sweeps = self.folds[at.at()].sweeps.iter().map(|(sweep, _)| &self.sweeps[sweep.at()]);
+        let sweeps = self.sweeps_of(&self.folds[at.at()]);
         let limits = sweeps.filter(|sweep| sweep.wants()).map(|sweep| sweep.limits.fold_seconds);
         limits.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
@@ -95,53 +137,40 @@ impl Scheduler {
         attempt: Attempt,
         changes: &mut Vec<Change>,
     ) -> Result<(), Abandon> {
-        let at = *self.by_key.get(key).ok_or(Abandon::NeverIssued)?;
+        let at = self.place_of(key).ok_or(Abandon::NeverIssued)?;
         let fold = &self.folds[at.at()];
         let issue = fold.issue(attempt).filter(|issue| issue.worker == worker).ok_or(Abandon::NeverIssued)?;
         match fold.state {
             State::Finished { .. } => return Err(Abandon::Finished),
             State::Failed(_) => return Err(Abandon::Failed),
             State::Leased { attempt: current, .. } if current == attempt => {
-                return self.renew(now, worker, at, changes);
+                self.renew(now, at);
+                return Ok(());
             }
             State::Leased { .. } => return Err(Abandon::Superseded),
-            State::Pending { .. } => {}
+            State::Pending(_) => {}
         }
         let presumed =
             matches!(issue.ending, Some(Ending::Abandoned | Ending::Failed(FailureClass::WorkerLost)));
         if !self.is_wanted(fold) {
             Err(Abandon::NotWanted)
+        } else if attempt == fold.last_attempt() && self.free_slots(worker) == 0 {
+            Err(Abandon::NoSlot)
         } else if attempt != fold.last_attempt() || !presumed {
             Err(Abandon::Superseded)
-        } else if self.free_slots(worker) == 0 {
-            Err(Abandon::NoSlot)
         } else {
             self.revive(now, at, worker, attempt, changes);
             Ok(())
         }
     }
 
-    fn renew(
-        &mut self,
-        now: Timestamp,
-        worker: WorkerAt,
-        at: FoldAt,
-        changes: &mut Vec<Change>,
-    ) -> Result<(), Abandon> {
-        let slots = self.slots(worker);
-        if self.workers[worker.at()].leases.len() > slots {
-            // It came back with fewer slots than it had.
-            let ending = Ending::Failed(FailureClass::Preempted);
-            self.end_attempt(now, at, ending, "the worker has fewer slots than before", changes);
-            return Err(Abandon::NoSlot);
-        }
+    fn renew(&mut self, now: Timestamp, at: FoldAt) {
         let until = now.plus(self.limits.lease_term);
         if let State::Leased { deadline, .. } = &mut self.folds[at.at()].state {
             self.timers.remove(&(*deadline, Timer::Lease(at)));
             *deadline = until;
             self.timers.insert((until, Timer::Lease(at)));
         }
-        Ok(())
     }
 
     /// The worker was presumed dead, or nobody wanted the fold, and that turned out wrong in time.
@@ -154,12 +183,13 @@ impl Scheduler {
         changes: &mut Vec<Change>,
     ) {
         let deadline = now.plus(self.limits.lease_term);
+        let slot = self.any_free_slot(worker);
         let fold = &mut self.folds[at.at()];
         if let Some(issue) = fold.issue_mut(attempt) {
             issue.ending = None;
         }
         changes.push(Change::LeaseRevived { fold: fold.key, attempt });
-        self.set_state(at, State::Leased { attempt, worker, deadline });
+        self.set_state(at, State::Leased { attempt, worker, slot, deadline });
     }
 
     pub(crate) fn tick(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Reply {
@@ -171,19 +201,22 @@ impl Scheduler {
                     let message = format!("not renewed for {} ms", self.limits.lease_term);
                     self.end_attempt(now, at, Ending::Failed(FailureClass::WorkerLost), &message, changes);
                 }
-                Timer::Held(at) => self.set_state(at, State::Pending { avoid: None }),
+                Timer::Held(at) => self.set_state(at, State::Pending(Wait::Nothing)),
                 Timer::Worker(at) => self.worker_lost(now, at, changes),
+                Timer::Host(at) => self.release(at),
             }
             self.timers.remove(&(deadline, timer)); // done above; stays done if a book was ever wrong
         }
         Reply::Done
     }
 
-    fn slots(&self, worker: WorkerAt) -> usize {
-        self.workers[worker.at()].presence.as_ref().map_or(0, |presence| presence.info.slots as usize)
+    fn free_slots(&self, worker: WorkerAt) -> usize {
+        self.workers[worker.at()].presence.as_ref().map_or(0, |presence| presence.free.len())
     }
 
-    fn free_slots(&self, worker: WorkerAt) -> usize {
-        self.slots(worker).saturating_sub(self.workers[worker.at()].leases.len())
+    /// The number of a free slot; to be asked only if there is one.
+    fn any_free_slot(&self, worker: WorkerAt) -> u32 {
+        let presence = self.workers[worker.at()].presence.as_ref();
+        presence.and_then(|presence| presence.free.first().copied()).unwrap_or(0)
     }
 }

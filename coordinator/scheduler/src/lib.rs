@@ -7,15 +7,25 @@
 //!
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
-//! `report`, `worker`, `restore`. `books` holds the state and the one function that changes a fold's state.
+//! `report`, `worker`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
+//! what, `host` which hosts are kept out, `omen` when a sweep pauses itself. `books` (with `fold` and `queue`)
+//! holds the state and the one function that changes a fold's state.
 
 mod books;
 mod change;
+mod data;
 mod event;
 mod explain;
+mod fit;
+mod fold;
+mod host;
 mod invariants;
 mod lease;
 mod limits;
+mod lookup;
+mod omen;
+mod place;
+mod queue;
 mod report;
 mod restore;
 mod snapshot;
@@ -26,14 +36,16 @@ mod worker;
 
 pub use books::Scheduler;
 pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
+pub use data::Dispute;
 pub use event::{
     Abandon, Event, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer,
     Submission, Submitted, WorkerInfo,
 };
-pub use explain::{Explanation, FoldLookupError, Reason};
+pub use explain::{Explanation, Reason};
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
-pub use snapshot::{SavedAttempt, SavedFold, SavedState, Snapshot};
+pub use lookup::FoldLookupError;
+pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
 };
@@ -44,9 +56,12 @@ impl Scheduler {
         let mut changes = Vec::new();
         let reply = match event {
             Event::Submit(submission) => self.submit(now, *submission, &mut changes)?,
-            Event::Cancel { sweep } => self.cancel(now, &sweep, &mut changes)?,
-            Event::Pause { sweep } => self.set_paused(&sweep, SweepState::Paused, &mut changes)?,
-            Event::Resume { sweep } => self.set_paused(&sweep, SweepState::Active, &mut changes)?,
+            Event::Cancel { sweep } => self.give_up(now, &sweep, SweepState::Cancelled, &mut changes)?,
+            Event::Archive { sweep } => self.give_up(now, &sweep, SweepState::Archived, &mut changes)?,
+            Event::Pause { sweep } => self.pause(&sweep, &mut changes)?,
+            Event::Resume { sweep } => self.resume(&sweep, &mut changes)?,
+            Event::Prioritise { sweep, priority } => self.prioritise(&sweep, priority, &mut changes)?,
+            Event::SettleData { data, digest } => self.settle_data(&data, &digest, &mut changes)?,
             Event::Retry { sweep } => self.retry(&sweep, &mut changes)?,
             Event::WorkerJoined { worker, info, running } => {
                 self.worker_joined(now, &worker, info, &running, &mut changes)?
@@ -54,6 +69,7 @@ impl Scheduler {
             Event::WorkerDisconnected { worker, session } => self.worker_disconnected(now, &worker, session),
             Event::WorkerLeft { worker } => self.worker_left(now, &worker, &mut changes),
             Event::Drain { worker } => self.drain(&worker)?,
+            Event::Undrain { worker } => self.undrain(&worker)?,
             Event::LeasesAsked { worker, count } => self.leases_asked(now, &worker, count, &mut changes)?,
             Event::Renewed { worker, running } => self.renewed(now, &worker, &running, &mut changes)?,
             Event::ResultReported { worker, fold, attempt, result } => {

@@ -35,6 +35,12 @@ pub struct Limits {
     pub memory_attempts: u32,
     /// Attempts that may fail in a way that would happen again.
     pub error_attempts: u32,
+    /// Folds that must fail on a host and succeed elsewhere before it is kept out.
+    pub quarantine_after: u32,
+    /// How long a host is kept out, in milliseconds.
+    pub quarantine: u64,
+    /// Folds of a sweep that must fail first, all for one reason, before it pauses itself.
+    pub same_failures: u32,
     /// Slots that one worker may claim.
     pub max_slots: u32,
     /// Workers that may be connected at once.
@@ -53,6 +59,9 @@ impl Default for Limits {
             lost_hosts: 3,
             memory_attempts: 2,
             error_attempts: 2,
+            quarantine_after: 3,
+            quarantine: 600_000,
+            same_failures: 5,
             max_slots: 1_024,
             max_workers: 10_000,
             max_folds: 20_000_000,

@@ -6,10 +6,12 @@
 use togl_sweeps::result::Metrics;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, WorkerId};
 
-use crate::books::{FoldAt, Scheduler, State};
+use crate::books::Scheduler;
 use crate::change::{Change, Digest, Ending};
 use crate::event::{FailureAnswer, Refusal, Reply, ResultAnswer};
+use crate::fold::State;
 use crate::limits::Timestamp;
+use crate::place::FoldAt;
 
 /// A result that passed its checks, on its way into the books.
 struct Delivery {
@@ -39,36 +41,57 @@ impl Scheduler {
         if issued_to != worker && issued_to.as_str() != result.provenance.worker {
             return refuse(Refusal::NeverIssued { fold, attempt, worker });
         }
-        if let Err(failure) = check(&result) {
-            if self.is_current(at, attempt) {
+        if let Err(failure) = self.check_numerics(&fold, &result).and_then(|()| check(&result)) {
+            if self.folds[at.at()].is_current(attempt) {
                 self.end_attempt(now, at, Ending::Failed(failure.class), &failure.message, changes);
             }
             return refuse(Refusal::Invalid { reason: failure.message });
         }
         let digest = Digest::of(&result);
         let delivery = Delivery { at, fold, attempt, worker: issued_to, digest, result };
-        Reply::Result(self.deliver(delivery, changes))
+        Reply::Result(self.deliver(now, delivery, changes))
     }
 
-    fn deliver(&mut self, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
+    fn deliver(&mut self, now: Timestamp, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
         let Delivery { at, attempt, digest, .. } = delivery;
-        let State::Finished { attempt: accepted, digest: of_accepted } = self.folds[at.at()].state else {
-            return self.accept(delivery, changes);
+        let accepted = match self.folds[at.at()].state {
+            State::Finished { attempt, digest } => Some((attempt, digest)),
+            _ => None,
         };
-        let replicate = self.folds[at.at()].issue(attempt).and_then(|issue| issue.replicate);
-        let before = if accepted == attempt { Some(of_accepted) } else { replicate };
-        match before {
-            Some(before) if before == digest => ResultAnswer::Same,
-            Some(_) => log_conflict(delivery, changes),
-            None => self.keep_replicate(delivery, digest == of_accepted, changes),
+        let of_this = accepted.filter(|(accepted, _)| *accepted == attempt).map(|(_, digest)| digest);
+        match (of_this.or_else(|| self.replicates.get(&(at, attempt)).copied()), accepted) {
+            (Some(before), _) if before == digest => ResultAnswer::Same,
+            (Some(_), _) => log_conflict(delivery, changes),
+            (None, Some((_, of_accepted))) => self.keep_replicate(delivery, digest == of_accepted, changes),
+            (None, None) => self.accept(now, delivery, changes),
         }
     }
 
-    fn accept(&mut self, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
+    fn accept(&mut self, now: Timestamp, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
+        let winner = self.folds[at.at()].issue(attempt).map(|issue| issue.worker);
         self.set_state(at, State::Finished { attempt, digest });
+        let data = result.data_digest.clone();
         changes.push(Change::FoldFinished { fold, attempt, worker, digest, result });
+        self.weigh_digest(at, &data, changes);
+        if let Some(winner) = winner {
+            self.weigh_success(now, at, winner);
+        }
         ResultAnswer::Accepted
+    }
+
+    /// A result is taken only with the numbers that its trial asks for.
+    fn check_numerics(&self, fold: &FoldKey, result: &FoldResult) -> Result<(), Failure> {
+        match self.trials.get(&fold.trial).and_then(|trial| trial.numerics) {
+            Some(asked) if asked != result.numerics => {
+                let message = format!(
+                    "the result has version {} of the numbers, its trial {asked}; update the older program",
+                    result.numerics
+                );
+                Err(Failure::new(FailureClass::Error, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn keep_replicate(
@@ -78,9 +101,7 @@ impl Scheduler {
         changes: &mut Vec<Change>,
     ) -> ResultAnswer {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
-        if let Some(issue) = self.folds[at.at()].issue_mut(attempt) {
-            issue.replicate = Some(digest);
-        }
+        self.replicates.insert((at, attempt), digest);
         changes.push(Change::ReplicateKept { fold, attempt, worker, digest, agrees, result });
         ResultAnswer::Replicate { agrees }
     }
@@ -97,7 +118,7 @@ impl Scheduler {
         let Some((at, _)) = self.issued(&fold, attempt).filter(|(_, issued_to)| *issued_to == worker) else {
             return Reply::Failure(FailureAnswer::Refused(Refusal::NeverIssued { fold, attempt, worker }));
         };
-        if !self.is_current(at, attempt) {
+        if !self.folds[at.at()].is_current(attempt) {
             return Reply::Failure(FailureAnswer::Superseded);
         }
         self.end_attempt(now, at, Ending::Failed(failure.class), &failure.message, changes);
@@ -107,13 +128,9 @@ impl Scheduler {
 
     /// The place of a fold and the worker that this attempt of it was issued to.
     fn issued(&self, fold: &FoldKey, attempt: Attempt) -> Option<(FoldAt, WorkerId)> {
-        let at = *self.by_key.get(fold)?;
+        let at = self.place_of(fold)?;
         let issue = self.folds[at.at()].issue(attempt)?;
         Some((at, self.workers[issue.worker.at()].id.clone()))
-    }
-
-    fn is_current(&self, at: FoldAt, attempt: Attempt) -> bool {
-        matches!(self.folds[at.at()].state, State::Leased { attempt: current, .. } if current == attempt)
     }
 }
 

@@ -15,8 +15,21 @@ pub struct Snapshot {
     pub sweeps: BTreeMap<SweepName, SweepSaved>,
     /// Canonical JSON of each trial.
     pub trials: BTreeMap<TrialId, Arc<str>>,
+    /// Bytes that trials need at least, of those that ran out of memory.
+    pub floors: BTreeMap<TrialId, u64>,
+    /// Data sets whose digest is known.
+    pub data: BTreeMap<String, SavedData>,
     /// Every fold that was ever in a sweep.
     pub folds: BTreeMap<FoldKey, SavedFold>,
+}
+
+/// A data set as it is kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SavedData {
+    /// The digest that counts.
+    pub digest: String,
+    /// Finished folds whose results come from other data, with their digests.
+    pub dissent: BTreeMap<FoldKey, String>,
 }
 
 /// A fold as it is kept.
@@ -75,9 +88,24 @@ impl Snapshot {
             Change::SweepSaved(sweep) => {
                 self.sweeps.insert(sweep.name.clone(), SweepSaved::clone(sweep));
             }
-            Change::SweepStateSet { sweep, state } => {
+            Change::SweepStateSet { sweep, state, note } => {
                 if let Some(sweep) = self.sweeps.get_mut(sweep) {
-                    sweep.state = *state;
+                    (sweep.state, sweep.note) = (*state, note.clone());
+                }
+            }
+            Change::SweepPrioritySet { sweep, priority } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    sweep.priority = *priority;
+                }
+            }
+            Change::MemoryFloorRaised { trial, bytes } => _ = self.floors.insert(*trial, *bytes),
+            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+                let saved = SavedData { digest: digest.clone(), dissent: BTreeMap::new() };
+                self.data.insert(data.clone(), saved);
+            }
+            Change::DataDisputed { data, fold, digest } => {
+                if let Some(data) = self.data.get_mut(data) {
+                    data.dissent.insert(*fold, digest.clone());
                 }
             }
             Change::AttemptIssued { fold, .. }
@@ -86,6 +114,7 @@ impl Snapshot {
             | Change::FoldFailed { fold, .. }
             | Change::FoldRetried { fold }
             | Change::FoldFinished { fold, .. }
+            | Change::ResultSetAside { fold }
             | Change::ReplicateKept { fold, .. }
             | Change::ConflictLogged { fold, .. } => {
                 if let Some(fold) = self.folds.get_mut(fold) {
@@ -119,6 +148,12 @@ impl SavedFold {
             }
             Change::FoldFinished { attempt, digest, .. } => {
                 self.state = SavedState::Finished { attempt: *attempt, digest: *digest };
+            }
+            Change::ResultSetAside { .. } => {
+                if let SavedState::Finished { attempt, digest } = self.state {
+                    self.with(attempt, |saved| saved.replicate = Some(digest));
+                    self.state = SavedState::Pending;
+                }
             }
             Change::ReplicateKept { attempt, digest, .. } => {
                 self.with(*attempt, |saved| saved.replicate = Some(*digest));

@@ -1,4 +1,4 @@
-//! Sweeps come, change and go: submit, cancel, pause, resume, retry. Folds belong to no sweep, so a sweep
+//! Sweeps come, change and go: submit, cancel, archive, pause, resume, retry, prioritise. Folds belong to no sweep, so a sweep
 //! only gains and loses references; whoever has a result already is adopted as it is.
 
 use std::collections::HashSet;
@@ -6,11 +6,14 @@ use std::sync::Arc;
 
 use togl_sweeps::{FoldKey, SweepName, TrialId, nearest};
 
-use crate::books::{Fold, FoldAt, Scheduler, State, Sweep, SweepAt};
+use crate::books::Scheduler;
 use crate::change::{Change, Ending, SweepSaved, SweepState};
 use crate::event::{Rejection, Reply, Submission, Submitted};
+use crate::fold::{State, Wait};
 use crate::limits::Timestamp;
-use crate::views::Counts;
+use crate::omen::Omen;
+use crate::place::{FoldAt, SweepAt};
+use crate::queue::Sweep;
 
 impl Scheduler {
     pub(crate) fn submit(
@@ -22,6 +25,9 @@ impl Scheduler {
         let mut seen = HashSet::with_capacity(submission.folds.len());
         submission.folds.retain(|fold| seen.insert(*fold));
         self.check_submission(&submission)?;
+        for (data, digest) in &submission.data_digests {
+            self.expect_digest(data, digest, changes);
+        }
         let known = self.by_name.get(&submission.name).copied();
         let before = known.map(|at| self.keys_of(at)).unwrap_or_default();
         let at = match known {
@@ -39,13 +45,14 @@ impl Scheduler {
         if folds > submission.limits.max_folds {
             return Err(Rejection::TooManyFolds { folds, most: submission.limits.max_folds });
         }
+        self.check_digests(&submission.data_digests)?;
         let sent: HashSet<TrialId> = submission.trials.iter().map(|(trial, _)| *trial).collect();
         let mut new = 0;
         for fold in &submission.folds {
             if !sent.contains(&fold.trial) && !self.trials.contains_key(&fold.trial) {
                 return Err(Rejection::UnknownTrial { fold: *fold });
             }
-            new += usize::from(!self.by_key.contains_key(fold));
+            new += usize::from(self.place_of(fold).is_none());
         }
         if self.folds.len() + new > self.limits.max_folds {
             let (folds, most) = (self.folds.len() + new, self.limits.max_folds);
@@ -62,6 +69,7 @@ impl Scheduler {
             && *sweep.yaml == *new.yaml
             && sweep.priority == new.priority
             && sweep.limits == new.limits
+            && sweep.resources == new.resources
             && keys.eq(new.folds.iter().copied())
     }
 
@@ -76,15 +84,18 @@ impl Scheduler {
     ) -> SweepAt {
         let used: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
         self.save_trials(submission.trials, &used, changes);
-        let places = submission.folds.iter().map(|key| self.add_fold(*key, changes)).collect();
+        self.reserve(folds.iter().filter(|key| self.place_of(key).is_none()).count());
+        let places = submission.folds.iter().map(|key| self.find_or_add(*key, changes)).collect();
         let at = known.unwrap_or_else(|| self.add_sweep(&submission.name));
         let sweep = &mut self.sweeps[at.at()];
         sweep.yaml = submission.yaml.into();
         sweep.priority = submission.priority;
         sweep.limits = submission.limits;
+        sweep.resources = submission.resources;
+        sweep.omen = Omen::default();
         sweep.trials = used.len() as u64;
         if !sweep.wants() {
-            sweep.state = SweepState::Active;
+            (sweep.state, sweep.note) = (SweepState::Active, None);
         }
         changes.push(Change::SweepSaved(Box::new(SweepSaved {
             name: submission.name,
@@ -92,11 +103,13 @@ impl Scheduler {
             yaml: sweep.yaml.clone(),
             priority: sweep.priority,
             limits: sweep.limits.clone(),
+            resources: sweep.resources.clone(),
             state: sweep.state,
+            note: sweep.note.clone(),
             folds: submission.folds,
         })));
         self.link(at, places);
-        let removed = before.difference(folds).filter_map(|key| self.by_key.get(key).copied());
+        let removed = before.difference(folds).filter_map(|key| self.place_of(key));
         let mut removed: Vec<FoldAt> = removed.collect();
         removed.sort_unstable();
         self.abandon_unwanted(now, &removed, changes);
@@ -112,39 +125,22 @@ impl Scheduler {
         for (trial, canonical) in trials {
             if used.contains(&trial) && !self.trials.contains_key(&trial) {
                 let canonical: Arc<str> = canonical.into();
-                self.trials.insert(trial, canonical.clone());
+                self.add_trial(trial, canonical.clone());
                 changes.push(Change::TrialSaved { trial, canonical });
             }
         }
     }
 
-    fn add_fold(&mut self, key: FoldKey, changes: &mut Vec<Change>) -> FoldAt {
-        if let Some(at) = self.by_key.get(&key) {
-            return *at;
-        }
-        let at = FoldAt::next(self.folds.len());
-        self.folds.push(Fold::new(key));
-        self.by_key.insert(key, at);
-        changes.push(Change::FoldAdded { fold: key });
-        at
+    fn find_or_add(&mut self, key: FoldKey, changes: &mut Vec<Change>) -> FoldAt {
+        self.place_of(&key).unwrap_or_else(|| {
+            changes.push(Change::FoldAdded { fold: key });
+            self.add_fold(key)
+        })
     }
 
     pub(crate) fn add_sweep(&mut self, name: &SweepName) -> SweepAt {
         let at = SweepAt::next(self.sweeps.len());
-        self.sweeps.push(Sweep {
-            name: name.clone(),
-            yaml: "".into(),
-            priority: 0,
-            limits: Default::default(),
-            state: SweepState::Active,
-            folds: Vec::new(),
-            trials: 0,
-            counts: Counts::default(),
-            queue: Default::default(),
-            held: Default::default(),
-            last_served: 0,
-            listed: None,
-        });
+        self.sweeps.push(Sweep::new(name.clone()));
         self.by_name.insert(name.clone(), at);
         at
     }
@@ -165,52 +161,69 @@ impl Scheduler {
         }
     }
 
-    pub(crate) fn cancel(
+    /// Nobody wants a sweep any more: it is cancelled or archived, and what runs for it alone is stopped.
+    pub(crate) fn give_up(
         &mut self,
         now: Timestamp,
         name: &SweepName,
+        state: SweepState,
         changes: &mut Vec<Change>,
     ) -> Result<Reply, Rejection> {
         let at = self.find_sweep(name)?;
-        self.set_sweep_state(at, SweepState::Cancelled, changes);
+        if self.sweeps[at.at()].state == SweepState::Archived && state != SweepState::Archived {
+            return Err(Rejection::CancelledSweep { name: name.clone() });
+        }
+        self.set_sweep_state(at, state, None, changes);
         let folds = self.sweeps[at.at()].folds.clone();
         let abandoned = self.abandon_unwanted(now, &folds, changes);
         Ok(Reply::Cancelled { abandoned, finished: self.sweeps[at.at()].counts.finished })
     }
 
-    pub(crate) fn set_paused(
+    pub(crate) fn pause(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
+        let at = self.find_running_sweep(name)?;
+        if self.sweeps[at.at()].state != SweepState::Paused {
+            self.set_sweep_state(at, SweepState::Paused, None, changes);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn resume(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
+        let at = self.find_running_sweep(name)?;
+        self.set_sweep_state(at, SweepState::Active, None, changes);
+        self.sweeps[at.at()].omen = Omen::Ignored;
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn prioritise(
         &mut self,
         name: &SweepName,
-        state: SweepState,
+        priority: i32,
         changes: &mut Vec<Change>,
     ) -> Result<Reply, Rejection> {
         let at = self.find_running_sweep(name)?;
-        self.set_sweep_state(at, state, changes);
+        let sweep = &mut self.sweeps[at.at()];
+        if sweep.priority != priority {
+            sweep.priority = priority;
+            changes.push(Change::SweepPrioritySet { sweep: name.clone(), priority });
+            self.relist(at);
+        }
         Ok(Reply::Done)
     }
 
     pub(crate) fn retry(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
-        let at = self.find_running_sweep(name)?;
+        let sweep = self.find_running_sweep(name)?;
         let mut folds = 0;
-        for at in self.sweeps[at.at()].folds.clone() {
+        for at in self.sweeps[sweep.at()].folds.clone() {
             let fold = &mut self.folds[at.at()];
             if matches!(fold.state, State::Failed(_)) {
                 fold.forgiven = fold.last_attempt().0;
                 changes.push(Change::FoldRetried { fold: fold.key });
-                self.set_state(at, State::Pending { avoid: None });
+                self.set_state(at, State::Pending(Wait::Nothing));
                 folds += 1;
             }
         }
+        self.sweeps[sweep.at()].omen = Omen::default();
         Ok(Reply::Retried { folds })
-    }
-
-    fn set_sweep_state(&mut self, at: SweepAt, state: SweepState, changes: &mut Vec<Change>) {
-        let sweep = &mut self.sweeps[at.at()];
-        if sweep.state != state {
-            sweep.state = state;
-            changes.push(Change::SweepStateSet { sweep: sweep.name.clone(), state });
-            self.relist(at);
-        }
     }
 
     /// Ends what runs among `folds` and is wanted by nobody; its worker hears of it with the next renewal.

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use togl_sweeps::{Failure, FailureClass};
 
-use crate::books::{Fold, FoldAt, Scheduler, State};
+use crate::books::Scheduler;
 use crate::change::{Change, Ending};
-use crate::limits::Timestamp;
+use crate::fold::{Fold, State, Wait};
+use crate::limits::{Limits, Timestamp};
+use crate::place::FoldAt;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {
@@ -21,9 +23,18 @@ struct Tally<'a> {
     lost_hosts: BTreeSet<&'a str>,
 }
 
-/// Whether an error of this class would be the same anywhere, so that another worker should try.
-pub(crate) fn would_happen_again(class: FailureClass) -> bool {
-    !matches!(class, FailureClass::WorkerLost | FailureClass::Preempted)
+/// Whether another worker should try first, because the same one would probably fail in the same way.
+pub(crate) fn should_go_elsewhere(class: FailureClass) -> bool {
+    !matches!(class, FailureClass::WorkerLost | FailureClass::Preempted | FailureClass::Unreadable)
+}
+
+/// What is known about an attempt that ran out of memory.
+#[derive(Clone, Copy)]
+struct Exhausted {
+    /// Of its device; 0 if unknown.
+    memory: u64,
+    /// The most that was ever seen on a device that would do.
+    most: u64,
 }
 
 impl Scheduler {
@@ -37,30 +48,48 @@ impl Scheduler {
         changes: &mut Vec<Change>,
     ) {
         let fold = &mut self.folds[at.at()];
-        let State::Leased { attempt, worker, .. } = fold.state else { return };
+        let State::Leased { attempt, worker, slot, .. } = fold.state else { return };
         if let Some(issue) = fold.issue_mut(attempt) {
             issue.ending = Some(ending);
         }
         changes.push(Change::AttemptEnded { fold: fold.key, attempt, ending, message: message.to_owned() });
-        let failure = match ending {
-            Ending::Failed(class) => self.verdict(&self.folds[at.at()], class, message),
-            Ending::Abandoned => None,
+        let Ending::Failed(class) = ending else {
+            return self.set_state(at, State::Pending(Wait::Nothing));
         };
-        let state = match failure {
+        let exhausted = match class {
+            FailureClass::OutOfMemory => {
+                let memory = self.raise_floor(at, worker, slot, changes);
+                Some(Exhausted { memory, most: self.most_memory_for(&self.folds[at.at()]) })
+            }
+            FailureClass::Unreadable => {
+                self.note_unreadable(at, worker);
+                None
+            }
+            _ => None,
+        };
+        match self.verdict(&self.folds[at.at()], class, message, exhausted) {
             Some(failure) => {
                 changes.push(Change::FoldFailed { fold: self.folds[at.at()].key, failure: failure.clone() });
-                State::Failed(Box::new(failure))
+                self.set_state(at, State::Failed(Box::new(failure.clone())));
+                self.weigh_failure(at, &failure, changes);
             }
-            None => {
-                let avoids = matches!(ending, Ending::Failed(class) if would_happen_again(class));
-                State::Pending { avoid: avoids.then(|| (worker, now.plus(self.limits.avoidance))) }
+            // A larger device is elsewhere enough, even if it belongs to the same worker.
+            None if should_go_elsewhere(class) && exhausted.is_none_or(|found| found.memory == 0) => {
+                let until = now.plus(self.limits.avoidance);
+                self.set_state(at, State::Pending(Wait::Another { worker, until }));
             }
-        };
-        self.set_state(at, state);
+            None => self.set_state(at, State::Pending(Wait::Nothing)),
+        }
     }
 
     /// The final failure, if the attempt that just ended with `class` was the last one.
-    fn verdict(&self, fold: &Fold, class: FailureClass, message: &str) -> Option<Failure> {
+    fn verdict(
+        &self,
+        fold: &Fold,
+        class: FailureClass,
+        message: &str,
+        exhausted: Option<Exhausted>,
+    ) -> Option<Failure> {
         let limits = &self.limits;
         let tally = self.tally(fold);
         let attempts = tally.free + tally.memory + tally.errors;
@@ -73,8 +102,8 @@ impl Scheduler {
             let message =
                 format!("{} hosts were lost while they trained it: {}", hosts.len(), hosts.join(", "));
             Some(Failure::new(FailureClass::KillsItsWorker, message))
-        } else if tally.memory >= limits.memory_attempts {
-            because("hint: lower `batch_size` or `hidden_dim`, or add a worker with more memory".to_owned())
+        } else if let Some(reason) = exhausted.and_then(|found| no_larger(found, tally.memory, limits)) {
+            because(reason)
         } else if tally.errors >= limits.error_attempts {
             Some(Failure::new(class, message))
         } else if tally.free >= limits.free_retries {
@@ -88,13 +117,13 @@ impl Scheduler {
 
     /// Attempts that the most generous of its sweeps allows.
     fn attempts_allowed(&self, fold: &Fold) -> u32 {
-        let sweeps = fold.sweeps.iter().map(|(sweep, _)| &self.sweeps[sweep.at()]);
+        let sweeps = self.sweeps_of(fold);
         sweeps.filter(|sweep| sweep.wants()).map(|sweep| sweep.limits.attempts).max().unwrap_or(1).max(1)
     }
 
     fn tally(&self, fold: &Fold) -> Tally<'_> {
         let mut tally = Tally { free: 0, memory: 0, errors: 0, lost_hosts: BTreeSet::new() };
-        for issue in fold.attempts.iter().skip(fold.forgiven as usize) {
+        for (_, issue) in fold.counted() {
             match issue.ending {
                 Some(Ending::Failed(FailureClass::WorkerLost)) => {
                     tally.free += 1;
@@ -102,10 +131,31 @@ impl Scheduler {
                 }
                 Some(Ending::Failed(FailureClass::Preempted)) => tally.free += 1,
                 Some(Ending::Failed(FailureClass::OutOfMemory)) => tally.memory += 1,
+                Some(Ending::Failed(FailureClass::Unreadable) | Ending::Abandoned) | None => {}
                 Some(Ending::Failed(_)) => tally.errors += 1,
-                Some(Ending::Abandoned) | None => {}
             }
         }
         tally
+    }
+}
+
+/// Why there is no point in trying again after running out of memory. Where memory is known, a larger device must
+/// have been seen; where it is not, the number of attempts decides.
+fn no_larger(found: Exhausted, attempts: u32, limits: &Limits) -> Option<String> {
+    let Exhausted { memory, most } = found;
+    let hint = "hint: lower `batch_size` or `hidden_dim`, or add a worker with more memory";
+    if memory == 0 {
+        (attempts >= limits.memory_attempts).then(|| hint.to_owned())
+    } else {
+        (most <= memory).then(|| format!("no device with more than {} was seen; {hint}", bytes(memory)))
+    }
+}
+
+/// Bytes for people.
+pub(crate) fn bytes(bytes: u64) -> String {
+    if bytes >= 1 << 20 {
+        format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+    } else {
+        format!("{bytes} bytes")
     }
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
-use crate::books::{Fold, FoldAt, Scheduler, State, Sweep, Worker};
+use crate::books::{Scheduler, Worker};
 use crate::change::SweepState;
 use crate::event::WorkerInfo;
+use crate::fold::{Fold, State};
+use crate::place::FoldAt;
+use crate::queue::Sweep;
 
 /// Folds of a sweep by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub struct Counts {
 impl Counts {
     pub(crate) fn of(&mut self, state: &State) -> &mut u64 {
         match state {
-            State::Pending { .. } => &mut self.pending,
+            State::Pending(_) => &mut self.pending,
             State::Leased { .. } => &mut self.running,
             State::Finished { .. } => &mut self.finished,
             State::Failed(_) => &mut self.failed,
@@ -45,6 +48,8 @@ pub struct SweepView {
     pub name: SweepName,
     /// Whether it runs.
     pub state: SweepState,
+    /// Why it is in that state, if it went there by itself.
+    pub note: Option<Arc<str>>,
     /// Higher runs first.
     pub priority: i32,
     /// Distinct trials.
@@ -54,9 +59,10 @@ pub struct SweepView {
 }
 
 impl SweepView {
-    /// Whether nothing more will happen by itself: all folds finished or failed, or the sweep cancelled.
+    /// Whether nothing more will happen by itself: all folds finished or failed, or nobody wants it.
     pub fn has_ended(&self) -> bool {
-        self.state == SweepState::Cancelled || self.counts.pending + self.counts.running == 0
+        matches!(self.state, SweepState::Cancelled | SweepState::Archived)
+            || self.counts.pending + self.counts.running == 0
     }
 }
 
@@ -154,6 +160,8 @@ pub enum Connection {
     Grace,
     /// Connected, finishing what it runs.
     Draining,
+    /// Connected, and given nothing for a while: what fails on its host succeeds elsewhere.
+    Quarantined,
 }
 
 impl Connection {
@@ -163,6 +171,7 @@ impl Connection {
             Self::Connected => "connected",
             Self::Grace => "disconnected",
             Self::Draining => "draining",
+            Self::Quarantined => "quarantined",
         }
     }
 }
@@ -181,9 +190,21 @@ pub struct WorkerView {
 }
 
 impl Scheduler {
-    /// All sweeps, in the order of their first submission.
+    /// All sweeps but the archived ones, in the order of their first submission.
     pub fn sweeps(&self) -> Vec<SweepView> {
-        self.sweeps.iter().map(Sweep::view).collect()
+        self.sweeps.iter().filter(|sweep| sweep.state != SweepState::Archived).map(Sweep::view).collect()
+    }
+
+    /// The archived sweeps, in the order of their first submission.
+    pub fn archived(&self) -> Vec<SweepView> {
+        self.sweeps.iter().filter(|sweep| sweep.state == SweepState::Archived).map(Sweep::view).collect()
+    }
+
+    /// Folds of all sweeps by state; each fold counts once.
+    pub fn totals(&self) -> Counts {
+        let mut counts = Counts::default();
+        self.folds.iter().for_each(|fold| *counts.of(&fold.state) += 1);
+        counts
     }
 
     /// One sweep in one line.
@@ -199,7 +220,8 @@ impl Scheduler {
         for at in &sweep.folds {
             let Fold { key, state, .. } = &self.folds[at.at()];
             *unfinished.entry(key.trial).or_default() += u64::from(!matches!(state, State::Finished { .. }));
-            let trial = || self.trials.get(&key.trial).cloned().unwrap_or_default();
+            let trial =
+                || self.trials.get(&key.trial).map(|trial| trial.canonical.clone()).unwrap_or_default();
             match state {
                 State::Leased { attempt, worker, .. } => {
                     let worker = self.workers[worker.at()].id.clone();
@@ -229,7 +251,7 @@ impl Scheduler {
 
     /// One fold in one line.
     pub fn fold(&self, key: &FoldKey) -> Option<FoldView> {
-        self.by_key.get(key).map(|at| self.fold_view(*at))
+        self.place_of(key).map(|at| self.fold_view(at))
     }
 
     /// Workers that are connected, or were a moment ago, by name.
@@ -241,7 +263,7 @@ impl Scheduler {
 
     /// Whether `attempt` of `fold` was given to `worker`, ever.
     pub fn has_issued(&self, fold: &FoldKey, attempt: Attempt, worker: &WorkerId) -> bool {
-        let fold = self.by_key.get(fold).map(|at| &self.folds[at.at()]);
+        let fold = self.place_of(fold).map(|at| &self.folds[at.at()]);
         let issue = fold.and_then(|fold| fold.issue(attempt));
         issue.is_some_and(|issue| self.workers[issue.worker.at()].id == *worker)
     }
@@ -249,7 +271,7 @@ impl Scheduler {
     pub(crate) fn fold_view(&self, at: FoldAt) -> FoldView {
         let fold = &self.folds[at.at()];
         let state = match &fold.state {
-            State::Pending { .. } => FoldState::Pending,
+            State::Pending(_) => FoldState::Pending,
             State::Leased { attempt, worker, .. } => {
                 FoldState::Running { attempt: *attempt, worker: self.workers[worker.at()].id.clone() }
             }
@@ -270,6 +292,7 @@ impl Scheduler {
         let connection = match (presence.closed, presence.draining) {
             (true, _) => Connection::Grace,
             (false, true) => Connection::Draining,
+            (false, false) if self.hosts.is_quarantined(&worker.host) => Connection::Quarantined,
             (false, false) => Connection::Connected,
         };
         let running = worker.leases.iter().map(|at| &self.folds[at.at()]);
@@ -283,6 +306,7 @@ impl Sweep {
         SweepView {
             name: self.name.clone(),
             state: self.state,
+            note: self.note.clone(),
             priority: self.priority,
             trials: self.trials,
             counts: self.counts,

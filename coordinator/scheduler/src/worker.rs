@@ -6,10 +6,13 @@ use std::collections::HashSet;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::books::{FoldAt, Presence, Scheduler, Timer, Worker, WorkerAt};
+use crate::books::{Presence, Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
 use crate::event::{Joined, Rejection, Reply, WorkerInfo};
+use crate::fit;
+use crate::fold::State;
 use crate::limits::Timestamp;
+use crate::place::{FoldAt, WorkerAt};
 
 impl Scheduler {
     pub(crate) fn worker_joined(
@@ -28,10 +31,15 @@ impl Scheduler {
         self.dismiss(at);
         let deadline = now.plus(self.limits.lease_term);
         self.timers.insert((deadline, Timer::Worker(at)));
-        self.workers[at.at()].presence = Some(Presence { info, session, closed: false, draining, deadline });
+        let (slots, free) = (fit::slots(&info), (0..info.slots).collect());
+        let version = self.fitting.version(&info.code_version);
+        self.fitting.see(&slots);
+        let presence = Presence { info, slots, free, version, session, closed: false, draining, deadline };
+        self.workers[at.at()].presence = Some(presence);
         self.connected += 1;
         self.revision += 1;
         self.requeue_unlisted(now, at, running, changes);
+        self.seat(now, at, changes);
         let orders = self.orders(now, at, running, changes);
         Ok(Reply::Joined(Joined { session, lease_term: self.limits.lease_term, orders }))
     }
@@ -58,7 +66,7 @@ impl Scheduler {
         }
         let entry = Worker {
             id: worker.clone(),
-            host: host.to_owned(),
+            host: host.into(),
             leases: Default::default(),
             remembered: false,
             presence: None,
@@ -94,6 +102,35 @@ impl Scheduler {
                 self.end_attempt(now, fold_at, ending, "the worker came back without it", changes);
             }
         }
+    }
+
+    /// Gives every lease of a worker that is back a slot of its own: the one it had, if it is there. Ends those
+    /// for which there is none.
+    fn seat(&mut self, now: Timestamp, at: WorkerAt, changes: &mut Vec<Change>) {
+        let leases: Vec<FoldAt> = self.workers[at.at()].leases.iter().copied().collect();
+        let mut standing = Vec::new();
+        for fold in leases {
+            let State::Leased { slot, .. } = self.folds[fold.at()].state else { continue };
+            let taken = self.workers[at.at()].presence.as_mut().is_some_and(|here| here.free.remove(&slot));
+            if !taken {
+                standing.push(fold);
+            }
+        }
+        for fold in standing {
+            let presence = self.workers[at.at()].presence.as_mut();
+            match (presence.and_then(|here| here.free.pop_first()), &mut self.folds[fold.at()].state) {
+                (Some(free), State::Leased { slot, .. }) => *slot = free,
+                _ => self.end_seatless(now, fold, changes),
+            }
+        }
+    }
+
+    fn end_seatless(&mut self, now: Timestamp, fold: FoldAt, changes: &mut Vec<Change>) {
+        if let State::Leased { slot, .. } = &mut self.folds[fold.at()].state {
+            *slot = u32::MAX; // its number may be another lease's by now
+        }
+        let ending = Ending::Failed(FailureClass::Preempted);
+        self.end_attempt(now, fold, ending, "the worker has fewer slots than before", changes);
     }
 
     pub(crate) fn worker_disconnected(&mut self, now: Timestamp, worker: &WorkerId, session: u64) -> Reply {
@@ -149,6 +186,7 @@ impl Scheduler {
             self.vacant.push(at);
         }
         self.revision += 1;
+        self.supply += 1; // whoever is left may be the last one, and is no longer kept out then
     }
 
     /// Forgets that a worker is here.
@@ -165,6 +203,18 @@ impl Scheduler {
         };
         presence.draining = true;
         self.revision += 1;
+        self.supply += 1; // if it waits for leases, it hears now that it may leave
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn undrain(&mut self, worker: &WorkerId) -> Result<Reply, Rejection> {
+        let Some((at, presence)) = self.presence_mut(worker) else {
+            return Err(Rejection::UnknownWorker { worker: worker.clone() });
+        };
+        presence.draining = false;
+        self.release_host_of(at);
+        self.revision += 1;
+        self.supply += 1;
         Ok(Reply::Done)
     }
 

@@ -101,7 +101,18 @@ fn log(change: &Change) {
         Change::SweepSaved(sweep) => {
             tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
         }
-        Change::SweepStateSet { sweep, state } => tracing::info!(%sweep, %state, "sweep changed"),
+        Change::SweepStateSet { sweep, state, note } => {
+            let note = note.as_deref().unwrap_or_default();
+            tracing::info!(%sweep, %state, note, "sweep changed");
+        }
+        Change::SweepPrioritySet { sweep, priority } => tracing::info!(%sweep, priority, "sweep changed"),
+        Change::MemoryFloorRaised { trial, bytes } => tracing::info!(%trial, bytes, "needs more memory"),
+        Change::DataPinned { data, digest } => tracing::info!(data, digest, "data set is known"),
+        Change::DataDisputed { data, fold, digest } => {
+            tracing::warn!(data, %fold, digest, "a result comes from other data; an operator must decide");
+        }
+        Change::DataSettled { data, digest } => tracing::info!(data, digest, "dispute about data is settled"),
+        Change::ResultSetAside { fold } => tracing::info!(%fold, "result set aside"),
         Change::AttemptIssued { fold, attempt, worker, .. } => {
             tracing::debug!(%fold, %attempt, %worker, "leased");
         }

@@ -4,12 +4,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use togl_scheduler::{
-    Event, Explanation, FoldLookupError, FoldView, Rejection, Reply, Scheduler, SweepDetail, SweepView,
-    Timestamp, WorkerView,
+    BrokenInvariant, Counts, Dispute, Event, Explanation, FoldLookupError, FoldView, Rejection, Reply,
+    Scheduler, SweepDetail, SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::store::history::Happened;
 use crate::store::{LogPiece, Reader, ResultPage, ResultQuery, StoreError, StoredSweep};
 
 /// Something to do with the stored state.
@@ -107,9 +108,29 @@ impl Handle {
         self.incarnation
     }
 
-    /// All sweeps, in the order of their first submission.
+    /// All sweeps but the archived ones, in the order of their first submission.
     pub async fn sweeps(&self) -> Result<Vec<SweepView>, CallError> {
         self.look(|scheduler, _| scheduler.sweeps()).await
+    }
+
+    /// The archived sweeps, in the order of their first submission.
+    pub async fn archived(&self) -> Result<Vec<SweepView>, CallError> {
+        self.look(|scheduler, _| scheduler.archived()).await
+    }
+
+    /// Data sets about which results disagree.
+    pub async fn disputes(&self) -> Result<Vec<Dispute>, CallError> {
+        self.look(|scheduler, _| scheduler.disputes()).await
+    }
+
+    /// Checks that all books of the scheduler agree with each other. Slow: for tests and for finding faults.
+    pub async fn check_invariants(&self) -> Result<Result<(), BrokenInvariant>, CallError> {
+        self.look(|scheduler, _| scheduler.check_invariants()).await
+    }
+
+    /// Folds of all sweeps by state. Looks at every fold.
+    pub async fn totals(&self) -> Result<Counts, CallError> {
+        self.look(|scheduler, _| scheduler.totals()).await
     }
 
     /// One sweep in one line; none if there is none of that name.
@@ -155,6 +176,11 @@ impl Handle {
     /// What the trainers of a fold wrote.
     pub async fn log(&self, fold: FoldKey) -> Result<Vec<LogPiece>, CallError> {
         self.read(move |reader| reader.log(&fold)).await
+    }
+
+    /// What happened to a fold, in order.
+    pub async fn history(&self, fold: FoldKey) -> Result<Vec<Happened>, CallError> {
+        self.read(move |reader| reader.history(&fold)).await
     }
 
     /// The texts of all sweeps.

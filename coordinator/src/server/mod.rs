@@ -1,34 +1,58 @@
-//! The gRPC server: services behind the door, health and reflection beside them. Authenticates, converts and
+//! The gRPC server: services behind gate and door, health and reflection beside them. Authenticates, converts and
 //! sends to the driver; touches neither the store nor the scheduler's decisions.
 
-mod auth;
 mod board;
+mod complaints;
+mod door;
+mod gate;
+mod keeper;
+mod replicates;
+pub(crate) mod scrape;
 mod sweeps;
+mod views;
 mod workers;
 
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustls::ServerConfig;
 use togl_proto::wire::sweeps_server::SweepsServer;
 use togl_proto::wire::workers_server::WorkersServer;
 use togl_proto::{DESCRIPTORS, LARGEST_MESSAGE};
 use togl_scheduler::Rejection;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::Stream;
 use tonic::Status;
-use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
+use tonic::transport::server::Connected;
 
-use self::auth::Door;
 use self::board::Board;
+use self::door::Door;
+use self::gate::Gate;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
 use crate::driver::{CallError, Handle};
-use crate::tokens::{Role, Tokens};
+use crate::tokens::{Caller, TokenId};
+
+pub use self::door::CALLS;
+pub use self::keeper::{Bounds, Keeper};
+
+/// Bytes that a peer may send before somebody has read what came before. Also what a stranger can make us hold.
+const WINDOW: u32 = 256 << 10;
+
+/// Calls at once over one connection.
+const STREAMS: u32 = 256;
+
+/// Bytes of the headers of one call.
+const HEADERS: u32 = 16 << 10;
 
 /// What all services share.
 struct Shared {
     handle: Handle,
+    keeper: Arc<Keeper>,
     board: Board,
     incarnation: String,
 }
@@ -44,16 +68,41 @@ pub enum ServeError {
     Reflection(#[from] tonic_reflection::server::Error),
 }
 
+/// How connections are protected.
+#[derive(Clone)]
+pub struct Protection {
+    /// Who may come in.
+    pub keeper: Arc<Keeper>,
+    /// How the server speaks TLS.
+    pub tls: Arc<ServerConfig>,
+    /// Whether other machines may come without TLS.
+    pub plaintext: bool,
+}
+
 /// Serves until `shutdown` is done. The listener is given, so that whoever asks for a port knows it.
 pub async fn serve(
     listener: TcpListener,
     handle: Handle,
-    tokens: Tokens,
+    protection: Protection,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let tokens = Arc::new(tokens);
+    let Protection { keeper, tls, plaintext } = protection;
+    let gate = Gate { keeper: keeper.clone(), tls, plaintext, greetings: b"P" };
+    serve_on(gate.open(listener), handle, keeper, shutdown).await
+}
+
+/// Serves on connections that came in some other way, such as over a simulated network.
+pub async fn serve_on<IO>(
+    incoming: impl Stream<Item = io::Result<IO>>,
+    handle: Handle,
+    keeper: Arc<Keeper>,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError>
+where
+    IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
+{
     let incarnation = format!("{:016x}", handle.incarnation());
-    let shared = Arc::new(Shared { handle, board: Board::default(), incarnation });
+    let shared = Arc::new(Shared { handle, keeper: keeper.clone(), board: Board::default(), incarnation });
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
@@ -64,14 +113,19 @@ pub async fn serve(
     reporter.set_serving::<SweepsServer<SweepsService>>().await;
     reporter.set_serving::<WorkersServer<WorkersService>>().await;
     Server::builder()
-        .http2_keepalive_interval(Some(std::time::Duration::from_secs(5)))
-        .http2_keepalive_timeout(Some(std::time::Duration::from_secs(10)))
-        .add_service(InterceptedService::new(workers, Door::new(tokens.clone(), Role::Worker)))
-        .add_service(InterceptedService::new(sweeps, Door::new(tokens, Role::Operator)))
+        .http2_keepalive_interval(Some(Duration::from_secs(5)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .http2_max_header_list_size(HEADERS)
+        .max_concurrent_streams(STREAMS)
+        .initial_connection_window_size(WINDOW)
+        .initial_stream_window_size(WINDOW)
+        .layer(tower_layer::layer_fn(move |inner| Door::new(inner, keeper.clone())))
+        .add_service(workers)
+        .add_service(sweeps)
         .add_service(health)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?) // what older tools ask for
-        .serve_with_incoming_shutdown(TcpListenerStream::new(listener), shutdown)
+        .serve_with_incoming_shutdown(incoming, shutdown)
         .await?;
     Ok(())
 }
@@ -89,12 +143,14 @@ fn status(error: CallError) -> Status {
     match error {
         CallError::Rejected(rejection) => match rejection {
             Rejection::UnknownSweep { .. } => Status::not_found(text),
-            Rejection::CancelledSweep { .. } | Rejection::OtherNumerics { .. } => {
-                Status::failed_precondition(text)
-            }
+            Rejection::CancelledSweep { .. }
+            | Rejection::OtherNumerics { .. }
+            | Rejection::OtherData { .. }
+            | Rejection::NoDispute { .. } => Status::failed_precondition(text),
             Rejection::EmptySweep { .. }
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }
+            | Rejection::UnknownDigest { .. }
             | Rejection::TooManySlots { .. } => Status::invalid_argument(text),
             // The worker connects again and says hello.
             Rejection::UnknownWorker { .. } => Status::aborted(text),
@@ -107,4 +163,18 @@ fn status(error: CallError) -> Status {
 /// A reply that does not belong to its event: our fault.
 fn confused() -> Status {
     Status::internal("the driver gave a reply of another kind")
+}
+
+/// By which token a call was made.
+fn token<T>(request: &tonic::Request<T>) -> Result<TokenId, Status> {
+    let caller = request.extensions().get::<Caller>();
+    caller
+        .map(|caller| caller.token.clone())
+        .ok_or_else(|| Status::unauthenticated("the call carries no token"))
+}
+
+/// Calls that last ask now and then whether their token is still good.
+fn still_good(shared: &Shared, token: &TokenId) -> Result<(), Status> {
+    let gone = || Status::unauthenticated("the token was revoked or has expired");
+    shared.keeper.is_alive(token).then_some(()).ok_or_else(gone)
 }

@@ -1,18 +1,20 @@
 //! The people's service: submit, cancel, look. Converts and asks the driver; decides nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use togl_proto::wire;
-use togl_scheduler::{Event, FoldState, FoldView, Reply, Submission, SweepDetail, SweepView, WorkerView};
-use togl_sweeps::{FoldKey, SweepName, SweepSpec};
+use togl_scheduler::{Event, Reply, Submission, SweepDetail};
+use togl_sweeps::{FoldKey, SweepName, SweepSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{Shared, status};
+use super::{Shared, replicates, status, still_good, views};
 use crate::store::{LogPiece, ResultQuery};
 use crate::tasks;
+use crate::tokens::TokenId;
 
 /// Watchers hear of changes at most this often.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
@@ -28,9 +30,9 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl wire::sweeps_server::Sweeps for SweepsService {
     async fn submit(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::SubmitReply> {
-        let yaml = request.into_inner().yaml;
+        let wire::SubmitRequest { yaml, data_digests } = request.into_inner();
         // Enumerating a large grid takes a while; the other calls must not wait for it.
-        let submission = tokio::task::spawn_blocking(move || plan(yaml))
+        let submission = tokio::task::spawn_blocking(move || plan(yaml, data_digests))
             .await
             .map_err(|_| Status::internal("planning the sweep failed"))??;
         let sweep = submission.name.to_string();
@@ -75,14 +77,85 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         Ok(Response::new(wire::RetryReply { folds }))
     }
 
-    async fn list_sweeps(&self, _: Request<wire::ListSweepsRequest>) -> Answer<wire::ListSweepsReply> {
-        let sweeps = self.0.handle.sweeps().await.map_err(status)?;
-        Ok(Response::new(wire::ListSweepsReply { sweeps: sweeps.into_iter().map(summary).collect() }))
+    async fn archive(&self, request: Request<wire::ArchiveRequest>) -> Answer<wire::ArchiveReply> {
+        let sweep = sweep_name(&request.into_inner().sweep)?;
+        let Reply::Cancelled { abandoned, finished } = self.ask(Event::Archive { sweep }).await? else {
+            return Err(super::confused());
+        };
+        Ok(Response::new(wire::ArchiveReply { abandoned, finished }))
+    }
+
+    async fn prioritise(&self, request: Request<wire::PrioritiseRequest>) -> Answer<wire::PrioritiseReply> {
+        let wire::PrioritiseRequest { sweep, priority } = request.into_inner();
+        self.ask(Event::Prioritise { sweep: sweep_name(&sweep)?, priority }).await?;
+        Ok(Response::new(wire::PrioritiseReply {}))
+    }
+
+    async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer<wire::DrainReply> {
+        let wire::DrainRequest { worker, undo } = request.into_inner();
+        let workers = match worker.as_str() {
+            "" => {
+                self.0.handle.workers().await.map_err(status)?.into_iter().map(|view| view.worker).collect()
+            }
+            name => vec![self.worker(name).await?],
+        };
+        let event = |worker| if undo { Event::Undrain { worker } } else { Event::Drain { worker } };
+        let events = workers.iter().cloned().map(event).collect();
+        let answers = self.0.handle.call_all(events).await.map_err(status)?;
+        let told = workers.iter().zip(answers).filter(|(_, answer)| answer.is_ok()); // others left meanwhile
+        Ok(Response::new(wire::DrainReply { workers: told.map(|(worker, _)| worker.to_string()).collect() }))
+    }
+
+    async fn settle_data(&self, request: Request<wire::SettleDataRequest>) -> Answer<wire::SettleDataReply> {
+        let wire::SettleDataRequest { data, digest } = request.into_inner();
+        let Reply::Settled { reopened } = self.ask(Event::SettleData { data, digest }).await? else {
+            return Err(super::confused());
+        };
+        Ok(Response::new(wire::SettleDataReply { reopened }))
+    }
+
+    async fn list_disputes(&self, _: Request<wire::ListDisputesRequest>) -> Answer<wire::ListDisputesReply> {
+        let disputes = self.0.handle.disputes().await.map_err(status)?;
+        Ok(Response::new(wire::ListDisputesReply {
+            disputes: disputes.into_iter().map(views::dispute).collect(),
+        }))
+    }
+
+    type ListReplicatesStream = ReceiverStream<Result<wire::Replicate, Status>>;
+
+    async fn list_replicates(
+        &self,
+        request: Request<wire::ListReplicatesRequest>,
+    ) -> Answer<Self::ListReplicatesStream> {
+        let sweeps = match request.into_inner().sweep.as_str() {
+            "" => self.0.handle.sweeps().await.map_err(status)?.into_iter().map(|view| view.name).collect(),
+            name => vec![self.known_sweep(name).await?],
+        };
+        let (sender, stream) = mpsc::channel(64);
+        tasks::spawn("replicates", replicates::send(self.0.clone(), sweeps, sender));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    async fn history(&self, request: Request<wire::HistoryRequest>) -> Answer<wire::HistoryReply> {
+        let fold = self.find(request.into_inner().fold).await?;
+        let entries = self.0.handle.history(fold).await.map_err(status)?;
+        let entries = entries.into_iter().map(views::happened).collect();
+        Ok(Response::new(wire::HistoryReply { fold: Some(fold.into()), entries }))
+    }
+
+    async fn list_sweeps(&self, request: Request<wire::ListSweepsRequest>) -> Answer<wire::ListSweepsReply> {
+        let mut sweeps = self.0.handle.sweeps().await.map_err(status)?;
+        if request.into_inner().archived {
+            sweeps.extend(self.0.handle.archived().await.map_err(status)?);
+        }
+        Ok(Response::new(wire::ListSweepsReply { sweeps: sweeps.into_iter().map(views::summary).collect() }))
     }
 
     async fn list_workers(&self, _: Request<wire::ListWorkersRequest>) -> Answer<wire::ListWorkersReply> {
         let workers = self.0.handle.workers().await.map_err(status)?;
-        Ok(Response::new(wire::ListWorkersReply { workers: workers.into_iter().map(worker).collect() }))
+        Ok(Response::new(wire::ListWorkersReply {
+            workers: workers.into_iter().map(views::worker).collect(),
+        }))
     }
 
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::SweepStatus> {
@@ -93,10 +166,11 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     type WatchStream = ReceiverStream<Result<wire::SweepStatus, Status>>;
 
     async fn watch(&self, request: Request<wire::StatusRequest>) -> Answer<Self::WatchStream> {
+        let token = super::token(&request)?;
         let sweep = sweep_name(&request.into_inner().sweep)?;
         look(&self.0, &sweep).await?; // refuse an unknown sweep at once
         let (sender, states) = mpsc::channel(4);
-        tasks::spawn("watch", watch(self.0.clone(), sweep, sender));
+        tasks::spawn("watch", watch(self.0.clone(), token, sweep, sender));
         Ok(Response::new(ReceiverStream::new(states)))
     }
 
@@ -107,7 +181,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         let page = self.0.handle.folds(sweep.clone(), start, FOLD_PAGE).await.map_err(status)?;
         let Some(folds) = page else { return Err(unknown_sweep(&self.0, &sweep).await?) };
         let next = if folds.len() == FOLD_PAGE { from + FOLD_PAGE as u64 } else { 0 };
-        Ok(Response::new(wire::ListFoldsReply { folds: folds.into_iter().map(fold).collect(), next }))
+        Ok(Response::new(wire::ListFoldsReply { folds: folds.into_iter().map(views::fold).collect(), next }))
     }
 
     async fn explain(&self, request: Request<wire::ExplainRequest>) -> Answer<wire::ExplainReply> {
@@ -156,6 +230,26 @@ impl SweepsService {
         found.map_err(|error| Status::not_found(error.to_string()))
     }
 
+    /// A sweep that exists.
+    async fn known_sweep(&self, name: &str) -> Result<SweepName, Status> {
+        let sweep = sweep_name(name)?;
+        match self.0.handle.sweep(sweep.clone()).await.map_err(status)? {
+            Some(_) => Ok(sweep),
+            None => Err(unknown_sweep(&self.0, &sweep).await?),
+        }
+    }
+
+    /// A worker that is here, with the nearest name if it is not.
+    async fn worker(&self, name: &str) -> Result<WorkerId, Status> {
+        let here = self.0.handle.workers().await.map_err(status)?;
+        let found = here.iter().find(|view| view.worker.as_str() == name);
+        let hint = || {
+            togl_sweeps::nearest::hint(name, here.iter().map(|view| view.worker.as_str()).collect::<Vec<_>>())
+        };
+        let unknown = || Status::not_found(format!("there is no worker `{name}`; {}", hint()));
+        found.map(|view| view.worker.clone()).ok_or_else(unknown)
+    }
+
     async fn ask(&self, event: Event) -> Result<Reply, Status> {
         self.0.handle.call(event).await.map_err(status)
     }
@@ -193,12 +287,21 @@ async fn send_results(
 }
 
 /// Checks the text again and makes the event's content of it.
-fn plan(yaml: String) -> Result<Submission, Status> {
+fn plan(yaml: String, data_digests: HashMap<String, String>) -> Result<Submission, Status> {
     let spec = SweepSpec::parse(&yaml).map_err(|error| Status::invalid_argument(error.to_string()))?;
     let trials = spec.trials().map_err(|error| Status::invalid_argument(error.to_string()))?;
     let folds = trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect();
     let trials = trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
-    Ok(Submission { name: spec.name, yaml, priority: spec.priority, limits: spec.limits, trials, folds })
+    Ok(Submission {
+        name: spec.name,
+        yaml,
+        priority: spec.priority,
+        limits: spec.limits,
+        resources: spec.resources,
+        data_digests: data_digests.into_iter().collect(),
+        trials,
+        folds,
+    })
 }
 
 fn sweep_name(text: &str) -> Result<SweepName, Status> {
@@ -256,7 +359,7 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
     wire::SweepStatus {
         running: running.collect(),
         failures: failed.collect(),
-        summary: Some(summary(detail.summary)),
+        summary: Some(views::summary(detail.summary)),
         trials_finished: detail.trials_finished,
         yaml: detail.yaml.to_string(),
         eta_seconds,
@@ -266,11 +369,16 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
 /// Sends a state whenever something changed, until the sweep has ended or the watcher left.
 async fn watch(
     shared: Arc<Shared>,
+    token: TokenId,
     sweep: SweepName,
     states: mpsc::Sender<Result<wire::SweepStatus, Status>>,
 ) {
     loop {
-        let (state, ended) = match look(&shared, &sweep).await {
+        let looked = match still_good(&shared, &token) {
+            Ok(()) => look(&shared, &sweep).await,
+            Err(status) => Err(status),
+        };
+        let (state, ended) = match looked {
             Ok(looked) => looked,
             Err(status) => return drop(states.send(Err(status)).await),
         };
@@ -279,41 +387,5 @@ async fn watch(
         }
         // Progress of epochs is not a stored change, so look again after a pause in any case.
         tokio::time::sleep(WATCH_PAUSE).await;
-    }
-}
-
-fn fold(view: FoldView) -> wire::FoldSummary {
-    let state = view.state.as_str().to_owned();
-    let (worker, failure) = match view.state {
-        FoldState::Running { worker, .. } | FoldState::Finished { worker, .. } => (worker.to_string(), None),
-        FoldState::Failed(failure) => (String::new(), Some(failure.into())),
-        FoldState::Pending => (String::new(), None),
-    };
-    wire::FoldSummary { fold: Some(view.fold.into()), state, attempts: view.attempts, worker, failure }
-}
-
-fn summary(view: SweepView) -> wire::SweepSummary {
-    wire::SweepSummary {
-        name: view.name.to_string(),
-        state: view.state.to_string(),
-        trials: view.trials,
-        folds: view.counts.total(),
-        pending: view.counts.pending,
-        running: view.counts.running,
-        finished: view.counts.finished,
-        failed: view.counts.failed,
-        priority: view.priority,
-    }
-}
-
-fn worker(view: WorkerView) -> wire::WorkerSummary {
-    wire::WorkerSummary {
-        worker: view.worker.to_string(),
-        host: view.info.host,
-        state: view.connection.as_str().to_owned(),
-        slots: view.info.slots,
-        devices: view.info.devices,
-        running: view.running.into_iter().map(|(fold, _)| fold.into()).collect(),
-        code_version: view.info.code_version,
     }
 }

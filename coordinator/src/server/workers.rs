@@ -1,6 +1,7 @@
 //! The workers' service: one task per session that turns wire messages into events for the driver and its
 //! replies into wire messages. Authenticates (through the door), converts, asks; decides nothing.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -10,15 +11,24 @@ use togl_scheduler::{Event, FailureAnswer, Lease, Order, Rejection, Reply, Resul
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::Shared;
 use super::board::Seen;
+use super::complaints::Offence;
+use super::gate::From;
+use super::{Shared, still_good};
 use crate::driver::CallError;
 use crate::tasks;
+use crate::tokens::TokenId;
 
 /// Heartbeats carry the progress that people watch, so they come more often than leases need.
 const HEARTBEAT_MS: u32 = 500;
+
+/// Folds that a worker may name as running in one message.
+const MOST_RUNNING: usize = 4_096;
+
+/// Characters of the name of a device.
+const LONGEST_DEVICE: usize = 64;
 
 type Outgoing = mpsc::Sender<Result<wire::CoordinatorMessage, Status>>;
 
@@ -34,65 +44,82 @@ impl wire::workers_server::Workers for WorkersService {
         request: Request<Streaming<wire::WorkerMessage>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (outgoing, messages) = mpsc::channel(64);
-        let shared = self.0.clone();
-        tasks::spawn("worker session", converse(shared, request.into_inner(), outgoing));
+        let token = super::token(&request)?;
+        let peer = request.extensions().get::<From>().map_or([0, 0, 0, 0].into(), From::peer);
+        let guest = Guest { shared: self.0.clone(), token, peer, outgoing };
+        tasks::spawn("worker session", converse(guest, request.into_inner()));
         Ok(Response::new(ReceiverStream::new(messages)))
     }
 }
 
+/// Who is at the other end, before and after it has said its name.
+struct Guest {
+    shared: Arc<Shared>,
+    token: TokenId,
+    peer: IpAddr,
+    outgoing: Outgoing,
+}
+
+impl Guest {
+    /// Ends a session with its reason, and writes down what the peer did wrong.
+    async fn refuse(&self, status: Status) {
+        if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) {
+            self.shared.keeper.complain(Offence::BadMessage, self.peer, status.message());
+        }
+        let _ = self.outgoing.send(Err(status)).await; // if it is gone, it need not know
+    }
+}
+
 /// One session from hello to the end of the stream.
-async fn converse(shared: Arc<Shared>, mut incoming: Streaming<wire::WorkerMessage>, outgoing: Outgoing) {
-    let mut session = match greet(&shared, &mut incoming, &outgoing).await {
-        Ok(session) => session,
-        Err(status) => return drop(outgoing.send(Err(status)).await),
+async fn converse(guest: Guest, mut incoming: Streaming<wire::WorkerMessage>) {
+    let mut session = match greet(&guest, &mut incoming).await {
+        Ok((worker, number)) => Session { guest, worker, number, wanted: 0 },
+        Err(status) => return guest.refuse(status).await,
     };
     let ended = session.listen(&mut incoming).await;
-    session.shared.board.update(&session.worker, []);
+    session.guest.shared.board.update(&session.worker, []);
     let farewell = match ended {
         End::Goodbye => Event::WorkerLeft { worker: session.worker.clone() },
         End::Lost => Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number },
         End::Refused(status) => {
-            let _ = session.outgoing.send(Err(status)).await;
+            session.guest.refuse(status).await;
             Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number }
         }
     };
-    if let Err(error) = session.shared.handle.call(farewell).await {
+    if let Err(error) = session.guest.shared.handle.call(farewell).await {
         tracing::debug!(worker = %session.worker, %error, "farewell was not taken");
     }
 }
 
+/// Hello and welcome. Gives the worker's name and the number of its session.
 async fn greet(
-    shared: &Arc<Shared>,
+    guest: &Guest,
     incoming: &mut Streaming<wire::WorkerMessage>,
-    outgoing: &Outgoing,
-) -> Result<Session, Status> {
+) -> Result<(WorkerId, u64), Status> {
+    let shared = &guest.shared;
     let first = incoming.next().await.transpose()?.and_then(|message| message.kind);
     let Some(worker_message::Kind::Hello(hello)) = first else {
         return Err(Status::invalid_argument("a session begins with a hello"));
     };
     let worker: WorkerId =
         hello.worker.parse().map_err(|e| Status::invalid_argument(format!("worker: {e}")))?;
-    let running = running_folds(&hello.running).map_err(invalid)?;
+    let running = running_folds(&hello.running)?;
+    let short = |text: String, most: usize| text.chars().take(most).collect::<String>();
+    let devices = hello.devices.into_iter().take(hello.slots as usize);
     let info = WorkerInfo {
-        host: hello.host.chars().take(255).collect(),
+        host: short(hello.host, 255),
         slots: hello.slots,
-        devices: hello.devices.into_iter().take(hello.slots as usize).collect(),
-        memory: 0,
-        code_version: hello.code_version.chars().take(64).collect(),
+        devices: devices.map(|device| short(device, LONGEST_DEVICE)).collect(),
+        memories: hello.memories.into_iter().take(hello.slots as usize).collect(),
+        code_version: short(hello.code_version, 64),
         numerics: hello.numerics,
     };
+    let (host, slots) = (info.host.clone(), info.slots);
     let event = Event::WorkerJoined { worker: worker.clone(), info, running };
     let Reply::Joined(joined) = shared.handle.call(event).await.map_err(super::status)? else {
         return Err(super::confused());
     };
-    tracing::info!(%worker, host = %hello.host, slots = hello.slots, "worker joined");
-    let session = Session {
-        shared: shared.clone(),
-        worker,
-        number: joined.session,
-        outgoing: outgoing.clone(),
-        wanted: 0,
-    };
+    tracing::info!(%worker, host, slots, "worker joined");
     let lease_ms = u32::try_from(joined.lease_term).unwrap_or(u32::MAX);
     let welcome = wire::Welcome {
         incarnation: shared.incarnation.clone(),
@@ -100,8 +127,9 @@ async fn greet(
         lease_ms,
         verdicts: Some(verdicts(joined.orders)),
     };
-    session.say(Kind::Welcome(welcome)).await;
-    Ok(session)
+    let welcome = wire::CoordinatorMessage { kind: Some(Kind::Welcome(welcome)) };
+    let _ = guest.outgoing.send(Ok(welcome)).await; // if it is gone, the other direction notices
+    Ok((worker, joined.session))
 }
 
 /// How a session ended.
@@ -112,17 +140,16 @@ enum End {
 }
 
 struct Session {
-    shared: Arc<Shared>,
+    guest: Guest,
     worker: WorkerId,
     number: u64,
-    outgoing: Outgoing,
     /// Leases that the worker asked for and has not got yet.
     wanted: u32,
 }
 
 impl Session {
     async fn listen(&mut self, incoming: &mut Streaming<wire::WorkerMessage>) -> End {
-        let mut supply = self.shared.handle.supply();
+        let mut supply = self.guest.shared.handle.supply();
         loop {
             let handled = tokio::select! {
                 message = incoming.next() => match message {
@@ -130,6 +157,7 @@ impl Session {
                         Some(worker_message::Kind::Goodbye(_)) => return End::Goodbye,
                         kind => self.on_message(kind).await,
                     },
+                    Some(Err(status)) if status.code() == Code::OutOfRange => return End::Refused(status),
                     _ => return End::Lost,
                 },
                 changed = supply.changed() => match changed {
@@ -164,7 +192,15 @@ impl Session {
             return Ok(());
         }
         let event = Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted };
-        let Reply::Leases(leases) = self.ask(event).await? else { return Err(super::confused()) };
+        let leases = match self.ask(event).await? {
+            Reply::Leases(leases) => leases,
+            Reply::Leave => {
+                self.wanted = 0;
+                self.say(Kind::Leave(wire::Leave {})).await;
+                return Ok(());
+            }
+            _ => return Err(super::confused()),
+        };
         if leases.is_empty() {
             return Ok(());
         }
@@ -175,12 +211,13 @@ impl Session {
     }
 
     async fn on_heartbeat(&mut self, heartbeat: wire::Heartbeat) -> Result<(), Status> {
-        let running = running_folds(&heartbeat.running).map_err(invalid)?;
+        still_good(&self.guest.shared, &self.guest.token)?;
+        let running = running_folds(&heartbeat.running)?;
         let seen = running.iter().zip(heartbeat.running).map(|((fold, _), said)| {
             let worker = self.worker.clone();
             (*fold, Seen { worker, slot: said.slot, progress: said.progress })
         });
-        self.shared.board.update(&self.worker, seen.collect::<Vec<_>>());
+        self.guest.shared.board.update(&self.worker, seen.collect::<Vec<_>>());
         let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await?
         else {
             return Err(super::confused());
@@ -203,10 +240,14 @@ impl Session {
                     taken.push((report.fold, report.attempt, report.seconds));
                     events.push(event);
                 }
-                Err(error) => refused.push(acknowledge(report.fold, report.attempt, Err(error.to_string()))),
+                Err(error) => {
+                    let reason = error.to_string();
+                    self.complain(&reason);
+                    refused.push(acknowledge(report.fold, report.attempt, Err(reason)));
+                }
             }
         }
-        let answers = self.shared.handle.call_all(events).await.map_err(super::status)?;
+        let answers = self.guest.shared.handle.call_all(events).await.map_err(super::status)?;
         for ((fold, attempt, seconds), answer) in taken.into_iter().zip(answers) {
             let outcome = self.judge(answer, seconds)?;
             refused.push(acknowledge(fold, attempt, outcome));
@@ -220,12 +261,12 @@ impl Session {
         let answer = answer.map_err(|rejection| super::status(CallError::Rejected(rejection)))?;
         Ok(match answer {
             Reply::Result(ResultAnswer::Accepted) => {
-                self.shared.board.note_seconds(seconds);
+                self.guest.shared.board.note_seconds(seconds);
                 Ok(())
             }
             Reply::Result(ResultAnswer::Refused(refusal))
             | Reply::Failure(FailureAnswer::Refused(refusal)) => {
-                tracing::warn!(worker = %self.worker, %refusal, "report refused");
+                self.complain(&refusal.to_string());
                 Err(refusal.to_string())
             }
             Reply::Result(_) | Reply::Failure(_) => Ok(()),
@@ -238,25 +279,34 @@ impl Session {
         let (fold, attempt) =
             (convert::fold(lines.fold).map_err(invalid)?, convert::attempt(lines.attempt).map_err(invalid)?);
         if let Err(error) =
-            self.shared.handle.append_log(self.worker.clone(), fold, attempt, lines.text).await
+            self.guest.shared.handle.append_log(self.worker.clone(), fold, attempt, lines.text).await
         {
             tracing::debug!(%fold, %error, "log line dropped");
         }
         Ok(())
     }
 
+    fn complain(&self, reason: &str) {
+        let Guest { shared, peer, .. } = &self.guest;
+        shared.keeper.complain(Offence::BadReport, *peer, &format!("worker {}: {reason}", self.worker));
+    }
+
     async fn ask(&self, event: Event) -> Result<Reply, Status> {
-        self.shared.handle.call(event).await.map_err(super::status)
+        self.guest.shared.handle.call(event).await.map_err(super::status)
     }
 
     /// If the worker is gone, the other direction notices.
     async fn say(&self, kind: Kind) {
-        let _ = self.outgoing.send(Ok(wire::CoordinatorMessage { kind: Some(kind) })).await;
+        let _ = self.guest.outgoing.send(Ok(wire::CoordinatorMessage { kind: Some(kind) })).await;
     }
 }
 
-fn running_folds(running: &[wire::Running]) -> Result<Vec<(FoldKey, Attempt)>, ConvertError> {
-    running.iter().map(|r| Ok((convert::fold(r.fold.clone())?, convert::attempt(r.attempt)?))).collect()
+fn running_folds(running: &[wire::Running]) -> Result<Vec<(FoldKey, Attempt)>, Status> {
+    if running.len() > MOST_RUNNING {
+        return Err(Status::invalid_argument(format!("more than {MOST_RUNNING} running folds")));
+    }
+    let one = |r: &wire::Running| Ok((convert::fold(r.fold.clone())?, convert::attempt(r.attempt)?));
+    running.iter().map(one).collect::<Result<_, ConvertError>>().map_err(invalid)
 }
 
 fn verdicts(orders: Vec<Order>) -> wire::Verdicts {
@@ -274,6 +324,7 @@ fn lease(lease: Lease) -> wire::Lease {
         attempt: lease.attempt.0,
         config: lease.trial.to_string(),
         time_limit_seconds: lease.fold_seconds.unwrap_or(0),
+        slot: lease.slot,
     }
 }
 

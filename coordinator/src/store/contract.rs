@@ -12,6 +12,7 @@ use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
 use super::address::StoreAddress;
+use super::history::Happened;
 use super::memory::MemoryStore;
 use super::postgres_server::Server;
 use super::sqlite::SqliteStore;
@@ -100,9 +101,11 @@ contracts!(
     replicates_and_conflicts_are_kept_apart,
     results_of_a_sweep_that_is_not_there_are_an_error,
     edited_sweeps_lose_folds_but_no_results,
+    steered_sweeps_memory_floors_and_disputes_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
     a_reader_sees_what_was_committed_after_it_was_made,
     readers_see_whole_transactions_while_others_are_written,
+    a_fold_has_a_history_that_only_grows,
 );
 
 pub(crate) fn sweep(name: &str) -> SweepName {
@@ -125,7 +128,9 @@ pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Ev
         yaml: format!("name: {name} # ünïcode\nfolds: {folds:?}\n"),
         priority: -3,
         limits: togl_sweeps::spec::Limits { fold_seconds: Some(9), ..Default::default() },
-        trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1}".to_owned())],
+        resources: togl_sweeps::spec::Resources { memory: Some(1 << 33), ..Default::default() },
+        data_digests: vec![("cycles".to_owned(), "data".to_owned())],
+        trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
         folds,
     }))
 }
@@ -290,7 +295,11 @@ fn numbers_that_cannot_be_read_again_are_refused_with_all_that_came_with_them(ma
         result.history[0].train.loss = number;
         let (fold, attempt, worker) = (fold(1), Attempt(1), worker("w"));
         let digest = togl_scheduler::Digest::of(&result);
-        let pause = Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused };
+        let pause = Change::SweepStateSet {
+            sweep: sweep("s"),
+            state: togl_scheduler::SweepState::Paused,
+            note: None,
+        };
         let finish = Change::FoldFinished { fold, attempt, worker, digest, result };
         let error = script.store.commit(&[pause, finish]).unwrap_err();
         assert!(error.to_string().contains("impossible result"), "{error}");
@@ -384,7 +393,7 @@ impl History {
     fn event(&mut self) -> Event {
         let name = format!("w{}", self.draw(4));
         let sweep = sweep(&format!("s{}", self.draw(3)));
-        match self.draw(18) {
+        match self.draw(21) {
             0 => {
                 let from = self.draw(20) as u32;
                 submission(sweep.as_str(), from..from + 1 + self.draw(20) as u32)
@@ -410,6 +419,12 @@ impl History {
                 Event::WorkerJoined { worker: worker(&name), info, running }
             }
             10..=12 => self.lease(&name),
+            18 => Event::Prioritise { sweep, priority: self.draw(5) as i32 },
+            19 => Event::Archive { sweep },
+            20 => {
+                let digest = if self.draw(3) == 0 { "other" } else { "data" };
+                Event::SettleData { data: "cycles".to_owned(), digest: digest.to_owned() }
+            }
             choice => self.report(choice),
         }
     }
@@ -437,7 +452,11 @@ impl History {
         let (name, lease) = self.leases[at].clone();
         let (fold, attempt) = (lease.fold, lease.attempt);
         if choice < 16 {
-            return report(&name, &lease, example(self.draw(4) as f64 / 4.0));
+            let mut result = example(self.draw(4) as f64 / 4.0);
+            if self.draw(9) == 0 {
+                result.data_digest = "other".to_owned();
+            }
+            return report(&name, &lease, result);
         }
         let classes = FailureClass::ALL;
         let class = classes[self.draw(classes.len() as u64) as usize];
@@ -528,6 +547,38 @@ fn edited_sweeps_lose_folds_but_no_results(make: Make<'_>) {
     assert_eq!(names, ["s", "t"]);
 }
 
+/// Everything an operator says and a device teaches survives, and results set aside are replicates.
+fn steered_sweeps_memory_floors_and_disputes_are_loaded_again(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::on(backend.open());
+    script.tell(submission("s", 0..3));
+    script.tell(submission("t", 0..1));
+    script.tell(Event::Prioritise { sweep: sweep("t"), priority: 9 });
+    script.tell(Event::Archive { sweep: sweep("t") });
+    for (name, memory) in [("small", 1 << 33), ("large", 1 << 40)] {
+        let mut info =
+            WorkerInfo { host: name.to_owned(), slots: 3, numerics: NUMERICS, ..WorkerInfo::default() };
+        info.memories = vec![memory; 3];
+        script.tell(Event::WorkerJoined { worker: worker(name), info, running: vec![] });
+    }
+    let [lease, ..] = &script.lease("small", 1)[..] else { panic!("nothing to lease") };
+    let failure = Failure::new(FailureClass::OutOfMemory, "too small");
+    let (fold, attempt) = (lease.fold, lease.attempt);
+    script.tell(Event::FailureReported { worker: worker("small"), fold, attempt, failure });
+    let leases = script.lease("large", 3);
+    script.tell(report("large", &leases[0], example(0.5)));
+    let other = FoldResult { data_digest: "other".to_owned(), ..example(0.5) };
+    script.tell(report("large", &leases[1], other));
+    assert_eq!(script.scheduler.disputes().len(), 1);
+    script.tell(Event::SettleData { data: "cycles".to_owned(), digest: "other".to_owned() });
+    script.tell(report("large", &leases[2], FoldResult { data_digest: "other".to_owned(), ..example(0.25) }));
+    let kinds = [(ResultKind::Accepted, 2), (ResultKind::Replicate, 1)];
+    for (kind, rows) in kinds {
+        let query = ResultQuery { kind, ..ResultQuery::accepted(sweep("s")) };
+        assert_eq!(script.store.reader().unwrap().results(&query).unwrap().rows.len(), rows);
+    }
+}
+
 fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts(make: Make<'_>) {
     let backend = make();
     let mut script = Script::with_results(backend.open(), 2);
@@ -558,6 +609,37 @@ fn a_reader_sees_what_was_committed_after_it_was_made(make: Make<'_>) {
     assert_eq!(reader.sweeps().unwrap().len(), 1);
     assert_eq!(reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len(), 1);
     drop(script);
+}
+
+fn a_fold_has_a_history_that_only_grows(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::with_results(backend.open(), 2);
+    let words = |store: &dyn Store, n| -> Vec<(String, Option<u32>, Option<String>)> {
+        let happened = store.reader().unwrap().history(&fold(n)).unwrap();
+        assert!(happened.is_sorted_by_key(|happened| happened.at) && happened.iter().all(|h| h.at > 0));
+        let worker = |h: &Happened| h.worker.as_ref().map(ToString::to_string);
+        happened.iter().map(|h| (h.event.clone(), h.attempt.map(|a| a.0), worker(h))).collect()
+    };
+    let seen = words(script.store.as_ref(), 0);
+    let events: Vec<&str> = seen.iter().map(|(event, ..)| event.as_str()).collect();
+    assert_eq!(events, ["submitted", "leased", "accepted"]);
+    assert_eq!((seen[0].1, &seen[0].2), (None, &None));
+    assert!(seen[1].1 == Some(1) && seen[1].2.is_some(), "{seen:?}");
+    assert_eq!(words(script.store.as_ref(), 9), [], "no such fold");
+    script
+        .store
+        .commit(&[Change::ConflictLogged {
+            fold: fold(0),
+            attempt: Attempt(1),
+            worker: seen[1].2.as_ref().unwrap().parse().unwrap(),
+            digest: togl_scheduler::Digest(1),
+            result: Box::new(example(0.125)),
+        }])
+        .unwrap();
+    let grown = words(script.store.as_ref(), 0);
+    assert_eq!((&grown[..3], grown[3].0.as_str()), (&seen[..], "conflict"));
+    script.store.close().unwrap();
+    assert_eq!(words(backend.open().as_ref(), 0), grown, "also after it was opened again");
 }
 
 /// Puts some facts into an open store and lets `look` see it before it is closed.

@@ -45,9 +45,13 @@ pub(super) struct Table {
 use Kind::{Bytes, Free, Number, Text};
 
 /// All tables, those that others refer to first.
-pub(super) const TABLES: [Table; 9] = [
+pub(super) const TABLES: [Table; 12] = [
     Table { name: "store", columns: &[("incarnation", Number), ("commits", Number)], order: "incarnation" },
-    Table { name: "trial", columns: &[("id", Number), ("trial", Bytes), ("canonical", Text)], order: "id" },
+    Table {
+        name: "trial",
+        columns: &[("id", Number), ("trial", Bytes), ("canonical", Text), ("memory_floor", Number)],
+        order: "id",
+    },
     Table {
         name: "fold",
         columns: &[
@@ -74,6 +78,8 @@ pub(super) const TABLES: [Table; 9] = [
             ("priority", Number),
             ("limits", Text),
             ("state", Text),
+            ("resources", Text),
+            ("note", Free),
         ],
         order: "id",
     },
@@ -105,6 +111,24 @@ pub(super) const TABLES: [Table; 9] = [
             ("body", Text),
         ],
         order: "id",
+    },
+    Table { name: "data_set", columns: &[("name", Free), ("digest", Free)], order: "name" },
+    Table {
+        name: "dissent",
+        columns: &[("fold", Number), ("data_set", Free), ("digest", Free)],
+        order: "fold",
+    },
+    Table {
+        name: "history",
+        columns: &[
+            ("fold", Number),
+            ("number", Number),
+            ("at", Number),
+            ("event", Text),
+            ("attempt", Number),
+            ("detail", Free),
+        ],
+        order: "fold, number",
     },
     Table {
         name: "log",

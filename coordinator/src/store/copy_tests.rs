@@ -40,7 +40,9 @@ fn a_backup_is_taken_while_a_coordinator_serves_and_restored_as_another_incarnat
     let mut serving = served.open().unwrap();
     let made = backup(&served, &file).unwrap();
     let sweep_name = snapshot.sweeps.keys().next().unwrap().clone();
-    serving.commit(&[Change::SweepStateSet { sweep: sweep_name, state: SweepState::Cancelled }]).unwrap();
+    serving
+        .commit(&[Change::SweepStateSet { sweep: sweep_name, state: SweepState::Cancelled, note: None }])
+        .unwrap();
     assert_eq!(made, summary(&StoreAddress::Sqlite(file.clone())).unwrap());
     assert_eq!(made.rows("fold"), snapshot.folds.len() as u64);
 

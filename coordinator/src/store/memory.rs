@@ -8,6 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
+use crate::clock;
+
+use super::history::{self, Happened, Note};
 use super::{
     LogPiece, Reader, ResultKind, ResultPage, ResultQuery, ResultRow, Store, StoreError, StoredSweep,
     append_bounded, impossible,
@@ -25,6 +28,7 @@ struct Contents {
     snapshot: Snapshot,
     results: BTreeMap<(FoldKey, ResultKind, Attempt), FoldResult>,
     logs: BTreeMap<(FoldKey, Attempt), String>,
+    history: BTreeMap<FoldKey, Vec<Happened>>,
     commits: u64,
     fails: bool,
 }
@@ -67,9 +71,12 @@ impl Store for MemoryStore {
             result.check().map_err(|error| impossible("result", error))?;
         }
         contents.commits += 1;
+        let at = clock::unix_milliseconds();
         for change in changes {
+            contents.set_aside(change);
             contents.snapshot.apply(change);
             contents.keep_result(change);
+            contents.keep_history(at, change);
         }
         Ok(())
     }
@@ -109,6 +116,16 @@ fn result_of(change: &Change) -> Option<&FoldResult> {
 }
 
 impl Contents {
+    fn keep_history(&mut self, at: i64, change: &Change) {
+        let Some(Note { fold, event, attempt, detail }) = history::note(change) else { return };
+        let attempts =
+            self.snapshot.folds.get(fold).map(|saved| saved.attempts.as_slice()).unwrap_or_default();
+        let index = attempt.and_then(|attempt| attempt.0.checked_sub(1));
+        let worker = index.and_then(|index| attempts.get(index as usize)).map(|saved| saved.worker.clone());
+        let happened = Happened { at, event: event.to_owned(), attempt, worker, detail: detail.into_owned() };
+        self.history.entry(*fold).or_default().push(happened);
+    }
+
     fn keep_result(&mut self, change: &Change) {
         let (fold, attempt, kind, result) = match change {
             Change::FoldFinished { fold, attempt, result, .. } => {
@@ -123,6 +140,17 @@ impl Contents {
             _ => return,
         };
         self.results.entry((*fold, kind, *attempt)).or_insert_with(|| FoldResult::clone(result));
+    }
+
+    /// An accepted result becomes a replicate; before the snapshot forgets whose it was.
+    fn set_aside(&mut self, change: &Change) {
+        let Change::ResultSetAside { fold } = change else { return };
+        let accepted =
+            (*fold, ResultKind::Accepted, Attempt(0))..=(*fold, ResultKind::Accepted, Attempt(u32::MAX));
+        let key = self.results.range(accepted).next().map(|(key, _)| *key);
+        if let Some((key, result)) = key.and_then(|key| self.results.remove_entry(&key)) {
+            self.results.insert((key.0, ResultKind::Replicate, key.2), result);
+        }
     }
 
     fn rows(&self, fold: FoldKey, kind: ResultKind) -> impl Iterator<Item = ResultRow> {
@@ -160,6 +188,10 @@ impl Reader for MemoryStore {
         let rows = folds.flat_map(|fold| contents.rows(*fold, query.kind)).collect();
         let next = query.from.saturating_add(query.limit);
         Ok(ResultPage { rows, next: (next < sweep.folds.len() as u64).then_some(next) })
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        Ok(self.contents().history.get(fold).cloned().unwrap_or_default())
     }
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {

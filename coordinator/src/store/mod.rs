@@ -6,6 +6,7 @@
 
 pub mod address;
 pub mod copy;
+pub mod history;
 pub mod memory;
 pub mod postgres;
 pub mod sqlite;
@@ -18,6 +19,7 @@ pub(crate) mod postgres_server;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use self::history::Happened;
 use togl_scheduler::{Change, Digest, Snapshot, SweepState};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, WorkerId};
 
@@ -56,6 +58,9 @@ pub trait Reader: Send {
 
     /// What the trainers of a fold wrote, the first attempt first.
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError>;
+
+    /// What happened to a fold, in order; empty if there is no such fold.
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError>;
 }
 
 /// A sweep as a reader sees it.

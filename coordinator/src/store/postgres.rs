@@ -20,9 +20,11 @@ use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
 pub(super) use self::link::{Failed, Link};
-use self::stage::Op;
+use self::stage::Staged;
 use super::address::shown;
+use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
+use crate::clock;
 
 /// How often a lost server is looked for before the coordinator stops.
 const TRIES: u32 = 120;
@@ -102,9 +104,9 @@ impl PostgresStore {
     }
 
     /// Writes one transaction once.
-    fn write(&mut self, ops: &[Op], number: i64) -> Result<(), Failed> {
+    fn write(&mut self, staged: &Staged, number: i64) -> Result<(), Failed> {
         let holder = self.holder;
-        self.link().try_write(|client, statements| write::commit(client, statements, ops, number, holder))
+        self.link().try_write(|client, statements| write::commit(client, statements, staged, number, holder))
     }
 
     /// Connects again and says how many transactions the server knows. The lock is ours again when this returns, so
@@ -175,10 +177,10 @@ impl Store for PostgresStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let ops = stage::stage(changes)?;
+        let staged = stage::stage(changes, clock::unix_milliseconds())?;
         let number = self.commits + 1;
         for round in 1..=ROUNDS {
-            let error = match self.write(&ops, number) {
+            let error = match self.write(&staged, number) {
                 Ok(()) => {
                     self.commits = number;
                     return Ok(());
@@ -256,6 +258,10 @@ impl Reader for PostgresReader {
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
         self.read(|client| read::log(client, fold))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        self.read(|client| read::history(client, fold))
     }
 }
 

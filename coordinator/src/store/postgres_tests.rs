@@ -18,7 +18,7 @@ fn refused(config: &Config) -> String {
 }
 
 fn pause() -> Change {
-    Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused }
+    Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None }
 }
 
 /// One server for all of them: making it takes longer than the tests.

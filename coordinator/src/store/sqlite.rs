@@ -21,6 +21,7 @@ use togl_sweeps::FoldKey;
 
 use self::counter::Counter;
 pub(super) use self::place::{beside, publish, put_aside};
+use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -263,6 +264,10 @@ impl Reader for SqliteReader {
 
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
         read::results(&self.connection, query).map_err(|error| refine(&self.path, error))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        read::history(&self.connection, fold).map_err(|error| refine(&self.path, error))
     }
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {

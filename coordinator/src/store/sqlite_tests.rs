@@ -62,7 +62,8 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let (_folder, path) = place();
     let before = filled_sqlite(&path, 2);
     let mut store = SqliteStore::open(&path).unwrap();
-    let state = Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused };
+    let state =
+        Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None };
     let error = store.commit(&[state, impossible_fact()]).unwrap_err();
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);
@@ -161,7 +162,7 @@ impl Killed {
         let piece = LogPiece { fold: fold(0), attempt: togl_sweeps::Attempt(1), text: "said\n".to_owned() };
         store.append_log(&[piece]).unwrap();
         for state in [togl_scheduler::SweepState::Paused, togl_scheduler::SweepState::Active] {
-            store.commit(&[Change::SweepStateSet { sweep: sweep("s"), state }]).unwrap();
+            store.commit(&[Change::SweepStateSet { sweep: sweep("s"), state, note: None }]).unwrap();
         }
         let expected = everything(&store).unwrap();
         let read = |ending| fs::read(beside(&path, ending)).unwrap();
@@ -283,7 +284,11 @@ fn an_old_copy_put_in_place_by_hand_is_refused_with_a_way_out() {
     let old = fs::read(&path).unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
     store
-        .commit(&[Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused }])
+        .commit(&[Change::SweepStateSet {
+            sweep: sweep("s"),
+            state: togl_scheduler::SweepState::Paused,
+            note: None,
+        }])
         .unwrap();
     Box::new(store).close().unwrap();
     fs::write(&path, &old).unwrap();

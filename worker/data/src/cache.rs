@@ -1,12 +1,15 @@
-//! Keeps what was read or generated in a folder of its own, so that the second time takes milliseconds. A copy
-//! is used only if it was made from the very same input and is whole; otherwise it is made again. Trouble
-//! with the cache is never trouble for the caller: the data set is returned anyway, and the outcome says why
-//! it was not stored. One process builds, others on the same machine wait for it.
+//! Keeps what was read or generated in a folder of its own, so that the second time takes milliseconds: a copy
+//! is mapped, not read, and all processes of a machine share its pages. It is used only if it was made from
+//! the very same input and is whole; otherwise it is made again. Trouble with the cache is never trouble for the
+//! caller: the data set is returned anyway, and the outcome says why it was not stored. One process builds, others
+//! on the same machine wait for it.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, ErrorKind, Write};
+use std::io::{BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
 use crate::dataset::Dataset;
@@ -14,7 +17,7 @@ use crate::error::Error;
 use crate::fingerprint::Fingerprint;
 use crate::flat::{self, Unusable};
 
-/// Small parts share a read or write; large arrays are larger than this and go past it.
+/// Small parts share a write; large arrays are larger than this and go past it.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// What the cache did for one data set.
@@ -49,10 +52,9 @@ impl Slot {
 
     /// Whether a usable copy seems to be there, by its header only.
     pub(crate) fn is_present(&self) -> bool {
-        let mut start = [0; 44];
-        let read =
-            File::open(&self.path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start));
-        read.is_ok() && start[12..] == self.fingerprint
+        let mut start = [0; flat::HEADER_BYTES];
+        let read = File::open(&self.path).and_then(|mut file| file.read_exact(&mut start));
+        read.is_ok() && start == flat::header(&self.fingerprint)
     }
 
     /// The copy, or what `make` gives, which is then stored.
@@ -90,9 +92,10 @@ impl Slot {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(None),
             Err(error) => return Err(Some(error.to_string())),
         };
-        let size = file.metadata().map_err(|error| Some(error.to_string()))?.len();
-        let reader = BufReader::with_capacity(BUFFER_BYTES, file);
-        flat::read(reader, size, &self.fingerprint).map_err(|unusable| match unusable {
+        // SAFETY: nobody writes into a copy. It is complete when it gets its name, and it is replaced by another
+        // file that takes its name, so what is mapped stays as it is for as long as it is mapped.
+        let map = unsafe { Mmap::map(&file) }.map_err(|error| Some(error.to_string()))?;
+        flat::read(&Arc::new(map), &self.fingerprint).map_err(|unusable| match unusable {
             Unusable::Stale(reason) => Some(reason.to_string()),
             Unusable::Corrupt(reason) => Some(reason),
         })
@@ -117,8 +120,8 @@ impl Slot {
     }
 
     fn write(&self, path: &Path, dataset: &Dataset) -> std::io::Result<()> {
-        let mut out = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
-        flat::write(&mut out, dataset, &self.fingerprint)?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
+        let mut out = flat::write(out, dataset, &self.fingerprint)?;
         out.flush()?;
         out.get_ref().sync_all()
     }

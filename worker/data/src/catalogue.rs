@@ -1,7 +1,7 @@
 //! Names to data sets. A `Source` knows how to open one data set; the catalogue lists them all and answers a
 //! wrong name with the nearest right one. It opens only what the options point to and reads no environment.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheOutcome, Slot};
 use crate::clique_planting::CliquePlanting;
@@ -117,7 +117,10 @@ pub fn sources() -> &'static [&'static dyn Source] {
 /// The source of this name, whatever its case.
 pub fn find(name: &str) -> Result<&'static dyn Source, Error> {
     let found = SOURCES.iter().find(|source| source.name().eq_ignore_ascii_case(name));
-    found.copied().ok_or_else(|| Error::UnknownDataset { name: name.to_string(), hint: hint_for(name) })
+    found.copied().ok_or_else(|| {
+        let hint = nearest(name, SOURCES.iter().map(|source| source.name()));
+        Error::UnknownDataset { name: name.to_string(), hint }
+    })
 }
 
 /// A data set, and what the cache did for it.
@@ -164,7 +167,7 @@ pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
 fn slot(source: &dyn Source, options: &OpenOptions) -> Result<Option<Slot>, Error> {
     let Some(folder) = &options.cache_dir else { return Ok(None) };
     let request = fingerprint::of_request(source.name(), options);
-    let input = fingerprint::of_input(&request, &source.inputs(options))?;
+    let input = fingerprint::of_input(&request, options.data_dir.as_deref(), &source.inputs(options))?;
     Ok(Some(Slot::new(folder, source.name(), &request, input)))
 }
 
@@ -184,18 +187,35 @@ impl Resolved {
 }
 
 fn resolve(name: &str, options: &OpenOptions) -> Result<Resolved, Error> {
-    find(name).map(Resolved::Listed).or_else(|unknown| {
-        let found = tu::find_unlisted(name, options.data_dir.as_deref());
-        found.map(Resolved::Unlisted).ok_or(unknown)
-    })
+    let data_dir = options.data_dir.as_deref();
+    known_or_present(name, data_dir)?;
+    find(name)
+        .map(Resolved::Listed)
+        .or_else(|unknown| tu::find_unlisted(name, data_dir).map(Resolved::Unlisted).ok_or(unknown))
 }
 
-fn hint_for(name: &str) -> String {
+/// Sets in the format of the TU collection that lie in the data folder and that the catalogue does not know.
+pub fn unlisted(data_dir: &Path) -> Vec<String> {
+    tu::unlisted(data_dir)
+}
+
+/// Refuses a name that nothing can be opened under: neither the catalogue nor the data folder has it.
+pub fn known_or_present(name: &str, data_dir: Option<&Path>) -> Result<(), Error> {
+    if find(name).is_ok() || tu::find_unlisted(name, data_dir).is_some() {
+        return Ok(());
+    }
+    let present = data_dir.map(unlisted).unwrap_or_default();
+    let hint =
+        nearest(name, SOURCES.iter().map(|source| source.name()).chain(present.iter().map(String::as_str)));
+    Err(Error::UnknownDataset { name: name.to_string(), hint })
+}
+
+/// The nearest of these names and all of them.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let wanted = name.to_ascii_lowercase();
     let similarity = |known: &str| strsim::jaro_winkler(&wanted, &known.to_ascii_lowercase());
-    let nearest =
-        SOURCES.iter().map(|source| source.name()).max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let all: Vec<&str> = SOURCES.iter().map(|source| source.name()).collect();
+    let all: Vec<&str> = known.collect();
+    let nearest = all.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     match nearest.filter(|known| similarity(known) > 0.8) {
         Some(known) => format!("did you mean `{known}`? there are {}", all.join(", ")),
         None => format!("there are {}", all.join(", ")),
@@ -244,8 +264,9 @@ mod tests {
         assert_eq!(
             error,
             "the files of MUTAG are missing: looked at nowhere/tu/MUTAG, nowhere/tu/MUTAG.zip, nowhere/MUTAG, \
-             nowhere/MUTAG.zip\n\nhint: download https://www.chrsmrrs.com/graphkerneldatasets/MUTAG.zip into \
-             nowhere/tu"
+             nowhere/MUTAG.zip\n\nhint: get them with `togl data fetch MUTAG`; without a network, download \
+             https://www.chrsmrrs.com/graphkerneldatasets/MUTAG.zip elsewhere and use `togl data fetch MUTAG \
+             --from DIR`"
         );
         let error = open("mutag", &OpenOptions::default()).expect_err("no folder").to_string();
         assert!(error.contains("no folder (none was given)"), "{error}");
@@ -264,7 +285,39 @@ mod tests {
             std::fs::write(folder.path().join(format!("splits/DD_{part}.index")), "").expect("file");
         }
         assert!(available("dd"));
+        for empty in ["tu/MUTAG", "mnist", "ogbg_molhiv", "cifar10"] {
+            std::fs::create_dir_all(folder.path().join(empty)).expect("folder");
+        }
+        for name in ["MUTAG", "mnist", "ogbg-molhiv", "cifar10"] {
+            assert!(!available(name), "an empty folder is not {name}");
+        }
+        for part in ["train-images-idx3", "train-labels-idx1", "t10k-images-idx3"] {
+            std::fs::write(folder.path().join(format!("mnist/{part}-ubyte.gz")), "").expect("file");
+        }
+        assert!(!available("mnist"), "one of four files is missing");
+        std::fs::write(folder.path().join("mnist/t10k-labels-idx1-ubyte"), "").expect("file");
+        assert!(available("mnist"));
         assert!(is_available("unheard-of", &options).is_err());
+    }
+
+    #[test]
+    fn sets_that_only_the_data_folder_has_are_known_too() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for (place, name) in [("tu/HOME-MADE", "HOME-MADE"), ("other", "other"), ("tu/MUTAG", "MUTAG")] {
+            std::fs::create_dir_all(folder.path().join(place)).expect("folder");
+            std::fs::write(folder.path().join(place).join(format!("{name}_A.txt")), "1, 2\n").expect("file");
+        }
+        std::fs::create_dir_all(folder.path().join("tu/no-edges")).expect("folder");
+        std::fs::write(folder.path().join("no-archive.zip"), "text").expect("file");
+        assert_eq!(unlisted(folder.path()), ["HOME-MADE", "other"]);
+        assert_eq!(unlisted(&folder.path().join("nowhere")), Vec::<String>::new());
+        let known = |name| known_or_present(name, Some(folder.path()));
+        assert!(known("HOME-MADE").is_ok() && known("other").is_ok() && known("dd").is_ok());
+        let error = known("HOME-MDAE").expect_err("unknown").to_string();
+        assert!(error.contains("did you mean `HOME-MADE`? there are cycles, "), "{error}");
+        assert!(error.ends_with(", other"), "{error}");
+        let error = known_or_present("HOME-MADE", None).expect_err("no folder").to_string();
+        assert!(error.starts_with("unknown data set `HOME-MADE`"), "{error}");
     }
 
     #[test]

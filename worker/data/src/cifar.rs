@@ -33,6 +33,14 @@ pub(crate) fn places(data_dir: &Path) -> Vec<PathBuf> {
     places
 }
 
+/// The files that are read of one place.
+pub(crate) fn files(place: &Path) -> Vec<PathBuf> {
+    match place.is_dir() {
+        true => TRAINING.iter().chain(&TEST).map(|batch| place.join(batch)).collect(),
+        false => vec![place.to_path_buf()],
+    }
+}
+
 /// The first images of the training batches in their order, or of the test batch; all where `first` is
 /// absent.
 pub(crate) fn read(place: &Path, training: bool, first: Option<usize>) -> Result<Images, Error> {
@@ -69,17 +77,21 @@ fn from_archive(place: &Path, batches: &[&str], first: Option<usize>) -> Result<
     let file = std::fs::File::open(place).map_err(refused)?;
     let reader = Box::new(GzDecoder::new(std::io::BufReader::new(file)));
     let mut archive = OpenFile::new(reader, place.display().to_string(), place.to_path_buf());
+    from_tar(&mut archive, batches, first)
+}
+
+fn from_tar(archive: &mut OpenFile<'_>, batches: &[&str], first: Option<usize>) -> Result<Vec<u8>, Error> {
     let mut found: Vec<Option<Vec<u8>>> = vec![None; batches.len()];
     while found.iter().any(Option::is_none) {
-        let Some(member) = tar::next_member(&mut archive)? else { break };
+        let Some(member) = tar::next_member(archive)? else { break };
         let name = member.name.rsplit('/').next().unwrap_or_default();
         let mut read = 0;
         if let Some(position) = batches.iter().position(|batch| *batch == name) {
-            let records = read_batch(&mut archive, still_wanted(first, 0), Some(member.size))?;
+            let records = read_batch(archive, still_wanted(first, 0), Some(member.size))?;
             read = records.len() as u64;
             found[position] = Some(records);
         }
-        tar::skip_rest(&mut archive, &member, read)?;
+        tar::skip_rest(archive, &member, read)?;
     }
     if let Some(absent) = found.iter().position(Option::is_none) {
         return Err(archive.damaged(format!("the archive does not hold {}", batches[absent])));
@@ -87,6 +99,12 @@ fn from_archive(place: &Path, batches: &[&str], first: Option<usize>) -> Result<
     let mut records: Vec<u8> = found.into_iter().flatten().flatten().collect();
     records.truncate(still_wanted(first, 0).saturating_mul(RECORD));
     Ok(records)
+}
+
+/// The records of these bytes, taken for a batch and for an unpacked archive of the test batch.
+pub(crate) fn read_bytes(bytes: &[u8]) -> [Result<Vec<u8>, Error>; 2] {
+    let file = || OpenFile::new(Box::new(bytes), "memory".to_string(), PathBuf::from("memory"));
+    [read_batch(&mut file(), MOST_RECORDS, None), from_tar(&mut file(), &TEST, Some(1))]
 }
 
 fn still_wanted(first: Option<usize>, bytes_read: usize) -> usize {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::array::Array;
 use crate::digest::{ContentHasher, DataDigest};
 use crate::splits::{Split, SplitError, SplitRule, ValidSplits};
 use crate::structure::{self, StructureError};
@@ -62,70 +63,120 @@ pub struct DatasetParts {
     pub published_splits: Vec<Split>,
 }
 
+/// The same parts wherever they lie: read, generated, or in a mapped file.
+#[derive(Clone, Debug)]
+pub(crate) struct Content {
+    pub(crate) name: String,
+    pub(crate) task: Task,
+    pub(crate) classes: u32,
+    pub(crate) node_offsets: Array<usize>,
+    pub(crate) edge_offsets: Array<usize>,
+    pub(crate) sources: Array<u32>,
+    pub(crate) targets: Array<u32>,
+    pub(crate) feature_width: usize,
+    pub(crate) features: Array<f32>,
+    pub(crate) labels: Array<u32>,
+    pub(crate) split_rule: SplitRule,
+    pub(crate) published_splits: Vec<Split>,
+}
+
+impl From<DatasetParts> for Content {
+    fn from(parts: DatasetParts) -> Content {
+        Content {
+            name: parts.name,
+            task: parts.task,
+            classes: parts.classes,
+            node_offsets: parts.node_offsets.into(),
+            edge_offsets: parts.edge_offsets.into(),
+            sources: parts.sources.into(),
+            targets: parts.targets.into(),
+            feature_width: parts.feature_width,
+            features: parts.features.into(),
+            labels: parts.labels.into(),
+            split_rule: parts.split_rule,
+            published_splits: parts.published_splits,
+        }
+    }
+}
+
 /// A checked, immutable data set.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    parts: DatasetParts,
+    content: Content,
     digest: DataDigest,
 }
 
 impl Dataset {
     /// Checks the parts and computes their digest.
     pub fn new(parts: DatasetParts) -> Result<Dataset, StructureError> {
-        structure::check(&parts)?;
-        let digest = content_digest(&parts);
-        Ok(Dataset { parts, digest })
+        let content = Content::from(parts);
+        structure::check(&content)?;
+        let digest = content_digest(&content);
+        Ok(Dataset { content, digest })
     }
 
-    /// The parts, for those who store them.
-    pub(crate) fn parts(&self) -> &DatasetParts {
-        &self.parts
+    /// What was checked and stored together with its digest. Only shapes are checked again, so that nothing
+    /// that is done with the data set leaves its arrays.
+    pub(crate) fn restored(content: Content, digest: DataDigest) -> Result<Dataset, StructureError> {
+        structure::check_shapes(&content)?;
+        Ok(Dataset { content, digest })
+    }
+
+    /// The content, for those who store it.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The digest as it comes out of the content.
+    #[cfg(test)]
+    pub(crate) fn computed_digest(&self) -> DataDigest {
+        content_digest(&self.content)
     }
 
     /// The name under which the catalogue knows it.
     pub fn name(&self) -> &str {
-        &self.parts.name
+        &self.content.name
     }
 
     /// What is predicted.
     pub fn task(&self) -> Task {
-        self.parts.task
+        self.content.task
     }
 
     /// Number of classes.
     pub fn classes(&self) -> u32 {
-        self.parts.classes
+        self.content.classes
     }
 
     /// Number of graphs.
     pub fn graph_count(&self) -> usize {
-        self.parts.node_offsets.len() - 1
+        self.content.node_offsets.len() - 1
     }
 
     /// Number of nodes of all graphs.
     pub fn node_count(&self) -> usize {
-        self.parts.node_offsets[self.graph_count()]
+        self.content.node_offsets[self.graph_count()]
     }
 
     /// Number of directed edges of all graphs.
     pub fn directed_edge_count(&self) -> usize {
-        self.parts.sources.len()
+        self.content.sources.len()
     }
 
     /// Features per node.
     pub fn feature_width(&self) -> usize {
-        self.parts.feature_width
+        self.content.feature_width
     }
 
     /// All labels: one per graph, or one per node for a node task.
     pub fn labels(&self) -> &[u32] {
-        &self.parts.labels
+        &self.content.labels
     }
 
     /// How often each class occurs among the labels.
     pub fn class_counts(&self) -> Vec<usize> {
-        let mut counts = vec![0; self.parts.classes as usize];
-        self.parts.labels.iter().for_each(|label| counts[*label as usize] += 1);
+        let mut counts = vec![0; self.content.classes as usize];
+        self.content.labels.iter().for_each(|label| counts[*label as usize] += 1);
         counts
     }
 
@@ -135,20 +186,20 @@ impl Dataset {
     /// Like a slice, where `index` is not below [`Dataset::graph_count`].
     pub fn graph(&self, index: usize) -> Graph<'_> {
         let nodes = self.node_range(index);
-        let edges = self.parts.edge_offsets[index]..self.parts.edge_offsets[index + 1];
-        let width = self.parts.feature_width;
-        let labels = match self.parts.task {
+        let edges = self.content.edge_offsets[index]..self.content.edge_offsets[index + 1];
+        let width = self.content.feature_width;
+        let labels = match self.content.task {
             Task::NodeClassification => nodes.clone(),
             Task::GraphClassification | Task::GraphBinaryAuc => index..index + 1,
         };
         Graph {
             index,
             node_count: nodes.len(),
-            sources: &self.parts.sources[edges.clone()],
-            targets: &self.parts.targets[edges],
-            features: &self.parts.features[nodes.start * width..nodes.end * width],
+            sources: &self.content.sources[edges.clone()],
+            targets: &self.content.targets[edges],
+            features: &self.content.features[nodes.start * width..nodes.end * width],
             feature_width: width,
-            labels: &self.parts.labels[labels],
+            labels: &self.content.labels[labels],
         }
     }
 
@@ -167,27 +218,27 @@ impl Dataset {
     /// # Panics
     /// Like a slice, where `index` is not below [`Dataset::graph_count`].
     pub fn node_range(&self, index: usize) -> Range<usize> {
-        self.parts.node_offsets[index]..self.parts.node_offsets[index + 1]
+        self.content.node_offsets[index]..self.content.node_offsets[index + 1]
     }
 
     /// How this data set is split.
     pub fn split_rule(&self) -> SplitRule {
-        self.parts.split_rule
+        self.content.split_rule
     }
 
     /// Which numbers [`Dataset::split`] accepts.
     pub fn valid_splits(&self) -> ValidSplits {
-        self.parts.split_rule.valid_splits()
+        self.content.split_rule.valid_splits()
     }
 
     /// The splits that came with the data.
     pub fn published_splits(&self) -> &[Split] {
-        &self.parts.published_splits
+        &self.content.published_splits
     }
 
     /// Training, validation and test graphs of one split; it depends on the data set and `split` only.
     pub fn split(&self, split: u64) -> Result<Split, SplitError> {
-        self.parts.split_rule.split(self, split)
+        self.content.split_rule.split(self, split)
     }
 
     /// Identity of the content.
@@ -227,7 +278,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-fn content_digest(parts: &DatasetParts) -> DataDigest {
+fn content_digest(parts: &Content) -> DataDigest {
     let mut hasher = ContentHasher::new("togl data set v1");
     hasher.text(&parts.name);
     hasher.text(parts.task.name());

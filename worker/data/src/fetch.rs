@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use thiserror::Error as ThisError;
 
+use crate::catalogue::find;
 use crate::download::{Unfinished, agent, download};
 use crate::error::Error;
 use crate::origins::{Origin, origins};
 use crate::progress::{Observer, Progress, Work};
+use crate::tu;
 
 const LOCK: &str = ".fetch.lock";
 const READ_AT_ONCE: usize = 1 << 16;
@@ -159,6 +161,25 @@ pub fn fetch(name: &str, options: &FetchOptions, observer: Observer<'_>) -> Resu
     }
     let _lock = lock(&options.data_dir)?;
     files.iter().map(|origin| fetch_file(origin, options, observer)).collect()
+}
+
+/// The same for what a data set still lacks: an archive is not fetched where it lies unpacked or elsewhere in the
+/// data folder. Whoever waited for another process finds its files and fetches nothing.
+pub(crate) fn fetch_missing(
+    name: &str,
+    options: &FetchOptions,
+    observer: Observer<'_>,
+) -> Result<Vec<Fetched>, FetchError> {
+    let name = find(name)?.name();
+    let mut files = origins(name)?;
+    let _lock = lock(&options.data_dir)?;
+    files.retain(|origin| !is_there(name, origin, &options.data_dir));
+    files.iter().map(|origin| fetch_file(origin, options, observer)).collect()
+}
+
+fn is_there(name: &str, origin: &Origin, data_dir: &Path) -> bool {
+    let unpacked = || origin.path.starts_with("tu") && tu::found(name, Some(data_dir)).is_some();
+    data_dir.join(&origin.path).is_file() || unpacked()
 }
 
 /// Freed when it is dropped, also by a process that dies.

@@ -37,6 +37,7 @@ pub(crate) struct FileSet {
 
 enum Container {
     Folder,
+    Memory(Vec<(String, Vec<u8>)>),
     Archive { archive: Box<ZipArchive<BufReader<File>>>, names: Vec<String> },
 }
 
@@ -53,6 +54,12 @@ impl FileSet {
             }
         }
         Ok(None)
+    }
+
+    /// Files that are no files: names and contents.
+    pub(crate) fn in_memory(files: Vec<(String, Vec<u8>)>) -> FileSet {
+        let path = PathBuf::from("memory");
+        FileSet { path, container: Container::Memory(files), limits: Limits::default() }
     }
 
     fn open_archive(path: &Path) -> Result<FileSet, Error> {
@@ -81,6 +88,7 @@ impl FileSet {
     pub(crate) fn open(&mut self, name: &str) -> Result<Option<OpenFile<'_>>, Error> {
         match self.container {
             Container::Folder => self.open_in_folder(name),
+            Container::Memory(_) => Ok(self.open_in_memory(name)),
             Container::Archive { .. } => self.open_in_archive(name),
         }
     }
@@ -118,6 +126,12 @@ impl FileSet {
             }
         }
         Ok(None)
+    }
+
+    fn open_in_memory(&self, name: &str) -> Option<OpenFile<'_>> {
+        let Container::Memory(files) = &self.container else { return None };
+        let (_, content) = files.iter().find(|(file, _)| file == name)?;
+        Some(OpenFile::new(Box::new(content.as_slice()), name.to_string(), self.path.join(name)))
     }
 
     fn open_in_archive(&mut self, name: &str) -> Result<Option<OpenFile<'_>>, Error> {

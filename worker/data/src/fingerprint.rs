@@ -3,8 +3,10 @@
 //! date is noticed. It only reads.
 
 use std::fs::File;
-use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
 
 use crate::catalogue::OpenOptions;
 use crate::error::Error;
@@ -13,7 +15,7 @@ use crate::error::Error;
 const CONTENT_VERSION: u32 = 1;
 const DEEPEST_FOLDER: usize = 4;
 const MOST_FILES: usize = 1000;
-const READ_AT_ONCE: usize = 1 << 20;
+const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Identity of a data set's input.
 pub(crate) type Fingerprint = [u8; 32];
@@ -28,9 +30,14 @@ pub(crate) fn of_request(name: &str, options: &OpenOptions) -> Fingerprint {
     *hasher.finalize().as_bytes()
 }
 
-/// The request together with the content of its files.
-pub(crate) fn of_input(request: &Fingerprint, inputs: &[PathBuf]) -> Result<Fingerprint, Error> {
-    let mut hasher = blake3::Hasher::new_derive_key("togl input v1");
+/// The request together with the content of its files. Files are named from the data folder on, so that machines
+/// which share a cache but not the place of their data share the copies too.
+pub(crate) fn of_input(
+    request: &Fingerprint,
+    data_dir: Option<&Path>,
+    inputs: &[PathBuf],
+) -> Result<Fingerprint, Error> {
+    let mut hasher = blake3::Hasher::new_derive_key("togl input v2");
     hasher.update(&CONTENT_VERSION.to_le_bytes());
     hasher.update(request);
     let mut files = Vec::new();
@@ -38,7 +45,8 @@ pub(crate) fn of_input(request: &Fingerprint, inputs: &[PathBuf]) -> Result<Fing
         collect(input, DEEPEST_FOLDER, &mut files)?;
     }
     for path in files {
-        text(&mut hasher, &path.to_string_lossy());
+        let inside = data_dir.and_then(|folder| path.strip_prefix(folder).ok());
+        text(&mut hasher, &inside.unwrap_or(&path).to_string_lossy());
         hasher.update(content(&path)?.as_bytes());
     }
     Ok(*hasher.finalize().as_bytes())
@@ -62,17 +70,23 @@ fn collect(path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Er
     Ok(())
 }
 
+/// The digest of the digests of its blocks, which all cores read at once. The file is read, not mapped: it is not
+/// ours, and somebody may shorten it meanwhile.
 fn content(path: &Path) -> Result<blake3::Hash, Error> {
     let refused = |source| Error::Read { path: path.to_path_buf(), source };
-    let mut file = File::open(path).map_err(refused)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut buffer = vec![0; READ_AT_ONCE];
-    loop {
-        match file.read(&mut buffer).map_err(refused)? {
-            0 => return Ok(hasher.finalize()),
-            count => hasher.update(&buffer[..count]),
-        };
-    }
+    let file = File::open(path).map_err(refused)?;
+    let length = file.metadata().map_err(refused)?.len();
+    let block = |start: u64| {
+        let mut bytes = vec![0; BLOCK_BYTES.min(length - start) as usize];
+        file.read_exact_at(&mut bytes, start).map(|()| blake3::hash(&bytes))
+    };
+    let starts: Vec<u64> = (0..length).step_by(BLOCK_BYTES as usize).collect();
+    let hashes = match starts.len() {
+        0 | 1 => starts.into_iter().map(block).collect(), // not worth waking threads
+        _ => starts.into_par_iter().map(block).collect::<Result<Vec<_>, _>>(),
+    };
+    let hashes = hashes.map_err(refused)?;
+    Ok(blake3::hash(&hashes.iter().flat_map(|hash| *hash.as_bytes()).collect::<Vec<u8>>()))
 }
 
 fn text(hasher: &mut blake3::Hasher, text: &str) {
@@ -111,9 +125,23 @@ mod tests {
         std::fs::create_dir(&inner).expect("folder");
         let fingerprint = |content: &str| {
             std::fs::write(inner.join("edge.csv"), content).expect("file");
-            of_input(&[0; 32], &[folder.path().to_path_buf()]).expect("readable")
+            of_input(&[0; 32], None, &[folder.path().to_path_buf()]).expect("readable")
         };
         assert_eq!(fingerprint("1,2"), fingerprint("1,2"));
         assert_ne!(fingerprint("1,2"), fingerprint("1,3"));
+        let long = |last: char| format!("{}{last}", "1,2\n".repeat(700_000));
+        assert_ne!(fingerprint(&long('1')), fingerprint(&long('2')), "in the last of several blocks");
+    }
+
+    #[test]
+    fn the_place_of_the_data_folder_does_not_matter_the_place_in_it_does() {
+        let fingerprint = |file: &str| {
+            let folder = tempfile::tempdir().expect("temporary folder");
+            let path = folder.path().join(file);
+            std::fs::write(&path, "1").expect("file");
+            of_input(&[0; 32], Some(folder.path()), &[path]).expect("readable")
+        };
+        assert_eq!(fingerprint("a"), fingerprint("a"));
+        assert_ne!(fingerprint("a"), fingerprint("b"));
     }
 }

@@ -1,18 +1,31 @@
-//! A data set as one flat little-endian file: magic, version, fingerprint of the input, content digest, then
-//! the arrays, each behind its length. Reading believes nothing: lengths are bounded by the file, the parts
-//! are checked like any others, and the digest of what was read must be the one in the header.
+//! A data set as one flat file: magic, layout, fingerprint of the input, content digest, the arrays, each behind
+//! its length, and a seal over all of it. Arrays lie as they lie in memory, so a mapped file is read in place; the
+//! layout names the kind of machine, and a copy made on another is stale. What the seal covers was checked before
+//! it was written, so only shapes are checked again; nothing that is wrong is believed.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::sync::Arc;
 
-use crate::dataset::{Dataset, DatasetParts, Task};
+use bytemuck::{AnyBitPattern, NoUninit};
+use memmap2::Mmap;
+
+use crate::array::Array;
+use crate::dataset::{Content, Dataset, Task};
+use crate::digest::DataDigest;
 use crate::fingerprint::Fingerprint;
+use crate::seal::{self, Sealing};
 use crate::splits::{Split, SplitRule};
 
 const MAGIC: &[u8; 8] = b"togldata";
 /// Raised with every change of the layout.
-const VERSION: u32 = 1;
-const ITEMS_AT_ONCE: usize = 1 << 16;
+const VERSION: u32 = 2;
+const DIGEST_BYTES: usize = 64;
+/// Every array begins at a multiple of this, which is enough for all items.
+const ALIGNMENT: usize = 8;
 const MOST_TEXT: u64 = 4096;
+
+/// Bytes by which a copy is known without looking further.
+pub(crate) const HEADER_BYTES: usize = 48;
 
 /// Why a file is not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,240 +36,247 @@ pub(crate) enum Unusable {
     Corrupt(String),
 }
 
+/// The header of a copy: version, byte order and width of a word of this machine, and what it was made from.
+pub(crate) fn header(fingerprint: &Fingerprint) -> [u8; HEADER_BYTES] {
+    let mut header = [0; HEADER_BYTES];
+    header[..8].copy_from_slice(MAGIC);
+    header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
+    header[12..16].copy_from_slice(&usize::BITS.to_ne_bytes());
+    header[16..].copy_from_slice(fingerprint);
+    header
+}
+
 /// Writes everything; the caller decides where and makes it durable.
-pub(crate) fn write(out: &mut impl Write, dataset: &Dataset, fingerprint: &Fingerprint) -> io::Result<()> {
-    let parts = dataset.parts();
-    out.write_all(MAGIC)?;
-    out.write_all(&VERSION.to_le_bytes())?;
-    out.write_all(fingerprint)?;
+pub(crate) fn write<W: Write>(out: W, dataset: &Dataset, fingerprint: &Fingerprint) -> io::Result<W> {
+    let content = dataset.content();
+    let mut out = Sealing::new(out);
+    out.write_all(&header(fingerprint))?;
     out.write_all(dataset.digest().as_str().as_bytes())?;
-    write_text(out, &parts.name)?;
-    write_text(out, parts.task.name())?;
-    let (rule, count) = match parts.split_rule {
+    let (rule, count) = match content.split_rule {
         SplitRule::RandomBySeed => (0, 0),
         SplitRule::StratifiedFolds { folds } => (1, folds),
         SplitRule::Published { splits } => (2, splits),
     };
-    let width = parts.feature_width as u64;
-    for number in [u64::from(parts.classes), width, rule, u64::from(count)] {
-        out.write_all(&number.to_le_bytes())?;
+    let width = content.feature_width as u64;
+    let splits = content.published_splits.len() as u64;
+    write_items(&mut out, &[u64::from(content.classes), width, rule, u64::from(count), splits])?;
+    write_items(&mut out, content.name.as_bytes())?;
+    write_items(&mut out, content.task.name().as_bytes())?;
+    write_items(&mut out, &content.node_offsets)?;
+    write_items(&mut out, &content.edge_offsets)?;
+    for indices in [&content.sources, &content.targets, &content.labels] {
+        write_items(&mut out, indices)?;
     }
-    for offsets in [&parts.node_offsets, &parts.edge_offsets] {
-        write_items(out, offsets, |offset| (*offset as u64).to_le_bytes())?;
-    }
-    for indices in [&parts.sources, &parts.targets, &parts.labels] {
-        write_items(out, indices, |index| index.to_le_bytes())?;
-    }
-    write_items(out, &parts.features, |value| value.to_le_bytes())?;
-    out.write_all(&(parts.published_splits.len() as u64).to_le_bytes())?;
-    for split in &parts.published_splits {
+    write_items(&mut out, &content.features)?;
+    for split in &content.published_splits {
         for part in [&split.train, &split.validation, &split.test] {
-            write_items(out, part, |graph| graph.to_le_bytes())?;
+            write_items(&mut out, part)?;
         }
     }
-    Ok(())
+    out.finish()
 }
 
-/// Reads a file of `size` bytes that should hold what this fingerprint stands for.
-pub(crate) fn read(input: impl Read, size: u64, fingerprint: &Fingerprint) -> Result<Dataset, Unusable> {
-    let mut input = Input { reader: input, left: size };
-    if input.bytes(MAGIC.len())? != MAGIC {
+/// The length, the items as they are, and zeros up to where the next array may begin.
+fn write_items<T: NoUninit>(out: &mut impl Write, items: &[T]) -> io::Result<()> {
+    let bytes: &[u8] = bytemuck::cast_slice(items);
+    out.write_all(&(items.len() as u64).to_ne_bytes())?;
+    out.write_all(bytes)?;
+    out.write_all(&[0; ALIGNMENT][..padding(bytes.len())])
+}
+
+fn padding(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT) - bytes
+}
+
+/// Reads a file that should hold what this fingerprint stands for; its large arrays stay where they are.
+pub(crate) fn read(map: &Arc<Mmap>, fingerprint: &Fingerprint) -> Result<Dataset, Unusable> {
+    let header = header(fingerprint);
+    let found = map.get(..HEADER_BYTES).unwrap_or_default();
+    if !found.starts_with(MAGIC) {
         return Err(Unusable::Stale("it is not a cached data set"));
     }
-    if input.bytes(4)? != VERSION.to_le_bytes() {
-        return Err(Unusable::Stale("its layout is of another version"));
+    if found[..16] != header[..16] {
+        return Err(Unusable::Stale("its layout is of another version or machine"));
     }
-    if input.bytes(fingerprint.len())? != fingerprint {
+    if found != header {
         return Err(Unusable::Stale("it was made from other files or by another version"));
     }
-    let digest = input.bytes(64)?;
-    let parts = read_parts(&mut input)?;
-    if input.left > 0 {
-        return Err(Unusable::Corrupt(format!("{} bytes are left over", input.left)));
+    let sealed = seal::opened(map).ok_or_else(|| Unusable::Corrupt("its seal is broken".to_string()))?;
+    let mut input = Input { map, place: HEADER_BYTES, end: sealed.len() };
+    let digest = input.take(DIGEST_BYTES)?;
+    let digest = std::str::from_utf8(digest).map_err(|_| corrupt("a digest that is not text"))?;
+    let content = read_content(&mut input)?;
+    if input.place != input.end {
+        return Err(Unusable::Corrupt(format!("{} bytes are left over", input.end - input.place)));
     }
-    let dataset = Dataset::new(parts).map_err(|error| Unusable::Corrupt(error.to_string()))?;
-    if dataset.digest().as_str().as_bytes() != digest {
-        return Err(Unusable::Corrupt("its content has another digest than its header".to_string()));
-    }
-    Ok(dataset)
+    Dataset::restored(content, DataDigest::from_pinned(digest)).map_err(|error| corrupt(&error.to_string()))
 }
 
-fn read_parts(input: &mut Input<impl Read>) -> Result<DatasetParts, Unusable> {
-    let name = input.text()?;
-    let task = match input.text()?.as_str() {
-        "graph-classification" => Task::GraphClassification,
-        "node-classification" => Task::NodeClassification,
-        "graph-binary-auc" => Task::GraphBinaryAuc,
-        other => return Err(Unusable::Corrupt(format!("there is no task {other:?}"))),
+fn read_content(input: &mut Input<'_>) -> Result<Content, Unusable> {
+    let numbers = input.items::<u64>()?;
+    let [classes, feature_width, rule, count, splits] =
+        *numbers.first_chunk().ok_or_else(|| corrupt("numbers are missing"))?;
+    let small = |number| u32::try_from(number).map_err(|_| Unusable::Corrupt(format!("a count of {number}")));
+    let split_rule = match (rule, small(count)?) {
+        (0, _) => SplitRule::RandomBySeed,
+        (1, folds) => SplitRule::StratifiedFolds { folds },
+        (2, splits) => SplitRule::Published { splits },
+        (other, _) => return Err(Unusable::Corrupt(format!("there is no split rule {other}"))),
     };
-    let classes = input.small("classes")?;
-    let feature_width = input.small("features")? as usize;
-    let (rule, count) = (input.number()?, input.small("splits")?);
-    let split_rule = match rule {
-        0 if count == 0 => SplitRule::RandomBySeed,
-        1 => SplitRule::StratifiedFolds { folds: count },
-        2 => SplitRule::Published { splits: count },
-        other => return Err(Unusable::Corrupt(format!("there is no split rule {other} of {count}"))),
-    };
-    let node_offsets = input.items(|bytes| u64::from_le_bytes(bytes) as usize)?;
-    let edge_offsets = input.items(|bytes| u64::from_le_bytes(bytes) as usize)?;
-    let (sources, targets) = (input.items(u32::from_le_bytes)?, input.items(u32::from_le_bytes)?);
-    let labels = input.items(u32::from_le_bytes)?;
-    let features = input.items(f32::from_le_bytes)?;
-    let mut published_splits = Vec::new();
-    for _ in 0..input.small("published splits")? {
-        let [train, validation, test] = [input.indices()?, input.indices()?, input.indices()?];
-        published_splits.push(Split { train, validation, test });
-    }
-    #[rustfmt::skip]
-    let parts = DatasetParts {
-        name, task, classes, node_offsets, edge_offsets, sources, targets, feature_width, features, labels,
-        split_rule, published_splits,
-    };
-    Ok(parts)
+    Ok(Content {
+        classes: small(classes)?,
+        feature_width: small(feature_width)? as usize,
+        split_rule,
+        name: input.text()?,
+        task: task(&input.text()?)?,
+        node_offsets: input.items()?,
+        edge_offsets: input.items()?,
+        sources: input.items()?,
+        targets: input.items()?,
+        labels: input.items()?,
+        features: input.items()?,
+        published_splits: (0..splits).map(|_| input.split()).collect::<Result<_, _>>()?,
+    })
 }
 
-fn write_text(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(&(text.len() as u64).to_le_bytes())?;
-    out.write_all(text.as_bytes())
+fn task(name: &str) -> Result<Task, Unusable> {
+    let all = [Task::GraphClassification, Task::NodeClassification, Task::GraphBinaryAuc];
+    let found = all.into_iter().find(|task| task.name() == name);
+    found.ok_or_else(|| Unusable::Corrupt(format!("there is no task {name:?}")))
 }
 
-fn write_items<T, const BYTES: usize>(
-    out: &mut impl Write,
-    items: &[T],
-    encode: impl Fn(&T) -> [u8; BYTES],
-) -> io::Result<()> {
-    out.write_all(&(items.len() as u64).to_le_bytes())?;
-    let mut buffer = vec![0; BYTES * ITEMS_AT_ONCE];
-    for chunk in items.chunks(ITEMS_AT_ONCE) {
-        for (item, slot) in chunk.iter().zip(buffer.chunks_exact_mut(BYTES)) {
-            slot.copy_from_slice(&encode(item));
-        }
-        out.write_all(&buffer[..BYTES * chunk.len()])?;
-    }
-    Ok(())
+fn corrupt(problem: &str) -> Unusable {
+    Unusable::Corrupt(problem.to_string())
 }
 
-/// Counts down what the file still holds, so that no length makes us take more memory than there is file.
-struct Input<R> {
-    reader: R,
-    left: u64,
+/// Walks through the sealed bytes; no length leads beyond their end.
+struct Input<'a> {
+    map: &'a Arc<Mmap>,
+    place: usize,
+    end: usize,
 }
 
-impl<R: Read> Input<R> {
-    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Unusable> {
-        self.reader.read_exact(buffer).map_err(|error| Unusable::Corrupt(error.to_string()))?;
-        self.left = self.left.saturating_sub(buffer.len() as u64);
-        Ok(())
-    }
-
-    fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Unusable> {
-        let mut bytes = vec![0; count];
-        self.fill(&mut bytes)?;
+impl<'a> Input<'a> {
+    fn take(&mut self, count: usize) -> Result<&'a [u8], Unusable> {
+        let bytes =
+            self.map[self.place..self.end].get(..count).ok_or_else(|| corrupt("it ends too early"))?;
+        self.place += count;
         Ok(bytes)
     }
 
-    fn number(&mut self) -> Result<u64, Unusable> {
-        let mut bytes = [0; 8];
-        self.fill(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
-    }
-
-    fn small(&mut self, what: &str) -> Result<u32, Unusable> {
-        let number = self.number()?;
-        u32::try_from(number).map_err(|_| Unusable::Corrupt(format!("{number} {what}")))
+    /// The place of the next array, in bytes; the walk goes on behind it.
+    fn items<T: AnyBitPattern>(&mut self) -> Result<Array<T>, Unusable> {
+        let length = self.take(8)?.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        let bytes = usize::try_from(length).ok().and_then(|length| length.checked_mul(size_of::<T>()));
+        let padded = bytes.filter(|bytes| *bytes <= self.end).map(|bytes| (bytes, bytes + padding(bytes)));
+        let (bytes, padded) = padded.ok_or_else(|| corrupt("more values than the file holds"))?;
+        let start = self.place;
+        self.take(padded)?;
+        Array::mapped(self.map, start..start + bytes).ok_or_else(|| corrupt("an array is not aligned"))
     }
 
     fn text(&mut self) -> Result<String, Unusable> {
-        let length = self.number()?;
-        if length > MOST_TEXT {
-            return Err(Unusable::Corrupt(format!("a name of {length} bytes")));
+        let bytes = self.items::<u8>()?;
+        if bytes.len() as u64 > MOST_TEXT {
+            return Err(Unusable::Corrupt(format!("a name of {} bytes", bytes.len())));
         }
-        let bytes = self.bytes(length as usize)?;
-        String::from_utf8(bytes).map_err(|_| Unusable::Corrupt("a name that is not text".to_string()))
+        String::from_utf8(bytes.to_vec()).map_err(|_| corrupt("a name that is not text"))
     }
 
-    fn indices(&mut self) -> Result<Vec<u32>, Unusable> {
-        self.items(u32::from_le_bytes)
-    }
-
-    fn items<T, const BYTES: usize>(
-        &mut self,
-        decode: impl Fn([u8; BYTES]) -> T,
-    ) -> Result<Vec<T>, Unusable> {
-        let count = self.number()?;
-        if count.saturating_mul(BYTES as u64) > self.left {
-            return Err(Unusable::Corrupt(format!("{count} values, more than the file holds")));
-        }
-        let mut items = Vec::with_capacity(count as usize);
-        let mut buffer = vec![0; BYTES * ITEMS_AT_ONCE.min(count as usize)];
-        while items.len() < count as usize {
-            let wanted = ITEMS_AT_ONCE.min(count as usize - items.len());
-            self.fill(&mut buffer[..BYTES * wanted])?;
-            let (chunks, _) = buffer[..BYTES * wanted].as_chunks::<BYTES>();
-            items.extend(chunks.iter().map(|bytes| decode(*bytes)));
-        }
-        Ok(items)
+    fn split(&mut self) -> Result<Split, Unusable> {
+        let [train, validation, test] = [self.items()?, self.items()?, self.items()?];
+        Ok(Split { train: train.to_vec(), validation: validation.to_vec(), test: test.to_vec() })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::tests::mapped;
     use crate::structure::tests::two_small_graphs;
 
-    fn stored() -> (Dataset, Vec<u8>) {
+    const INPUT: Fingerprint = [7; 32];
+
+    fn read_bytes(bytes: &[u8]) -> Result<Dataset, Unusable> {
+        read(&mapped(bytes), &INPUT)
+    }
+
+    fn stored(dataset: &Dataset) -> Vec<u8> {
+        write(Vec::new(), dataset, &INPUT).expect("in memory")
+    }
+
+    fn with_a_published_split() -> Dataset {
         let mut parts = two_small_graphs();
         parts.split_rule = SplitRule::Published { splits: 1 };
         parts.published_splits = vec![Split { train: vec![1], validation: vec![], test: vec![0] }];
-        let dataset = Dataset::new(parts).expect("sound");
-        let mut bytes = Vec::new();
-        write(&mut bytes, &dataset, &[7; 32]).expect("in memory");
-        (dataset, bytes)
+        Dataset::new(parts).expect("sound")
+    }
+
+    /// The bytes with a change and a seal that fits it: a file that somebody forged.
+    fn forged(sound: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut content = seal::opened(sound).expect("sealed").to_vec();
+        change(&mut content);
+        let mut out = Sealing::new(Vec::new());
+        out.write_all(&content).expect("in memory");
+        out.finish().expect("in memory")
     }
 
     #[test]
-    fn what_was_written_is_read_again_with_the_same_digest_and_splits() {
-        let (dataset, bytes) = stored();
-        let again = read(bytes.as_slice(), bytes.len() as u64, &[7; 32]).expect("sound");
+    fn what_was_written_is_read_again_in_every_part() {
+        let dataset = with_a_published_split();
+        let again = read_bytes(&stored(&dataset)).expect("sound");
         assert_eq!(again.digest(), dataset.digest());
         assert_eq!(again.published_splits(), dataset.published_splits());
         assert_eq!((again.name(), again.task()), (dataset.name(), dataset.task()));
+        assert_eq!((again.labels(), again.split_rule()), (dataset.labels(), dataset.split_rule()));
+        for (left, right) in again.graphs().zip(dataset.graphs()) {
+            assert_eq!((left.sources, left.targets), (right.sources, right.targets));
+            assert_eq!((left.features, left.node_count), (right.features, right.node_count));
+        }
+        assert_eq!(again.computed_digest(), *dataset.digest(), "the stored digest is that of the content");
     }
 
     #[test]
-    fn another_fingerprint_or_version_is_stale() {
-        let (_, mut bytes) = stored();
-        let size = bytes.len() as u64;
-        assert!(matches!(read(bytes.as_slice(), size, &[8; 32]), Err(Unusable::Stale(_))));
-        bytes[8] ^= 1;
-        assert!(matches!(read(bytes.as_slice(), size, &[7; 32]), Err(Unusable::Stale(_))));
-    }
-
-    #[test]
-    fn a_number_that_the_split_rule_does_not_use_is_noticed() {
-        let dataset = Dataset::new(two_small_graphs()).expect("sound");
-        assert_eq!(dataset.split_rule(), SplitRule::RandomBySeed);
-        let mut sound = Vec::new();
-        write(&mut sound, &dataset, &[7; 32]).expect("in memory");
-        for position in 0..sound.len() {
-            let mut flipped = sound.clone();
-            flipped[position] ^= 1;
-            assert!(read(flipped.as_slice(), flipped.len() as u64, &[7; 32]).is_err(), "byte {position}");
+    fn another_fingerprint_version_or_machine_is_stale() {
+        let bytes = stored(&with_a_published_split());
+        assert!(matches!(read(&mapped(&bytes), &[8; 32]), Err(Unusable::Stale(_))));
+        for position in [0, 8, 12] {
+            let other = forged(&bytes, |content| content[position] ^= 1);
+            assert!(matches!(read_bytes(&other), Err(Unusable::Stale(_))), "byte {position}");
         }
     }
 
     #[test]
     fn every_flipped_byte_and_every_cut_is_noticed() {
-        let (_, sound) = stored();
-        for position in 0..sound.len() {
-            let mut flipped = sound.clone();
-            flipped[position] ^= 0x41;
-            assert!(read(flipped.as_slice(), flipped.len() as u64, &[7; 32]).is_err(), "byte {position}");
-            let cut = &sound[..position];
-            assert!(read(cut, cut.len() as u64, &[7; 32]).is_err(), "cut at {position}");
+        for dataset in [with_a_published_split(), Dataset::new(two_small_graphs()).expect("sound")] {
+            let sound = stored(&dataset);
+            for position in 0..sound.len() {
+                for mask in [1, 0x41] {
+                    let mut flipped = sound.clone();
+                    flipped[position] ^= mask;
+                    assert!(read_bytes(&flipped).is_err(), "byte {position}");
+                }
+                assert!(read_bytes(&sound[..position]).is_err(), "cut at {position}");
+            }
+            assert!(read_bytes(&[sound.as_slice(), &[0]].concat()).is_err());
         }
-        let longer = [sound.as_slice(), &[0]].concat();
-        assert!(read(longer.as_slice(), longer.len() as u64, &[7; 32]).is_err());
+    }
+
+    #[test]
+    fn a_forged_seal_does_not_make_shapes_that_cannot_be_walked() {
+        let sound = stored(&with_a_published_split());
+        let mut refused = 0;
+        for position in HEADER_BYTES + DIGEST_BYTES..sound.len() - seal::SEAL_BYTES {
+            for mask in [1, 0x80] {
+                let forged = forged(&sound, |content| content[position] ^= mask);
+                match read_bytes(&forged) {
+                    Err(_) => refused += 1,
+                    Ok(dataset) => assert_eq!(dataset.graphs().count(), 2, "byte {position}"),
+                }
+            }
+            let cut = forged(&sound, |content| content.truncate(position));
+            assert!(read_bytes(&cut).is_err(), "cut at {position}");
+        }
+        assert!(refused > 100, "{refused} changes were noticed");
     }
 }

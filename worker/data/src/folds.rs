@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::files::FileSet;
+use crate::origins::how_to_get;
 use crate::splits::Split;
 
 /// The index files of a data set.
@@ -27,10 +28,7 @@ fn read_part(data_dir: &Path, dataset: &str, part: &str, folds: u32) -> Result<V
     let missing = Error::MissingFiles {
         dataset: dataset.to_string(),
         looked_at: vec![folder.join(&name)],
-        hint: format!(
-            "put the index files of the published folds there: {dataset}_train.index, {dataset}_val.index, \
-             {dataset}_test.index"
-        ),
+        hint: how_to_get(dataset),
     };
     let Some(mut files) = FileSet::open_first(&[folder])? else { return Err(missing) };
     let Some(mut lines) = files.lines(&name)? else { return Err(missing) };

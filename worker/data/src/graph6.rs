@@ -85,7 +85,11 @@ pub fn parse_graph6(line: &[u8]) -> Result<SimpleGraph, Graph6Error> {
 pub fn read_graph6(path: &Path) -> Result<Vec<SimpleGraph>, Error> {
     let file = File::open(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let shown = path.display().to_string();
-    let mut lines = Lines::new(Box::new(file), shown, path.to_path_buf(), Limits::default());
+    read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), Limits::default()))
+}
+
+/// The same for lines from anywhere.
+pub(crate) fn read_lines(mut lines: Lines<'_>) -> Result<Vec<SimpleGraph>, Error> {
     let mut graphs = Vec::new();
     while lines.advance()? {
         if lines.text() == HEADER {

@@ -13,6 +13,7 @@ use crate::dataset::{Dataset, Task};
 use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
+use crate::origins::how_to_get;
 use crate::progress::{Observer, Progress, Work, nobody};
 use crate::splits::{Split, SplitRule};
 use crate::superpixels::{PixelGraph, Recipe, graph_of};
@@ -61,8 +62,8 @@ pub(crate) struct ImageSource {
     /// One in this many training images, the first of the file, is for validation.
     validation_share: usize,
     places: fn(&Path) -> Vec<PathBuf>,
+    files: fn(&Path) -> Vec<PathBuf>,
     read: fn(&Path, bool, Option<usize>) -> Result<Images, Error>,
-    download: &'static str,
 }
 
 pub(crate) static MNIST: ImageSource = ImageSource {
@@ -72,8 +73,8 @@ pub(crate) static MNIST: ImageSource = ImageSource {
     full: [60_000, 10_000],
     validation_share: 12,
     places: mnist_places,
+    files: mnist_files,
     read: read_mnist,
-    download: "the four files of the MNIST data (train-images-idx3-ubyte.gz and its sisters) into a folder `mnist`",
 };
 
 pub(crate) static CIFAR10: ImageSource = ImageSource {
@@ -83,8 +84,8 @@ pub(crate) static CIFAR10: ImageSource = ImageSource {
     full: [50_000, 10_000],
     validation_share: 10,
     places: cifar::places,
+    files: cifar::files,
     read: cifar::read,
-    download: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz into a folder `cifar10`",
 };
 
 impl Source for ImageSource {
@@ -124,7 +125,7 @@ impl Source for ImageSource {
     }
 
     fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        self.place(options).into_iter().collect()
+        self.place(options).map(|place| (self.files)(&place)).unwrap_or_default()
     }
 }
 
@@ -145,7 +146,7 @@ impl ImageSource {
         found.ok_or_else(|| Error::MissingFiles {
             dataset: self.name.to_string(),
             looked_at: places,
-            hint: format!("download {} of the data folder", self.download),
+            hint: how_to_get(self.name),
         })
     }
 
@@ -224,13 +225,27 @@ fn mnist_places(data_dir: &Path) -> Vec<PathBuf> {
     vec![data_dir.join("mnist"), data_dir.join("MNIST").join("raw")]
 }
 
+/// The four files, each as it is there; plain where it is not.
+fn mnist_files(place: &Path) -> Vec<PathBuf> {
+    let kinds = ["images-idx3", "labels-idx1"];
+    let names =
+        ["train", "t10k"].into_iter().flat_map(|part| kinds.map(|kind| format!("{part}-{kind}-ubyte")));
+    let compressed = |name: &String| place.join(format!("{name}.gz"));
+    names
+        .map(|name| match place.join(&name) {
+            plain if !plain.is_file() && compressed(&name).is_file() => compressed(&name),
+            plain => plain,
+        })
+        .collect()
+}
+
 fn read_mnist(place: &Path, training: bool, first: Option<usize>) -> Result<Images, Error> {
     let part = if training { "train" } else { "t10k" };
     let dataset = MNIST.name;
     let missing = || Error::MissingFiles {
         dataset: dataset.to_string(),
         looked_at: vec![place.to_path_buf()],
-        hint: "it is a folder of four IDX files".to_string(),
+        hint: how_to_get(dataset),
     };
     let mut files = FileSet::open_first(&[place.to_path_buf()])?.ok_or_else(missing)?;
     let images =
@@ -242,4 +257,39 @@ fn read_mnist(place: &Path, training: bool, first: Option<usize>) -> Result<Imag
         return Err(labels_file.damaged(format!("{} labels for {count} images", labels.len())));
     }
     Ok(Images { height: images.height, width: images.width, channels: 1, pixels: images.pixels, labels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The real files, where they are.
+    fn real(source: &ImageSource) -> Option<PathBuf> {
+        let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+        let data_dir = Some(std::env::var_os("TOGL_DATA").map_or_else(beside, PathBuf::from));
+        let place = source.place(&OpenOptions { data_dir, ..OpenOptions::default() });
+        place
+            .inspect_err(|_| eprintln!("skipped: no {} in TOGL_DATA or beside the project", source.name))
+            .ok()
+    }
+
+    #[test]
+    fn all_digits_are_read_and_have_their_published_mean() {
+        let Some(place) = real(&MNIST) else { return };
+        let training = read_mnist(&place, true, None).expect("sound files");
+        assert_eq!((training.len(), training.height, training.width), (60_000, 28, 28));
+        assert_eq!(read_mnist(&place, false, None).expect("sound files").len(), 10_000);
+        let sum: u64 = training.pixels.iter().map(|pixel| u64::from(*pixel)).sum();
+        let mean = sum as f64 / 255.0 / training.pixels.len() as f64;
+        assert!((mean - 0.13066).abs() < 5e-6, "{mean}");
+    }
+
+    #[test]
+    fn photographs_come_in_five_training_batches_and_one_of_tests() {
+        let Some(place) = real(&CIFAR10) else { return };
+        let [training, test] =
+            [true, false].map(|training| (CIFAR10.read)(&place, training, None).expect("sound"));
+        assert_eq!(training.len(), 5 * test.len(), "400 of each in a part of the set, 10,000 in all of it");
+        assert_eq!((training.channels, training.planes(0).len()), (3, 3072));
+    }
 }

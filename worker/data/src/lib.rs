@@ -18,11 +18,14 @@
 //! - `splits`, `folds`: who trains, who validates, who tests
 //! - `structure_only`: random node features that replace the real ones
 //! - `catalogue`: names to sources; `facts`: what is known of them; `check`: whether it is so
-//! - `cache`, `flat`, `fingerprint`: copies that load fast, and when they may be used
+//! - `cache`, `flat`, `seal`, `array`, `fingerprint`: copies that load fast, and when they may be used
 //! - `fetch`, `download`, `origins`: files from the public sites; the only use of the network
+//! - `obtain`: opens a data set and fetches its files before that where they are missing; what workers call
 //! - `draw`, `layout`: one graph as a picture
+//! - `hostile`: the readers for bytes from anywhere, as the fuzz targets and their corpus use them
 //! - `progress`: how long work tells how far it is
 
+mod array;
 mod block_model;
 mod builder;
 mod cache;
@@ -47,6 +50,8 @@ mod fingerprint;
 mod flat;
 mod folds;
 mod graph6;
+#[doc(hidden)]
+pub mod hostile;
 mod idx;
 mod images;
 mod layout;
@@ -55,9 +60,11 @@ mod molhiv;
 mod necklaces;
 mod no_cycles;
 mod normal;
+mod obtain;
 mod origins;
 mod pattern;
 mod progress;
+mod seal;
 mod slic;
 mod sphere_torus;
 mod splits;
@@ -73,7 +80,8 @@ mod tu_format;
 pub use builder::DatasetBuilder;
 pub use cache::CacheOutcome;
 pub use catalogue::{
-    OpenOptions, Opened, Source, find, is_available, is_cached, open, open_observed, sources,
+    OpenOptions, Opened, Source, find, is_available, is_cached, known_or_present, open, open_observed,
+    sources, unlisted,
 };
 pub use check::{CheckReport, check, check_with};
 pub use dataset::{Dataset, DatasetParts, Graph, Task};
@@ -84,6 +92,7 @@ pub use facts::{Facts, Size, expected_digest, facts};
 pub use features::FeatureChoice;
 pub use fetch::{FetchError, FetchOptions, FetchOutcome, Fetched, fetch};
 pub use graph6::{Graph6Error, SimpleGraph, parse_graph6, read_graph6};
+pub use obtain::{ObtainError, Supply, obtain};
 pub use origins::{Origin, origins};
 pub use progress::{Observer, Progress, Work};
 pub use splits::{Split, SplitError, SplitRule, ValidSplits};

@@ -11,11 +11,11 @@ use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::lines::Lines;
+use crate::origins::how_to_get;
 use crate::splits::{Split, SplitRule};
 
 const NAME: &str = "ogbg-molhiv";
 const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
-const ARCHIVE: &str = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip";
 
 pub(crate) struct Molhiv;
 
@@ -35,8 +35,8 @@ impl Source for Molhiv {
     fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
         options.refuse_graphs(NAME)?;
         refuse_other_features(options.features)?;
-        let places = places(options.data_dir.as_deref());
-        let mut files = FileSet::open_first(&places)?.ok_or_else(|| missing(&places))?;
+        let place = found(options.data_dir.as_deref());
+        let mut files = FileSet::open_first(place.as_slice())?.ok_or_else(|| missing(options))?;
         let node_counts = counts(files.required_lines(NAME, "raw/num-node-list.csv")?)?;
         let node_offsets = offsets(&node_counts);
         let topology = Topology::arrange(edges(&mut files, &node_offsets)?, node_offsets);
@@ -61,7 +61,7 @@ impl Source for Molhiv {
     }
 
     fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        places(options.data_dir.as_deref()).into_iter().find(|place| place.exists()).into_iter().collect()
+        found(options.data_dir.as_deref()).into_iter().collect()
     }
 }
 
@@ -153,12 +153,14 @@ fn places(data_dir: Option<&Path>) -> Vec<PathBuf> {
     folder.map_or_else(Vec::new, |folder| vec![folder.join("hiv"), folder.join("hiv.zip"), folder])
 }
 
-fn missing(places: &[PathBuf]) -> Error {
-    Error::MissingFiles {
-        dataset: NAME.to_string(),
-        looked_at: places.to_vec(),
-        hint: format!("download {ARCHIVE} into a folder `ogbg_molhiv` of the data folder"),
-    }
+/// The first place that holds the set; a folder without its raw files is not it.
+fn found(data_dir: Option<&Path>) -> Option<PathBuf> {
+    places(data_dir).into_iter().find(|place| place.is_file() || place.join("raw").is_dir())
+}
+
+fn missing(options: &OpenOptions) -> Error {
+    let looked_at = places(options.data_dir.as_deref());
+    Error::MissingFiles { dataset: NAME.to_string(), looked_at, hint: how_to_get(NAME) }
 }
 
 #[cfg(test)]

@@ -57,6 +57,16 @@ pub fn origins(name: &str) -> Result<Vec<Origin>, Error> {
     })
 }
 
+/// How to get the files of a data set that is not there: what every error about missing files says.
+pub(crate) fn how_to_get(name: &str) -> String {
+    let urls: Vec<String> = origins(name).unwrap_or_default().into_iter().map(|origin| origin.url).collect();
+    format!(
+        "get them with `togl data fetch {name}`; without a network, download {} elsewhere and use \
+         `togl data fetch {name} --from DIR`",
+        urls.join(" ")
+    )
+}
+
 fn tu_archive(name: &str) -> Origin {
     origin(tu::DOWNLOAD_SITE, &format!("{name}.zip"), "tu", None)
 }

@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::dataset::{DatasetParts, Task};
+use crate::dataset::{Content, Task};
 use crate::splits::SplitRule;
 
 /// Why parts do not form a data set.
@@ -111,15 +111,23 @@ pub enum StructureError {
 }
 
 /// The first broken rule, if any.
-pub(crate) fn check(parts: &DatasetParts) -> Result<(), StructureError> {
+pub(crate) fn check(parts: &Content) -> Result<(), StructureError> {
+    check_shapes(parts)?;
+    check_edges(parts)?;
+    check_features(parts)
+}
+
+/// The rules that do not need a walk through all edges and features: what holds for a data set of which only
+/// the shapes are in doubt.
+pub(crate) fn check_shapes(parts: &Content) -> Result<(), StructureError> {
     check_offsets(parts)?;
     check_graphs(parts)?;
-    check_features(parts)?;
+    check_width(parts)?;
     check_labels(parts)?;
     check_published_splits(parts)
 }
 
-fn check_offsets(parts: &DatasetParts) -> Result<(), StructureError> {
+fn check_offsets(parts: &Content) -> Result<(), StructureError> {
     let graphs = parts.node_offsets.len().saturating_sub(1);
     if graphs == 0 {
         return Err(StructureError::NoGraphs);
@@ -145,10 +153,8 @@ fn rising(array: &'static str, offsets: &[usize], end: usize) -> Result<(), Stru
     Ok(())
 }
 
-fn check_graphs(parts: &DatasetParts) -> Result<(), StructureError> {
-    for (graph, (node_ends, edge_ends)) in
-        parts.node_offsets.windows(2).zip(parts.edge_offsets.windows(2)).enumerate()
-    {
+fn check_graphs(parts: &Content) -> Result<(), StructureError> {
+    for (graph, node_ends) in parts.node_offsets.windows(2).enumerate() {
         let nodes = node_ends[1] - node_ends[0];
         if nodes == 0 {
             return Err(StructureError::EmptyGraph { graph });
@@ -156,6 +162,15 @@ fn check_graphs(parts: &DatasetParts) -> Result<(), StructureError> {
         if u32::try_from(nodes).is_err() {
             return Err(StructureError::GraphTooLarge { graph, nodes });
         }
+    }
+    Ok(())
+}
+
+fn check_edges(parts: &Content) -> Result<(), StructureError> {
+    for (graph, (node_ends, edge_ends)) in
+        parts.node_offsets.windows(2).zip(parts.edge_offsets.windows(2)).enumerate()
+    {
+        let nodes = node_ends[1] - node_ends[0];
         let edges = edge_ends[0]..edge_ends[1];
         let ends = parts.sources[edges.clone()].iter().zip(&parts.targets[edges]);
         for (edge, (&source, &target)) in ends.enumerate() {
@@ -173,12 +188,15 @@ fn check_graphs(parts: &DatasetParts) -> Result<(), StructureError> {
     Ok(())
 }
 
-fn check_features(parts: &DatasetParts) -> Result<(), StructureError> {
+fn check_width(parts: &Content) -> Result<(), StructureError> {
     let nodes = parts.node_offsets[parts.node_offsets.len() - 1];
     if parts.feature_width == 0 {
         return Err(StructureError::NoFeatures);
     }
-    expect_length("features", parts.features.len(), nodes.saturating_mul(parts.feature_width))?;
+    expect_length("features", parts.features.len(), nodes.saturating_mul(parts.feature_width))
+}
+
+fn check_features(parts: &Content) -> Result<(), StructureError> {
     match parts.features.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
         Some(position) => Err(StructureError::FeatureNotFinite {
@@ -188,7 +206,7 @@ fn check_features(parts: &DatasetParts) -> Result<(), StructureError> {
     }
 }
 
-fn check_labels(parts: &DatasetParts) -> Result<(), StructureError> {
+fn check_labels(parts: &Content) -> Result<(), StructureError> {
     let graphs = parts.node_offsets.len() - 1;
     let expected = match parts.task {
         Task::NodeClassification => parts.node_offsets[graphs],
@@ -206,7 +224,7 @@ fn check_labels(parts: &DatasetParts) -> Result<(), StructureError> {
     }
 }
 
-fn check_published_splits(parts: &DatasetParts) -> Result<(), StructureError> {
+fn check_published_splits(parts: &Content) -> Result<(), StructureError> {
     let expected = match parts.split_rule {
         SplitRule::Published { splits } => splits as usize,
         SplitRule::RandomBySeed | SplitRule::StratifiedFolds { .. } => 0,
@@ -233,6 +251,7 @@ fn expect_length(array: &'static str, found: usize, expected: usize) -> Result<(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::dataset::DatasetParts;
     use crate::splits::Split;
 
     /// A path on 3 nodes, and 2 nodes with an edge and a self-loop; width 2.
@@ -256,12 +275,12 @@ pub(crate) mod tests {
     fn problem_after(change: impl FnOnce(&mut DatasetParts)) -> String {
         let mut parts = two_small_graphs();
         change(&mut parts);
-        check(&parts).expect_err("the change breaks a rule").to_string()
+        check(&parts.into()).expect_err("the change breaks a rule").to_string()
     }
 
     #[test]
     fn sound_parts_pass() {
-        assert_eq!(check(&two_small_graphs()), Ok(()));
+        assert_eq!(check(&two_small_graphs().into()), Ok(()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The TU benchmark sets by name: where their files may lie, how each is split, what to do when they are
 //! absent. The format is read by `tu_format`; nothing is downloaded here.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::catalogue::{OpenOptions, Source};
@@ -9,6 +10,7 @@ use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::folds;
+use crate::origins::how_to_get;
 use crate::splits::{Split, SplitRule};
 use crate::tu_format::TuFiles;
 
@@ -69,7 +71,7 @@ impl Source for Tu {
     }
 
     fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        let mut inputs = first_place(self.name, options);
+        let mut inputs: Vec<PathBuf> = found(self.name, options.data_dir.as_deref()).into_iter().collect();
         if let (SplitRule::Published { .. }, Some(data_dir)) = (self.split_rule, &options.data_dir) {
             inputs.extend(folds::files(data_dir, self.name));
         }
@@ -101,7 +103,7 @@ impl Source for Unlisted {
     }
 
     fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        first_place(&self.name, options)
+        found(&self.name, options.data_dir.as_deref()).into_iter().collect()
     }
 }
 
@@ -110,9 +112,22 @@ pub(crate) fn find_unlisted(name: &str, data_dir: Option<&Path>) -> Option<Unlis
     if !is_plain_name(name) {
         return None;
     }
-    let mut files = FileSet::open_first(&places(name, data_dir)).ok().flatten()?;
-    let has_edges = files.open(&format!("{name}_A.txt")).is_ok_and(|file| file.is_some());
+    let mut files = FileSet::open_first(&[found(name, data_dir)?]).ok().flatten()?;
+    let has_edges = files.open(&edge_file(name)).is_ok_and(|file| file.is_some());
     has_edges.then(|| Unlisted { name: name.to_string() })
+}
+
+/// The sets in the data folder that the catalogue does not know, by name.
+pub(crate) fn unlisted(data_dir: &Path) -> Vec<String> {
+    let entries = [data_dir.join("tu"), data_dir.to_path_buf()].map(std::fs::read_dir);
+    let paths = entries.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    let names = paths.filter_map(|path| {
+        let name = path.file_name()?.to_str()?;
+        Some(if path.is_dir() { name } else { name.strip_suffix(".zip")? }.to_string())
+    });
+    let known = |name: &String| LISTED.iter().any(|listed| listed.eq_ignore_ascii_case(name));
+    let names: BTreeSet<String> = names.filter(|name| !known(name)).collect();
+    names.into_iter().filter(|name| find_unlisted(name, Some(data_dir)).is_some()).collect()
 }
 
 /// Whether the name can be part of a file name and of an address without being anything else.
@@ -128,12 +143,27 @@ pub(crate) fn is_listed(name: &str) -> bool {
 
 fn find_files(name: &str, options: &OpenOptions) -> Result<FileSet, Error> {
     options.refuse_graphs(name)?;
-    let places = places(name, options.data_dir.as_deref());
-    FileSet::open_first(&places)?.ok_or_else(|| missing(name, &places, options))
+    let place = found(name, options.data_dir.as_deref());
+    let missing = || Error::MissingFiles {
+        dataset: name.to_string(),
+        looked_at: places(name, options.data_dir.as_deref()),
+        hint: how_to_get(name),
+    };
+    FileSet::open_first(place.as_slice())?.ok_or_else(missing)
 }
 
-fn first_place(name: &str, options: &OpenOptions) -> Vec<PathBuf> {
-    places(name, options.data_dir.as_deref()).into_iter().find(|place| place.exists()).into_iter().collect()
+/// The first place that holds the set; a folder without its edges is not it.
+pub(crate) fn found(name: &str, data_dir: Option<&Path>) -> Option<PathBuf> {
+    let edges = edge_file(name);
+    let holds = |place: &PathBuf| {
+        let unpacked = || place.join(&edges).is_file() || place.join(format!("{edges}.gz")).is_file();
+        place.is_file() || place.is_dir() && unpacked()
+    };
+    places(name, data_dir).into_iter().find(holds)
+}
+
+fn edge_file(name: &str) -> String {
+    format!("{name}_A.txt")
 }
 
 /// Reads any data set in the format of the TU collection, which the catalogue need not know, from its
@@ -147,6 +177,15 @@ pub fn read_tu(path: &Path, name: &str, features: FeatureChoice) -> Result<Datas
     };
     let files = FileSet::open_first(&places)?.ok_or_else(missing)?;
     read(name, files, features, STRATIFIED, Vec::new())
+}
+
+/// The same for contents that are no files.
+pub(crate) fn read_in_memory(
+    name: &str,
+    files: Vec<(String, Vec<u8>)>,
+    features: FeatureChoice,
+) -> Result<Dataset, Error> {
+    read(name, FileSet::in_memory(files), features, STRATIFIED, Vec::new())
 }
 
 fn read(
@@ -183,16 +222,4 @@ fn places(name: &str, data_dir: Option<&Path>) -> Vec<PathBuf> {
     let archive = format!("{name}.zip");
     let collection = data_dir.join("tu");
     vec![collection.join(name), collection.join(&archive), data_dir.join(name), data_dir.join(archive)]
-}
-
-fn missing(name: &str, places: &[PathBuf], options: &OpenOptions) -> Error {
-    let folder = match &options.data_dir {
-        Some(data_dir) => data_dir.join("tu").display().to_string(),
-        None => "a folder `tu` and give the folder above it as data folder".to_string(),
-    };
-    Error::MissingFiles {
-        dataset: name.to_string(),
-        looked_at: places.to_vec(),
-        hint: format!("download {DOWNLOAD_SITE}/{name}.zip into {folder}"),
-    }
 }

@@ -109,14 +109,16 @@ fn every_choice_has_a_copy_of_its_own() {
 fn a_damaged_copy_is_replaced_without_a_word_to_the_caller() {
     let world = World::new();
     let first = world.opened("MUTAG", &world.options());
-    for entry in std::fs::read_dir(world.folder.path().join("cache")).expect("folder") {
-        let path = entry.expect("entry").path();
-        let bytes = std::fs::read(&path).expect("file");
-        std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("file");
+    for part in [2, 100_000] {
+        for entry in std::fs::read_dir(world.folder.path().join("cache")).expect("folder") {
+            let path = entry.expect("entry").path();
+            let bytes = std::fs::read(&path).expect("file");
+            std::fs::write(&path, &bytes[..bytes.len() / part]).expect("file");
+        }
+        let second = world.opened("MUTAG", &world.options());
+        assert!(matches!(second.cache, CacheOutcome::Replaced(_)), "{:?}", second.cache);
+        assert_eq!(second.dataset.digest(), first.dataset.digest());
     }
-    let second = world.opened("MUTAG", &world.options());
-    assert!(matches!(second.cache, CacheOutcome::Replaced(_)), "{:?}", second.cache);
-    assert_eq!(second.dataset.digest(), first.dataset.digest());
 }
 
 #[test]
@@ -148,4 +150,20 @@ fn a_set_that_the_catalogue_does_not_know_opens_by_its_name() {
     for unknown in ["tu", "absent", "../tu/HOME-MADE", ""] {
         assert!(matches!(open(unknown, &world.options()), Err(Error::UnknownDataset { .. })), "{unknown:?}");
     }
+}
+
+#[test]
+fn a_data_set_in_use_does_not_notice_that_its_copy_is_replaced_or_removed() {
+    let world = World::new();
+    world.opened("MUTAG", &world.options());
+    let mapped = world.opened("MUTAG", &world.options());
+    assert_eq!(mapped.cache, CacheOutcome::Hit);
+    let before: Vec<Vec<u32>> = mapped.dataset.graphs().map(|graph| graph.targets.to_vec()).collect();
+    let edges = world.folder.path().join("data/tu/MUTAG/MUTAG_A.txt");
+    std::fs::write(edges, "1, 2\n2, 1\n4, 5\n5, 4\n").expect("file");
+    let replaced = world.opened("MUTAG", &world.options());
+    assert!(matches!(replaced.cache, CacheOutcome::Replaced(_)), "{:?}", replaced.cache);
+    std::fs::remove_dir_all(world.folder.path().join("cache")).expect("folder");
+    let after: Vec<Vec<u32>> = mapped.dataset.graphs().map(|graph| graph.targets.to_vec()).collect();
+    assert_eq!(before, after);
 }

@@ -2,10 +2,10 @@
 //! error, never a panic, and never much more memory than the files have bytes. Inputs start from sound files,
 //! because noise alone does not get deep.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod bounded;
+
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,35 +13,6 @@ use proptest::prelude::*;
 use togl_data::{
     CacheOutcome, FeatureChoice, OpenOptions, open, open_observed, parse_graph6, read_graph6, read_tu,
 };
-
-/// Far below what a believed length or label could cost, far above what honest small files do.
-const MOST_BYTES: usize = 600 << 20;
-
-/// Refuses what no small file needs, so that a reader which asks for it dies here and not on a user's machine.
-struct Bounded;
-
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: memory comes from the system's allocator unchanged; only the count is added.
-unsafe impl GlobalAlloc for Bounded {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if TAKEN.fetch_add(layout.size(), Ordering::Relaxed) + layout.size() > MOST_BYTES {
-            TAKEN.fetch_sub(layout.size(), Ordering::Relaxed);
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        TAKEN.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Bounded = Bounded;
 
 /// One change to a file.
 #[derive(Clone, Debug)]

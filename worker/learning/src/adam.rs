@@ -53,6 +53,11 @@ impl Adam {
         native::adam(step, &self.parameters, &self.first, &self.second)
     }
 
+    /// Steps taken.
+    pub fn steps(&self) -> i64 {
+        self.step
+    }
+
     /// A copy of the state.
     pub fn state(&self) -> AdamState {
         let moments = self.names.iter().zip(self.first.iter().zip(&self.second));

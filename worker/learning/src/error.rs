@@ -38,9 +38,15 @@ pub enum TrainError {
     /// A file of reference vectors does not say what its layout promises.
     #[error("reference file: {0}")]
     Reference(String),
+    /// A checkpoint that cannot be used; training can start anew.
+    #[error("checkpoint: {0}")]
+    Checkpoint(String),
     /// Anything else that libtorch reports.
     #[error("libtorch: {0}")]
     Torch(String),
+    /// A mistake in this program.
+    #[error("panicked: {0}; this is a bug of togl, please report it")]
+    Panicked(String),
 }
 
 /// What everything in this crate returns.
@@ -56,19 +62,46 @@ impl TrainError {
             Self::OutOfMemory(_) => FailureClass::OutOfMemory,
             Self::Stopped { .. } => FailureClass::Preempted,
             Self::TimeLimit { .. } => FailureClass::TimeLimit,
-            Self::Reference(_) | Self::Torch(_) => FailureClass::Error,
+            Self::Reference(_) | Self::Checkpoint(_) | Self::Torch(_) => FailureClass::Error,
+            Self::Panicked(_) => FailureClass::Panicked,
         }
     }
 
     /// Sorts a message of libtorch into its variant.
     pub(crate) fn from_torch(message: &str) -> Self {
         let first_line = first_line(message).to_owned();
-        let lower = message.to_lowercase();
-        if lower.contains("out of memory") || lower.contains("can't allocate memory") {
+        if is_out_of_memory(message) {
             return Self::OutOfMemory(first_line);
         }
         Self::Torch(first_line)
     }
+
+    /// What a caught panic means. Operators of tch panic where libtorch throws, with its words in `Torch("...")`;
+    /// every other panic is a mistake of ours.
+    fn from_panic(text: &str) -> Self {
+        if text.contains("Torch(\"") || is_out_of_memory(text) {
+            return Self::from_torch(text);
+        }
+        Self::Panicked(text.lines().next().unwrap_or_default().to_owned())
+    }
+}
+
+/// Whether these are the words of an allocator that has nothing left: libtorch's for processors, CUDA, ROCm and MPS,
+/// cuBLAS and cuDNN when they start, the C++ library's, Rust's.
+pub fn is_out_of_memory(message: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "out of memory",
+        "can't allocate memory",
+        "not enough memory: you tried to allocate",
+        "cannot allocate memory",
+        "cudaerrormemoryallocation",
+        "cublas_status_alloc_failed",
+        "cudnn_status_alloc_failed",
+        "std::bad_alloc",
+        "memory allocation of ",
+    ];
+    let lower = message.to_lowercase();
+    WORDS.iter().any(|words| lower.contains(words))
 }
 
 /// What libtorch says, without its stack of frames and without the words a panic puts around it.
@@ -109,7 +142,7 @@ pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         Err(payload) => {
             let text = payload.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-            Err(TrainError::from_torch(text.unwrap_or("a tensor operation panicked")))
+            Err(TrainError::from_panic(text.unwrap_or("without a message")))
         }
     }
 }
@@ -118,16 +151,63 @@ pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
 mod tests {
     use super::*;
 
+    /// As libtorch, its libraries and the systems below them say it.
+    const NO_MEMORY: [&str; 10] = [
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB of which 1.19 GiB is \
+         free. Process 4242 has 14.57 GiB memory in use. Of the allocated memory 13.02 GiB is allocated by PyTorch, \
+         and 201.15 MiB is reserved by PyTorch but unallocated.\nException raised from malloc",
+        "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call",
+        "HIP out of memory. Tried to allocate 512.00 MiB. GPU 0 has a total capacity of 11.98 GiB",
+        "MPS backend out of memory (MPS allocated: 17.93 GB, other allocations: 384.00 KB, max allowed: 18.13 GB). \
+         Tried to allocate 256 bytes on shared pool. Use PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 to disable upper limit",
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to \
+         allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)",
+        "DefaultCPUAllocator: not enough memory: you tried to allocate 34359738368 bytes.",
+        "std::bad_alloc",
+        "memory allocation of 1099511627776 bytes failed",
+    ];
+
     #[test]
     fn an_exhausted_device_is_recognised_by_its_message() {
-        let cuda = TrainError::from_torch("CUDA out of memory. Tried to allocate 2.00 GiB\nbacktrace");
-        assert_eq!(cuda.class(), FailureClass::OutOfMemory);
-        assert_eq!(cuda.to_string(), "out of memory: CUDA out of memory. Tried to allocate 2.00 GiB");
-        let host = TrainError::from_torch(
-            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes",
-        );
-        assert_eq!(host.class(), FailureClass::OutOfMemory);
-        assert_eq!(TrainError::from_torch("shape mismatch").class(), FailureClass::Error);
+        for message in NO_MEMORY {
+            assert_eq!(TrainError::from_torch(message).class(), FailureClass::OutOfMemory, "{message}");
+            let panic = format!("called `Result::unwrap()` on an `Err` value: Torch(\"{message}\")");
+            assert_eq!(TrainError::from_panic(&panic).class(), FailureClass::OutOfMemory, "{panic}");
+        }
+        let short = TrainError::from_torch(NO_MEMORY[1]).to_string();
+        assert_eq!(short, "out of memory: CUDA error: out of memory", "frames are left out");
+    }
+
+    #[test]
+    fn other_trouble_is_not_taken_for_a_lack_of_memory() {
+        let others = [
+            "CUDA error: device-side assert triggered",
+            "Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!",
+            "CUDA error: an illegal memory access was encountered",
+            "unsupported memory format option Contiguous",
+        ];
+        for message in others {
+            assert_eq!(TrainError::from_torch(message).class(), FailureClass::Error, "{message}");
+        }
+    }
+
+    /// The real allocator of the processor, asked for more than any address space has.
+    #[test]
+    fn the_processors_allocator_is_understood() {
+        let ask = || Ok(tch::Tensor::zeros([1 << 48], (tch::Kind::Float, tch::Device::Cpu)));
+        let error = guard(ask).unwrap_err();
+        assert_eq!(error.class(), FailureClass::OutOfMemory, "{error}");
+    }
+
+    #[test]
+    fn a_mistake_of_ours_is_told_from_trouble_of_libtorch() {
+        let nothing: [u32; 0] = [];
+        let error = guard(|| Ok(nothing[std::hint::black_box(3)])).unwrap_err();
+        assert_eq!(error.class(), FailureClass::Panicked);
+        assert!(error.to_string().contains("index out of bounds"), "{error}");
+        assert!(error.to_string().contains("please report it"), "{error}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! - `persistence`: filtration values to persistence pairs that carry gradients
 //! - `layers`, `model`: one layer a file, and the network of a trial
 //! - `metrics`, `schedule`, `train`: one fold from first epoch to test
+//! - `checkpoint`, `filtrations`: a fold in the middle of its training as bytes; what a trained network learnt
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
 //! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
 //!
@@ -14,8 +15,10 @@
 pub mod adam;
 pub mod batch;
 pub mod bench;
+pub mod checkpoint;
 pub mod device;
 pub mod error;
+pub mod filtrations;
 pub mod layers;
 pub mod metrics;
 pub mod model;
@@ -29,7 +32,9 @@ pub mod sparse;
 pub mod train;
 pub mod verify;
 
+pub use checkpoint::{Checkpoint, Header};
 pub use device::{Device, Inspection, inspect, use_threads};
 pub use error::TrainError;
-pub use train::{Flow, Job, Observer, Progress, train_fold};
+pub use filtrations::{Filtrations, filtrations};
+pub use train::{Flow, Job, Observer, Progress, continue_fold, train_fold};
 pub use verify::{CaseReport, verify_dir, verify_file};

@@ -64,12 +64,23 @@ impl Model {
         Ok(Self { embedding, before: first, togl, after: second, head })
     }
 
-    /// Class scores, one row a graph (or a node for node tasks).
-    pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+    /// The filtration values of the nodes, `[N, k]`; none without a topological layer.
+    pub fn filtrations(&self, pass: &Pass<'_>) -> Result<Option<Tensor>> {
+        let Some(togl) = &self.togl else { return Ok(None) };
+        Ok(Some(togl.filtrations(&self.states_before_togl(pass)?)))
+    }
+
+    fn states_before_togl(&self, pass: &Pass<'_>) -> Result<Tensor> {
         let mut x = self.embedding.forward(&pass.batch.features);
         for layer in &self.before {
             x = layer.forward(&x, pass)?;
         }
+        Ok(x)
+    }
+
+    /// Class scores, one row a graph (or a node for node tasks).
+    pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
+        let mut x = self.states_before_togl(pass)?;
         let mut graph = None;
         if let Some(togl) = &self.togl {
             (x, graph) = togl.forward(&x, pass)?;

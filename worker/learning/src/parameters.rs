@@ -55,6 +55,18 @@ pub struct Parameters {
 #[derive(Debug)]
 pub struct Snapshot(Vec<Tensor>);
 
+impl Snapshot {
+    /// Of values in the order of the parameters.
+    pub(crate) fn new(values: Vec<Tensor>) -> Self {
+        Self(values)
+    }
+
+    /// The values in the order of the parameters.
+    pub(crate) fn values(&self) -> &[Tensor] {
+        &self.0
+    }
+}
+
 impl Parameters {
     /// No parameters yet; those that will be made draw their initial values from (seed, split, name).
     pub fn new(seed: u64, split: u64, device: Device) -> Self {

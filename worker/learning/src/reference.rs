@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::{Map, Value};
 use tch::Tensor;
 use togl_data::{Dataset, DatasetParts, SplitRule, Task};
@@ -30,10 +30,7 @@ impl Reference {
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(bad)?;
         let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();
         let file = SafeTensors::deserialize(&bytes).map_err(bad)?;
-        let tensors = file.iter().map(|(name, view)| {
-            let shape: Vec<i64> = view.shape().iter().map(|length| *length as i64).collect();
-            Ok((name.to_owned(), decode(view.dtype(), view.data(), &shape)?))
-        });
+        let tensors = file.iter().map(|(name, view)| Ok((name.to_owned(), decode(&view)?)));
         Ok(Self { tensors: tensors.collect::<Result<_>>()?, texts })
     }
 
@@ -94,13 +91,16 @@ fn offsets(groups: usize, members: impl Iterator<Item = i64>) -> Vec<usize> {
     offsets
 }
 
-fn decode(dtype: Dtype, bytes: &[u8], shape: &[i64]) -> Result<Tensor> {
-    let tensor = match dtype {
+/// A tensor of a file, on the host.
+pub(crate) fn decode(view: &TensorView<'_>) -> Result<Tensor> {
+    let bytes = view.data();
+    let tensor = match view.dtype() {
         Dtype::F32 => Tensor::from_slice(&numbers(bytes, f32::from_le_bytes)),
         Dtype::F64 => Tensor::from_slice(&numbers(bytes, f64::from_le_bytes)),
         Dtype::I64 => Tensor::from_slice(&numbers(bytes, i64::from_le_bytes)),
         other => return Err(bad(format!("tensors of type {other:?} are not expected"))),
     };
+    let shape: Vec<i64> = view.shape().iter().map(|length| *length as i64).collect();
     Ok(tensor.f_reshape(shape)?)
 }
 

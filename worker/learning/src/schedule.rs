@@ -1,13 +1,15 @@
 //! The learning rate: halved when the validation loss has not improved for more than `patience` epochs, as torch's
 //! ReduceLROnPlateau does it (relative threshold 1e-4, no cooldown). Pure arithmetic; knows no optimiser.
 
+use serde::{Deserialize, Serialize};
+
 const FACTOR: f64 = 0.5;
 const THRESHOLD: f64 = 1e-4;
 /// A change smaller than this is not made.
 const LEAST_CHANGE: f64 = 1e-8;
 
 /// The state of the schedule.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
     lr: f64,
     patience: u32,

@@ -1,6 +1,7 @@
 //! Trains one fold: epochs of mini-batches, validation after each, the best checkpoint tested at the end.
 //! Everything is a function of (trial, split, seed, data); the clock is an argument and only fills in durations and
-//! enforces the time limit. Owns the order of these steps; losses, schedule and layers are elsewhere.
+//! enforces the time limit. A fold that was interrupted goes on from a checkpoint and ends with the same bits.
+//! Owns the order of these steps; losses, schedule and layers are elsewhere.
 
 use tch::Tensor;
 use togl_data::{Dataset, Purpose, Split, Stage, Stream, Task};
@@ -9,6 +10,7 @@ use togl_sweeps::trial::{LastEpoch, NUMERICS, TrialConfig};
 
 use crate::adam::Adam;
 use crate::batch::{Batch, Collator, Draws, Needs};
+use crate::checkpoint::{Checkpoint, Header, Notes};
 use crate::device::{self, Device};
 use crate::error::{Result, TrainError, guard};
 use crate::layers::Pass;
@@ -39,6 +41,10 @@ pub struct Job<'a> {
 pub enum Flow {
     /// Train on.
     Continue,
+    /// Hand a checkpoint to [`Observer::checkpoint`], then train on.
+    Save,
+    /// Hand over a checkpoint, then end as [`TrainError::Stopped`].
+    SaveAndStop,
     /// End as [`TrainError::Stopped`].
     Stop,
 }
@@ -60,14 +66,20 @@ pub struct Progress {
     pub best_epoch: u32,
     /// Training graphs a second in this epoch (without validation); 0 if the clock stood still.
     pub graphs_per_second: f64,
-    /// Seconds since training began.
+    /// Seconds of training, those before an interruption included.
     pub seconds: f64,
 }
 
 /// Is told about every epoch.
 pub trait Observer {
-    /// Called after every epoch; [`Flow::Stop`] ends training as [`TrainError::Stopped`].
+    /// Called after every epoch; says what happens next.
     fn epoch(&mut self, progress: &Progress) -> Flow;
+
+    /// Takes the checkpoint that [`Observer::epoch`] asked for.
+    fn checkpoint(&mut self, _checkpoint: Checkpoint) {}
+
+    /// Takes the best network when training is over.
+    fn trained(&mut self, _model: Checkpoint) {}
 }
 
 /// Any closure observes.
@@ -84,11 +96,29 @@ impl<F: FnMut(&Progress) -> Flow> Observer for F {
 /// # Errors
 /// See [`TrainError`]; [`TrainError::class`] says what kind of failure it is.
 pub fn train_fold(job: &Job<'_>, dataset: &Dataset, observer: &mut dyn Observer) -> Result<FoldResult> {
+    continue_fold(job, dataset, None, observer)
+}
+
+/// As [`train_fold`], going on from a checkpoint where there is one. The result has the same bits as that of a fold
+/// that was never interrupted, apart from its seconds.
+///
+/// # Errors
+/// [`TrainError::Checkpoint`] if the checkpoint does not belong to this job, before anything was trained; otherwise
+/// see [`TrainError`].
+pub fn continue_fold(
+    job: &Job<'_>,
+    dataset: &Dataset,
+    from: Option<&Checkpoint>,
+    observer: &mut dyn Observer,
+) -> Result<FoldResult> {
     let split = dataset.split(job.split.into())?;
     guard(|| {
         let mut training = Training::new(job, dataset, &split)?;
+        if let Some(checkpoint) = from {
+            training.resume(checkpoint)?;
+        }
         training.run(observer)?;
-        training.finish()
+        training.finish(observer)
     })
 }
 
@@ -150,6 +180,8 @@ struct Training<'a> {
     best: Option<Best>,
     history: Vec<EpochRecord>,
     started: f64,
+    /// Seconds of training before the checkpoint that this run went on from.
+    earlier: f64,
 }
 
 impl<'a> Training<'a> {
@@ -167,26 +199,68 @@ impl<'a> Training<'a> {
             best: None,
             history: Vec::new(),
             started: (job.clock)(),
+            earlier: 0.0,
         };
         training.validation = training.batches_in_order(&split.validation, Stage::Validation)?;
         Ok(training)
     }
 
+    /// Takes up the state of a checkpoint of the same fold.
+    fn resume(&mut self, from: &Checkpoint) -> Result<()> {
+        if let Some(reason) = Header::of(self.job, self.dataset).misfit(&from.header) {
+            return Err(TrainError::Checkpoint(reason));
+        }
+        let notes = from.notes.clone();
+        let snapshot = from.restore(&self.learner.parameters, &mut self.learner.adam)?;
+        self.best = Some(Best { record: notes.best, snapshot });
+        (self.plateau, self.history, self.earlier) = (notes.plateau, notes.history, notes.seconds);
+        Ok(())
+    }
+
     fn run(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        for epoch in 0..self.job.trial.max_epochs {
-            let exhausted = self.plateau.lr() < self.job.trial.lr_min;
-            if exhausted && self.job.trial.last_epoch == LastEpoch::Full {
-                break;
+        while let Some(one_batch) = self.next_epoch() {
+            let epoch = self.history.len() as u32;
+            let progress = self.epoch(epoch, one_batch)?;
+            let flow = observer.epoch(&progress);
+            if let (Flow::Save | Flow::SaveAndStop, Some(best)) = (flow, &self.best) {
+                let (adam, parameters) = (self.learner.adam.state(), &self.learner.parameters);
+                let header = Header { epochs: epoch + 1, ..Header::of(self.job, self.dataset) };
+                let notes = self.notes(best);
+                observer.checkpoint(Checkpoint::of(header, notes, parameters, &adam, &best.snapshot));
             }
-            let progress = self.epoch(epoch, exhausted)?;
-            if observer.epoch(&progress) == Flow::Stop {
+            if let Flow::Stop | Flow::SaveAndStop = flow {
                 return Err(TrainError::Stopped { epoch });
-            }
-            if exhausted {
-                break;
             }
         }
         Ok(())
+    }
+
+    /// Whether there is another epoch, and whether it is cut short to one batch.
+    fn next_epoch(&self) -> Option<bool> {
+        let trial = self.job.trial;
+        let exhausted = |lr: f64| lr < trial.lr_min;
+        let last = self.history.last();
+        let over =
+            self.history.len() as u32 >= trial.max_epochs || last.is_some_and(|last| exhausted(last.lr));
+        match exhausted(self.plateau.lr()) {
+            _ if over => None,
+            true if trial.last_epoch == LastEpoch::Full => None,
+            cut_short => Some(cut_short),
+        }
+    }
+
+    fn notes(&self, best: &Best) -> Notes {
+        Notes {
+            plateau: self.plateau.clone(),
+            best: best.record,
+            history: self.history.clone(),
+            seconds: self.seconds(),
+            adam_steps: self.learner.adam.steps(),
+        }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.earlier + (self.job.clock)() - self.started
     }
 
     /// Trains and validates one epoch; `one_batch` cuts the training short.
@@ -210,7 +284,7 @@ impl<'a> Training<'a> {
             validation,
             best_epoch: self.best.as_ref().map_or(epoch, |best| best.record.epoch),
             graphs_per_second: if spent > 0.0 { graphs as f64 / spent } else { 0.0 },
-            seconds: (self.job.clock)() - self.started,
+            seconds: self.seconds(),
         })
     }
 
@@ -250,13 +324,16 @@ impl<'a> Training<'a> {
         Ok(tally.metrics())
     }
 
-    fn finish(self) -> Result<FoldResult> {
+    fn finish(self, observer: &mut dyn Observer) -> Result<FoldResult> {
         let nothing = || TrainError::Config("no epoch was trained: `lr` is below `lr_min`".to_owned());
         let best = self.best.as_ref().ok_or_else(nothing)?;
         let last = self.history.last().ok_or_else(nothing)?;
         self.learner.parameters.restore(&best.snapshot);
         let test = self.batches_in_order(&self.split.test, Stage::Test)?;
         let tally = self.learner.evaluate(&test, "in the final test")?;
+        let header = Header::of(self.job, self.dataset);
+        let parameters = &self.learner.parameters;
+        observer.trained(Checkpoint::model(header, self.notes(best), parameters, &best.snapshot));
         let (device, libtorch) = (self.job.device.kind().to_owned(), device::libtorch_version());
         Ok(FoldResult {
             version: RESULT_VERSION,
@@ -267,9 +344,9 @@ impl<'a> Training<'a> {
             last_validation: last.validation,
             best_epoch: best.record.epoch,
             epochs: self.history.len() as u32,
-            seconds: (self.job.clock)() - self.started,
+            seconds: self.seconds(),
             peak_memory: 0,
-            parameters: self.learner.parameters.count(),
+            parameters: parameters.count(),
             confusion: tally.confusion().to_vec(),
             part_sizes: [&self.split.train, &self.split.validation, &self.split.test]
                 .map(|part| part.len() as u64),

@@ -3,11 +3,16 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and end")]
 
 mod acceptance;
+mod cost;
+mod data;
+mod devices;
 mod explain;
 mod failures;
 mod leases;
+mod model;
 mod random_worlds;
 mod restarts;
+mod steering;
 mod sweeps;
 mod workers;
 mod world;

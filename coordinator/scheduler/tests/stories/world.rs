@@ -9,7 +9,7 @@ use togl_scheduler::{
     Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp, WorkerInfo,
 };
 use togl_sweeps::result::example;
-use togl_sweeps::spec::Limits as SweepLimits;
+use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
@@ -19,6 +19,8 @@ pub struct World {
     pub now: Timestamp,
     /// Every change there ever was.
     pub history: Vec<Change>,
+    /// Whether everything is checked after each event; off where there are too many folds for that.
+    pub checks: bool,
     /// The attempt and the accuracy that each fold was acknowledged with.
     acknowledged: BTreeMap<FoldKey, (Attempt, u64)>,
 }
@@ -50,6 +52,8 @@ pub fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Submissio
         yaml: format!("{name} {numbers:?}"),
         priority: 0,
         limits: SweepLimits::default(),
+        resources: Resources::default(),
+        data_digests: vec![],
         trials: trials.into_iter().map(|n| (trial(n), format!("{{\"trial\":{n}}}"))).collect(),
         folds: numbers.into_iter().map(fold).collect(),
     }
@@ -61,9 +65,22 @@ pub fn info(host: &str, slots: u32) -> WorkerInfo {
 
 impl Default for World {
     fn default() -> Self {
-        let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
+        Self::with_limits(Limits::default())
+    }
+}
+
+impl World {
+    pub fn with_limits(limits: Limits) -> Self {
+        let scheduler = Scheduler::restore(limits, Snapshot::default(), Timestamp(0));
         let store = Snapshot::default();
-        Self { scheduler, store, now: Timestamp(0), history: Vec::new(), acknowledged: BTreeMap::new() }
+        Self {
+            scheduler,
+            store,
+            now: Timestamp(0),
+            history: Vec::new(),
+            checks: true,
+            acknowledged: BTreeMap::new(),
+        }
     }
 }
 
@@ -99,6 +116,9 @@ impl World {
     }
 
     fn check(&self) {
+        if !self.checks {
+            return;
+        }
         self.scheduler.check_invariants().unwrap();
         assert_eq!(self.scheduler.snapshot(), self.store, "the store must hold what a restart needs");
         for (key, (attempt, _)) in &self.acknowledged {
@@ -122,6 +142,17 @@ impl World {
         self.join_with(name, host, slots, &[])
     }
 
+    /// A worker that says what its slots are: device and memory in bytes.
+    pub fn join_devices(&mut self, name: &str, host: &str, slots: &[(&str, u64)]) -> Joined {
+        let mut info = info(host, u32::try_from(slots.len()).unwrap());
+        (info.devices, info.memories) =
+            slots.iter().map(|(kind, memory)| ((*kind).to_owned(), *memory)).unzip();
+        match self.tell(Event::WorkerJoined { worker: worker(name), info, running: vec![] }) {
+            Reply::Joined(joined) => joined,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub fn join_with(&mut self, name: &str, host: &str, slots: u32, leases: &[&Lease]) -> Joined {
         let running = in_hand(leases);
         match self.tell(Event::WorkerJoined { worker: worker(name), info: info(host, slots), running }) {
@@ -133,6 +164,7 @@ impl World {
     pub fn leases(&mut self, name: &str, count: u32) -> Vec<Lease> {
         match self.tell(Event::LeasesAsked { worker: worker(name), count }) {
             Reply::Leases(leases) => leases,
+            Reply::Leave => vec![],
             other => panic!("{other:?}"),
         }
     }
@@ -168,7 +200,7 @@ impl World {
         }
         if answer == ResultAnswer::Same {
             let kept = self.acknowledged.get(&fold);
-            assert!(kept.is_some_and(|(kept, with)| *kept != attempt || *with == accuracy));
+            assert!(kept.is_none_or(|(kept, with)| *kept != attempt || *with == accuracy)); // none: set aside
         }
         answer
     }
@@ -180,6 +212,16 @@ impl World {
             Reply::Failure(answer) => answer,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The operator settles a dispute; says how many folds are to be trained again.
+    pub fn settle(&mut self, data: &str, digest: &str) -> u64 {
+        let (data, digest) = (data.to_owned(), digest.to_owned());
+        let before = std::mem::take(&mut self.acknowledged); // what is set aside is finished no more
+        let Reply::Settled { reopened } = self.tell(Event::SettleData { data, digest }) else { panic!() };
+        let finished = |key: &FoldKey| matches!(self.state(*key), FoldState::Finished { .. });
+        self.acknowledged = before.into_iter().filter(|(key, _)| finished(key)).collect();
+        reopened
     }
 
     /// Lets time pass, with a tick whenever one is due.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::{Client, GenericClient, IsolationLevel, Row, RowIter};
-use togl_scheduler::{Digest, SavedAttempt, SavedFold, SavedState, Snapshot, SweepSaved};
+use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
+use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
@@ -47,7 +48,9 @@ pub(super) fn load(client: &mut Client) -> Result<Snapshot, Failed> {
     let mut on =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
     let mut attempts = load_attempts(&mut on)?;
-    let mut snapshot = Snapshot { trials: load_trials(&mut on)?, ..Snapshot::default() };
+    let (trials, floors) = load_trials(&mut on)?;
+    let data = load_data(&mut on)?;
+    let mut snapshot = Snapshot { trials, floors, data, ..Snapshot::default() };
     let mut keys = HashMap::new();
     let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
                    fold.message, fold.attempt, fold.digest
@@ -82,13 +85,38 @@ fn saved_state(row: &Row) -> Result<SavedState, Failed> {
     }
 }
 
-fn load_trials(on: &mut impl GenericClient) -> Result<BTreeMap<TrialId, Arc<str>>, Failed> {
-    let mut found = rows(on, "SELECT trial, canonical FROM trial")?;
-    let mut trials = BTreeMap::new();
+type Trials = (BTreeMap<TrialId, Arc<str>>, BTreeMap<TrialId, u64>);
+
+/// Settings of trials, and the memory that some of them need.
+fn load_trials(on: &mut impl GenericClient) -> Result<Trials, Failed> {
+    let mut found = rows(on, "SELECT trial, canonical, memory_floor FROM trial")?;
+    let (mut trials, mut floors) = (BTreeMap::new(), BTreeMap::new());
     while let Some(row) = found.next()? {
-        trials.insert(trial_id(row.try_get(0)?)?, row.try_get::<_, &str>(1)?.into());
+        let (trial, floor): (_, i64) = (trial_id(row.try_get(0)?)?, row.try_get(2)?);
+        trials.insert(trial, row.try_get::<_, &str>(1)?.into());
+        if floor != 0 {
+            floors.insert(trial, floor.cast_unsigned());
+        }
     }
-    Ok(trials)
+    Ok((trials, floors))
+}
+
+fn load_data(on: &mut impl GenericClient) -> Result<BTreeMap<String, SavedData>, Failed> {
+    let mut data: BTreeMap<String, SavedData> = BTreeMap::new();
+    let mut found = rows(on, "SELECT name, digest FROM data_set")?;
+    while let Some(row) = found.next()? {
+        let digest = text("digest", row.try_get(1)?)?;
+        data.insert(text("data set", row.try_get(0)?)?, SavedData { digest, dissent: BTreeMap::new() });
+    }
+    drop(found);
+    let sql = "SELECT trial.trial, fold.split, fold.seed, dissent.data_set, dissent.digest
+               FROM dissent JOIN fold ON fold.id = dissent.fold JOIN trial ON trial.id = fold.trial";
+    let mut found = rows(on, sql)?;
+    while let Some(row) = found.next()? {
+        let (name, digest) = (text("data set", row.try_get(3)?)?, text("digest", row.try_get(4)?)?);
+        data.entry(name).or_default().dissent.insert(fold_key(&row, 0)?, digest);
+    }
+    Ok(data)
 }
 
 fn load_workers(on: &mut impl GenericClient) -> Result<HashMap<i64, (WorkerId, String)>, Failed> {
@@ -137,10 +165,11 @@ fn load_sweeps(
 ) -> Result<BTreeMap<SweepName, SweepSaved>, Failed> {
     let mut references = load_references(on, keys)?;
     let mut sweeps = BTreeMap::new();
-    let mut found = rows(on, "SELECT id, name, place, yaml, priority, limits, state FROM sweep")?;
+    let mut found =
+        rows(on, "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep")?;
     while let Some(row) = found.next()? {
         let name: SweepName = word("name of a sweep", row.try_get(1)?)?;
-        let priority: i64 = row.try_get(4)?;
+        let (priority, note): (i64, Option<Vec<u8>>) = (row.try_get(4)?, row.try_get(8)?);
         let sweep = SweepSaved {
             name: name.clone(),
             order: row.try_get::<_, i64>(2)?.cast_unsigned(),
@@ -148,7 +177,10 @@ fn load_sweeps(
             priority: priority.try_into().map_err(|_| impossible("priority", priority))?,
             limits: serde_json::from_str(row.try_get(5)?)
                 .map_err(|error| impossible("limits of a sweep", error))?,
+            resources: serde_json::from_str(row.try_get(7)?)
+                .map_err(|error| impossible("resources of a sweep", error))?,
             state: word("state of a sweep", row.try_get(6)?)?,
+            note: note.map(|note| text("note", note)).transpose()?.map(Into::into),
             folds: references.remove(&row.try_get(0)?).unwrap_or_default(),
         };
         sweeps.insert(name, sweep);
@@ -237,4 +269,27 @@ pub(super) fn log(client: &mut Client, fold: &FoldKey) -> Result<Vec<LogPiece>, 
         pieces.push(LogPiece { fold: *fold, attempt, text: text("log", row.try_get(1)?)? });
     }
     Ok(pieces)
+}
+
+/// What happened to a fold.
+pub(super) fn history(client: &mut Client, fold: &FoldKey) -> Result<Vec<Happened>, Failed> {
+    let sql = "SELECT history.at, history.event, history.attempt, worker.name, history.detail
+               FROM trial JOIN fold ON fold.trial = trial.id JOIN history ON history.fold = fold.id
+               LEFT JOIN attempt ON attempt.fold = history.fold AND attempt.attempt = history.attempt
+               LEFT JOIN worker ON worker.id = attempt.worker
+               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY history.number";
+    let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
+    let trial: &[u8] = fold.trial.as_bytes();
+    let mut happened = Vec::new();
+    for row in client.query(sql, &[&trial, &split, &seed])? {
+        let (attempt, worker): (Option<i64>, Option<&str>) = (row.try_get(2)?, row.try_get(3)?);
+        happened.push(Happened {
+            at: row.try_get(0)?,
+            event: row.try_get(1)?,
+            attempt: attempt.map(|attempt| number("attempt", attempt)).transpose()?.map(Attempt),
+            worker: worker.map(|name| word("worker", name)).transpose()?,
+            detail: text("detail", row.try_get(4)?)?,
+        });
+    }
+    Ok(happened)
 }

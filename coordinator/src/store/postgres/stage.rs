@@ -3,10 +3,12 @@
 //! because of each column only the last value is kept. Facts that depend on what is stored end a gathering.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
-use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, TrialId};
 
+use super::super::history::{self, Note};
 use super::super::{ResultKind, StoreError, encode};
 
 /// What is written together. Operations are done in order.
@@ -17,8 +19,44 @@ pub(super) enum Op {
     Retry(Keys),
     /// A sweep that was submitted or edited.
     Sweep(Box<SweepSaved>),
-    /// A sweep that was steered.
-    State(SweepName, SweepState),
+    /// A sweep that was steered, and why.
+    State(SweepName, SweepState, Option<Arc<str>>),
+    /// A sweep that is more or less urgent.
+    Priority(SweepName, i32),
+    /// Bytes that a trial needs.
+    Floor(TrialId, u64),
+    /// What a data set must be; nobody disagrees any more.
+    Data(String, String),
+    /// A data set, a fold and the digest of the other data that its result comes from.
+    Dispute(String, FoldKey, String),
+    /// Folds whose results become replicates.
+    Aside(Keys),
+}
+
+/// A whole transaction.
+pub(super) struct Staged {
+    pub(super) ops: Vec<Op>,
+    pub(super) notes: Notes,
+    /// When, in milliseconds since 1970.
+    pub(super) at: i64,
+}
+
+/// What is added to the histories of folds.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) folds: Keys,
+    pub(super) events: Vec<&'static str>,
+    pub(super) attempts: Vec<Option<i64>>,
+    pub(super) details: Vec<Vec<u8>>,
+}
+
+impl Notes {
+    fn push(&mut self, note: &Note<'_>) {
+        self.folds.push(note.fold);
+        self.events.push(note.event);
+        self.attempts.push(note.attempt.map(|attempt| attempt.0.into()));
+        self.details.push(note.detail.as_bytes().to_vec());
+    }
 }
 
 /// Keys of folds, a column each.
@@ -38,6 +76,12 @@ impl Keys {
 
     pub(super) fn len(&self) -> usize {
         self.trials.len()
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.trials.extend(more.trials);
+        self.splits.extend(more.splits);
+        self.seeds.extend(more.seeds);
     }
 }
 
@@ -90,27 +134,51 @@ pub(super) enum State {
 }
 
 /// Gathers the facts of a transaction.
-pub(super) fn stage(changes: &[Change]) -> Result<Vec<Op>, StoreError> {
-    let mut ops = Vec::new();
+pub(super) fn stage(changes: &[Change], at: i64) -> Result<Staged, StoreError> {
+    let (mut ops, mut notes) = (Vec::new(), Notes::default());
     for change in changes {
-        match change {
-            Change::SweepSaved(sweep) => ops.push(Op::Sweep(sweep.clone())),
-            Change::SweepStateSet { sweep, state } => ops.push(Op::State(sweep.clone(), *state)),
-            Change::FoldRetried { fold } => match ops.last_mut() {
-                Some(Op::Retry(keys)) => keys.push(fold),
-                _ => ops.push(Op::Retry([fold].into_iter().collect())),
-            },
-            _ => {
-                if !matches!(ops.last(), Some(Op::Rows(_))) {
-                    ops.push(Op::Rows(Box::default()));
-                }
-                if let Some(Op::Rows(rows)) = ops.last_mut() {
-                    rows.take(change)?;
-                }
-            }
+        if let Some(note) = history::note(change) {
+            notes.push(&note);
+        }
+        if let Some(op) = alone(change) {
+            join(&mut ops, op);
+            continue;
+        }
+        if !matches!(ops.last(), Some(Op::Rows(_))) {
+            ops.push(Op::Rows(Box::default()));
+        }
+        if let Some(Op::Rows(rows)) = ops.last_mut() {
+            rows.take(change)?;
         }
     }
-    Ok(ops)
+    Ok(Staged { ops, notes, at })
+}
+
+/// The operation of a fact that cannot be gathered with others.
+fn alone(change: &Change) -> Option<Op> {
+    Some(match change {
+        Change::SweepSaved(sweep) => Op::Sweep(sweep.clone()),
+        Change::SweepStateSet { sweep, state, note } => Op::State(sweep.clone(), *state, note.clone()),
+        Change::SweepPrioritySet { sweep, priority } => Op::Priority(sweep.clone(), *priority),
+        Change::MemoryFloorRaised { trial, bytes } => Op::Floor(*trial, *bytes),
+        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+            Op::Data(data.clone(), digest.clone())
+        }
+        Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
+        Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
+        Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
+        _ => return None,
+    })
+}
+
+/// Adds an operation; folds that are treated alike one after the other are treated together.
+fn join(ops: &mut Vec<Op>, op: Op) {
+    match (ops.last_mut(), op) {
+        (Some(Op::Retry(keys)), Op::Retry(more)) | (Some(Op::Aside(keys)), Op::Aside(more)) => {
+            keys.extend(more)
+        }
+        (_, op) => ops.push(op),
+    }
 }
 
 impl Rows {
@@ -145,7 +213,15 @@ impl Rows {
             Change::ConflictLogged { fold, attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
             }
-            Change::SweepSaved(_) | Change::SweepStateSet { .. } | Change::FoldRetried { .. } => {}
+            Change::SweepSaved(_)
+            | Change::SweepStateSet { .. }
+            | Change::SweepPrioritySet { .. }
+            | Change::MemoryFloorRaised { .. }
+            | Change::DataPinned { .. }
+            | Change::DataSettled { .. }
+            | Change::DataDisputed { .. }
+            | Change::FoldRetried { .. }
+            | Change::ResultSetAside { .. } => {} // alone
         }
         Ok(())
     }

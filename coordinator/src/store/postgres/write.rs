@@ -10,7 +10,7 @@ use togl_sweeps::FoldKey;
 
 use super::super::{LogPiece, StoreError, append_bounded, impossible};
 use super::Failed;
-use super::stage::{Keys, Op, Rows, State};
+use super::stage::{Keys, Notes, Op, Rows, Staged, State};
 
 type Written = Result<(), Failed>;
 
@@ -34,7 +34,7 @@ struct Writer<'a, 'b> {
 pub(super) fn commit(
     client: &mut Client,
     statements: &mut Statements,
-    ops: &[Op],
+    staged: &Staged,
     number: i64,
     holder: i64,
 ) -> Written {
@@ -45,18 +45,10 @@ pub(super) fn commit(
     if writer.run(sql, &[&number, &holder])? != 1 {
         return Err(StoreError::TakenOver { address: String::new() }.into());
     }
-    for op in ops {
-        match op {
-            Op::Rows(rows) => writer.rows(rows)?,
-            Op::Retry(folds) => writer.retry(folds)?,
-            Op::Sweep(sweep) => writer.save_sweep(sweep)?,
-            Op::State(sweep, state) => {
-                let sql = "UPDATE sweep SET state = $2 WHERE name = $1";
-                let rows = writer.run(sql, &[&sweep.as_str(), &state.as_str()])?;
-                expect(rows, 1, "sweep")?;
-            }
-        }
+    for op in &staged.ops {
+        writer.perform(op)?;
     }
+    writer.remember(&staged.notes, staged.at)?;
     crate::crash::point("commit-written");
     transaction.commit()?;
     Ok(())
@@ -78,6 +70,93 @@ impl Writer<'_, '_> {
             self.statements.insert(sql.to_owned(), statement);
         }
         Ok(self.transaction.execute(&self.statements[sql], values)?)
+    }
+
+    fn perform(&mut self, op: &Op) -> Written {
+        match op {
+            Op::Rows(rows) => self.rows(rows),
+            Op::Retry(folds) => self.retry(folds),
+            Op::Aside(folds) => self.set_aside(folds),
+            Op::Sweep(sweep) => self.save_sweep(sweep),
+            Op::State(sweep, state, note) => {
+                let sql = "UPDATE sweep SET state = $2, note = $3 WHERE name = $1";
+                let note = note.as_deref().map(str::as_bytes);
+                let rows = self.run(sql, &[&sweep.as_str(), &state.as_str(), &note])?;
+                expect(rows, 1, "sweep")
+            }
+            Op::Priority(sweep, priority) => {
+                let sql = "UPDATE sweep SET priority = $2 WHERE name = $1";
+                let rows = self.run(sql, &[&sweep.as_str(), &i64::from(*priority)])?;
+                expect(rows, 1, "sweep")
+            }
+            Op::Floor(trial, bytes) => {
+                let sql = "UPDATE trial SET memory_floor = $2 WHERE trial = $1";
+                let rows = self.run(sql, &[&trial.as_bytes().as_slice(), &bytes.cast_signed()])?;
+                expect(rows, 1, "trial")
+            }
+            Op::Data(data, digest) => self.settle(data.as_bytes(), digest.as_bytes()),
+            Op::Dispute(data, fold, digest) => self.dispute(data.as_bytes(), fold, digest.as_bytes()),
+        }
+    }
+
+    /// Adds to the histories of folds.
+    fn remember(&mut self, notes: &Notes, at: i64) -> Written {
+        if notes.folds.len() == 0 {
+            return Ok(());
+        }
+        let sql = format!(
+            "INSERT INTO history (fold, number, at, event, attempt, detail)
+             SELECT fold.id,
+                 coalesce((SELECT max(number) FROM history WHERE history.fold = fold.id), 0)
+                     + row_number() OVER (PARTITION BY fold.id ORDER BY u.place),
+                 $7::bigint, u.event, u.attempt, u.detail
+             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bytea[])
+                 WITH ORDINALITY AS u (trial, split, seed, event, attempt, detail, place)
+             {FOUND}"
+        );
+        let Keys { trials, splits, seeds } = &notes.folds;
+        let values: [&(dyn ToSql + Sync); 7] =
+            [trials, splits, seeds, &notes.events, &notes.attempts, &notes.details, &at];
+        let written = self.run(&sql, &values)?;
+        expect(written, trials.len(), "fold")
+    }
+
+    /// From now on the data set has this digest and nobody disagrees.
+    fn settle(&mut self, data: &[u8], digest: &[u8]) -> Written {
+        let sql = "INSERT INTO data_set (name, digest) VALUES ($1, $2)
+                   ON CONFLICT (name) DO UPDATE SET digest = excluded.digest";
+        self.run(sql, &[&data, &digest])?;
+        self.run("DELETE FROM dissent WHERE data_set = $1", &[&data])?;
+        Ok(())
+    }
+
+    fn dispute(&mut self, data: &[u8], fold: &FoldKey, digest: &[u8]) -> Written {
+        let sql = "INSERT INTO dissent (fold, data_set, digest)
+                   SELECT fold.id, $4, $5 FROM trial JOIN fold ON fold.trial = trial.id
+                   WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3
+                   ON CONFLICT (fold) DO UPDATE SET data_set = excluded.data_set, digest = excluded.digest";
+        let (trial, split, seed) =
+            (fold.trial.as_bytes().as_slice(), i64::from(fold.split), fold.seed.cast_signed());
+        let written = self.run(sql, &[&trial, &split, &seed, &data, &digest])?;
+        expect(written, 1, "fold")
+    }
+
+    /// Accepted results become replicates, and their folds are pending.
+    fn set_aside(&mut self, folds: &Keys) -> Written {
+        let Keys { trials, splits, seeds } = folds;
+        let sql = format!(
+            "UPDATE result SET kind = 'replicate'
+             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS u (trial, split, seed)
+             {FOUND} WHERE result.fold = fold.id AND result.kind = 'accepted'"
+        );
+        let written = self.run(&sql, &[trials, splits, seeds])?;
+        expect(written, folds.len(), "result")?;
+        let sql = "UPDATE fold SET state = 'pending', attempt = NULL, digest = NULL
+                   FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS u (trial, split, seed)
+                   JOIN trial ON trial.trial = u.trial
+                   WHERE fold.trial = trial.id AND fold.split = u.split AND fold.seed = u.seed";
+        self.run(sql, &[trials, splits, seeds])?;
+        Ok(())
     }
 
     fn rows(&mut self, rows: &Rows) -> Written {
@@ -211,14 +290,20 @@ impl Writer<'_, '_> {
     fn save_sweep(&mut self, sweep: &SweepSaved) -> Written {
         let limits =
             serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
-        let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state)
-                   VALUES ($1, $2, $3, $4, $5, $6)
+        let resources = serde_json::to_string(&sweep.resources)
+            .map_err(|error| impossible("resources of a sweep", error))?;
+        let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state, resources, note)
+                   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
                    ON CONFLICT (name) DO UPDATE SET place = excluded.place, yaml = excluded.yaml,
-                       priority = excluded.priority, limits = excluded.limits, state = excluded.state
+                       priority = excluded.priority, limits = excluded.limits, state = excluded.state,
+                       resources = excluded.resources, note = excluded.note
                    RETURNING id";
+        let note = sweep.note.as_deref().map(str::as_bytes);
         let (place, priority) = (sweep.order.cast_signed(), i64::from(sweep.priority));
         let (name, yaml, state) = (sweep.name.as_str(), sweep.yaml.as_bytes(), sweep.state.as_str());
-        let row = self.transaction.query_one(sql, &[&name, &place, &yaml, &priority, &limits, &state])?;
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&name, &place, &yaml, &priority, &limits, &state, &resources, &note];
+        let row = self.transaction.query_one(sql, &values)?;
         let id: i64 = row.try_get(0)?;
         self.run("DELETE FROM sweep_fold WHERE sweep = $1", &[&id])?;
         let mut first = 0i64;

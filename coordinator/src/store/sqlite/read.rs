@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use togl_scheduler::{Digest, SavedAttempt, SavedFold, SavedState, Snapshot, SweepSaved};
+use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
+use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
@@ -16,7 +17,12 @@ use super::write::find_fold;
 /// Everything the scheduler needs to start.
 pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
     let mut attempts = load_attempts(on)?;
-    let mut snapshot = Snapshot { trials: load_trials(on)?, ..Snapshot::default() };
+    let mut snapshot = Snapshot {
+        trials: load_trials(on)?,
+        floors: load_floors(on)?,
+        data: load_data(on)?,
+        ..Snapshot::default()
+    };
     let mut keys = HashMap::new();
     let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
                    fold.message, fold.attempt, fold.digest
@@ -61,6 +67,30 @@ fn load_trials(on: &Connection) -> Result<BTreeMap<TrialId, Arc<str>>, StoreErro
     let mut statement = on.prepare("SELECT trial, canonical FROM trial")?;
     let rows = statement.query_map([], |row| Ok((TrialId::from_bytes(row.get(0)?), row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn load_floors(on: &Connection) -> Result<BTreeMap<TrialId, u64>, StoreError> {
+    let mut statement = on.prepare("SELECT trial, memory_floor FROM trial WHERE memory_floor <> 0")?;
+    let rows = statement
+        .query_map([], |row| Ok((TrialId::from_bytes(row.get(0)?), row.get::<_, i64>(1)?.cast_unsigned())))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn load_data(on: &Connection) -> Result<BTreeMap<String, SavedData>, StoreError> {
+    let mut statement = on.prepare("SELECT name, digest FROM data_set")?;
+    let rows = statement.query_map([], |row| {
+        Ok((row.get(0)?, SavedData { digest: row.get(1)?, dissent: BTreeMap::new() }))
+    })?;
+    let mut data: BTreeMap<String, SavedData> = rows.collect::<Result<_, _>>()?;
+    let sql = "SELECT trial.trial, fold.split, fold.seed, dissent.data_set, dissent.digest
+               FROM dissent JOIN fold ON fold.id = dissent.fold JOIN trial ON trial.id = fold.trial";
+    let mut statement = on.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, digest): (String, String) = (row.get(3)?, row.get(4)?);
+        data.entry(name).or_default().dissent.insert(fold_key(row, 0)?, digest);
+    }
+    Ok(data)
 }
 
 fn load_attempts(on: &Connection) -> Result<HashMap<i64, Vec<SavedAttempt>>, StoreError> {
@@ -112,20 +142,24 @@ fn load_sweeps(
     on: &Connection,
     keys: &HashMap<i64, FoldKey>,
 ) -> Result<BTreeMap<SweepName, SweepSaved>, StoreError> {
-    let mut statement = on.prepare("SELECT id, name, place, yaml, priority, limits, state FROM sweep")?;
+    let mut statement =
+        on.prepare("SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep")?;
     let mut rows = statement.query([])?;
     let mut sweeps = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (id, name, state): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(6)?);
         let name: SweepName = word("name of a sweep", &name)?;
-        let limits: String = row.get(5)?;
+        let (limits, resources): (String, String) = (row.get(5)?, row.get(7)?);
         let sweep = SweepSaved {
             name: name.clone(),
             order: row.get::<_, i64>(2)?.cast_unsigned(),
             yaml: row.get(3)?,
             priority: row.get(4)?,
             limits: serde_json::from_str(&limits).map_err(|error| impossible("limits of a sweep", error))?,
+            resources: serde_json::from_str(&resources)
+                .map_err(|error| impossible("resources of a sweep", error))?,
             state: word("state of a sweep", &state)?,
+            note: row.get(8)?,
             folds: load_references(on, id, keys)?,
         };
         sweeps.insert(name, sweep);
@@ -208,4 +242,24 @@ pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, Stor
         Ok(LogPiece { fold: *fold, attempt: Attempt(row.get(0)?), text: row.get(1)? })
     })?;
     Ok(pieces.collect::<Result<_, _>>()?)
+}
+
+/// What happened to a fold.
+pub(super) fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+    let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
+    let sql = "SELECT history.at, history.event, history.attempt, worker.name, history.detail
+               FROM history
+               LEFT JOIN attempt ON attempt.fold = history.fold AND attempt.attempt = history.attempt
+               LEFT JOIN worker ON worker.id = attempt.worker
+               WHERE history.fold = ?1 ORDER BY history.number";
+    let mut statement = on.prepare_cached(sql)?;
+    let mut rows = statement.query([id])?;
+    let mut happened = Vec::new();
+    while let Some(row) = rows.next()? {
+        let worker: Option<String> = row.get(3)?;
+        let worker = worker.map(|name| word("worker", &name)).transpose()?;
+        let attempt = row.get::<_, Option<u32>>(2)?.map(Attempt);
+        happened.push(Happened { at: row.get(0)?, event: row.get(1)?, attempt, worker, detail: row.get(4)? });
+    }
+    Ok(happened)
 }

@@ -25,10 +25,10 @@ const APPLICATION_ID_AT: usize = 68;
 const CHECKED_AT: usize = 60;
 
 /// The first version that counts transactions.
-const COUNTED_SINCE: u32 = 2;
+const COUNTED_SINCE: u32 = 4;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 2] = [FIRST, COUNTED];
+const STEPS: [&str; 4] = [FIRST, STEERING, HISTORY, COUNTED];
 
 pub(super) const FIRST: &str = "
 CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
@@ -108,6 +108,38 @@ CREATE TABLE log (
     PRIMARY KEY (fold, attempt),
     FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)
 ) STRICT;
+";
+
+/// What sweeps need and why they paused, what trials taught about memory, and which data results come from.
+const STEERING: &str = "
+ALTER TABLE sweep ADD COLUMN resources TEXT NOT NULL DEFAULT '{}';
+ALTER TABLE sweep ADD COLUMN note TEXT;
+ALTER TABLE trial ADD COLUMN memory_floor INTEGER NOT NULL DEFAULT 0;
+
+-- What each data set must be; `dissent` has the finished folds whose results come from other data.
+CREATE TABLE data_set (
+    name TEXT NOT NULL PRIMARY KEY,
+    digest TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dissent (
+    fold INTEGER NOT NULL PRIMARY KEY REFERENCES fold (id),
+    data_set TEXT NOT NULL REFERENCES data_set (name),
+    digest TEXT NOT NULL
+) STRICT;
+";
+
+/// What happened to each fold. Rows are added and never changed; `at` is in milliseconds since 1970.
+const HISTORY: &str = "
+CREATE TABLE history (
+    fold INTEGER NOT NULL REFERENCES fold (id),
+    number INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    attempt INTEGER,
+    detail TEXT NOT NULL,
+    PRIMARY KEY (fold, number)
+) STRICT, WITHOUT ROWID;
 ";
 
 /// Transactions are counted, so that a lost one is noticed; what a start needs of results lies with the folds.

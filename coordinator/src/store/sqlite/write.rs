@@ -6,15 +6,21 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use togl_scheduler::{Change, Digest, SweepSaved};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
 
+use super::super::history::{self, Note};
 use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
+use crate::clock;
 
 type Written = Result<(), StoreError>;
 
 /// Keeps all of `changes`, or none. Says how many transactions there have been.
 pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Result<u64, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let at = clock::unix_milliseconds();
     for change in changes {
         write(&transaction, change)?;
+        if let Some(note) = history::note(change) {
+            remember(&transaction, at, &note)?;
+        }
     }
     let sql = "UPDATE store SET commits = commits + 1 RETURNING commits";
     let number: i64 = transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
@@ -32,10 +38,29 @@ fn write(on: &Transaction<'_>, change: &Change) -> Written {
         }
         Change::FoldAdded { fold } => add_fold(on, fold),
         Change::SweepSaved(sweep) => save_sweep(on, sweep),
-        Change::SweepStateSet { sweep, state } => {
-            let sql = "UPDATE sweep SET state = ?2 WHERE name = ?1";
-            one(on.prepare_cached(sql)?.execute(params![sweep.as_str(), state.as_str()])?, "sweep", sweep)
+        Change::SweepStateSet { sweep, state, note } => {
+            let sql = "UPDATE sweep SET state = ?2, note = ?3 WHERE name = ?1";
+            let values = params![sweep.as_str(), state.as_str(), note.as_deref()];
+            one(on.prepare_cached(sql)?.execute(values)?, "sweep", sweep)
         }
+        Change::SweepPrioritySet { sweep, priority } => {
+            let sql = "UPDATE sweep SET priority = ?2 WHERE name = ?1";
+            one(on.prepare_cached(sql)?.execute(params![sweep.as_str(), priority])?, "sweep", sweep)
+        }
+        Change::MemoryFloorRaised { trial, bytes } => {
+            let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
+            let values = params![trial.as_bytes(), bytes.cast_signed()];
+            one(on.prepare_cached(sql)?.execute(values)?, "trial", trial)
+        }
+        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+            settle(on, data, digest)
+        }
+        Change::DataDisputed { data, fold, digest } => {
+            let sql = "INSERT OR REPLACE INTO dissent (fold, data_set, digest) VALUES (?1, ?2, ?3)";
+            on.prepare_cached(sql)?.execute(params![fold_id(on, fold)?, data, digest])?;
+            Ok(())
+        }
+        Change::ResultSetAside { fold } => set_aside(on, fold),
         Change::AttemptIssued { fold, attempt, worker, host } => issue(on, fold, *attempt, worker, host),
         Change::LeaseRevived { fold, attempt } => {
             let id = fold_id(on, fold)?;
@@ -64,6 +89,19 @@ fn write(on: &Transaction<'_>, change: &Change) -> Written {
             keep(on, fold_id(on, fold)?, *attempt, ResultKind::Conflict, *digest, result)
         }
     }
+}
+
+/// Adds to the history of a fold.
+fn remember(on: &Transaction<'_>, at: i64, note: &Note<'_>) -> Written {
+    let sql = "INSERT INTO history (fold, number, at, event, attempt, detail)
+               SELECT fold.id, (SELECT coalesce(max(number), 0) + 1 FROM history WHERE history.fold = fold.id),
+                   ?4, ?5, ?6, ?7
+               FROM trial JOIN fold ON fold.trial = trial.id
+               WHERE trial.trial = ?1 AND fold.split = ?2 AND fold.seed = ?3";
+    let Note { fold, event, attempt, detail } = note;
+    let (seed, attempt) = (fold.seed.cast_signed(), attempt.map(|attempt| attempt.0));
+    let values = params![fold.trial.as_bytes(), fold.split, seed, at, event, attempt, detail];
+    one(on.prepare_cached(sql)?.execute(values)?, "fold", fold)
 }
 
 /// Refuses a statement that did not find its one row.
@@ -96,9 +134,13 @@ fn add_fold(on: &Transaction<'_>, fold: &FoldKey) -> Written {
 fn save_sweep(on: &Transaction<'_>, sweep: &SweepSaved) -> Written {
     let limits =
         serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
-    let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    let resources =
+        serde_json::to_string(&sweep.resources).map_err(|error| impossible("resources of a sweep", error))?;
+    let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state, resources, note)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT (name) DO UPDATE SET place = excluded.place, yaml = excluded.yaml,
-                   priority = excluded.priority, limits = excluded.limits, state = excluded.state
+                   priority = excluded.priority, limits = excluded.limits, state = excluded.state,
+                   resources = excluded.resources, note = excluded.note
                RETURNING id";
     let values = params![
         sweep.name.as_str(),
@@ -106,7 +148,9 @@ fn save_sweep(on: &Transaction<'_>, sweep: &SweepSaved) -> Written {
         &*sweep.yaml,
         sweep.priority,
         limits,
-        sweep.state.as_str()
+        sweep.state.as_str(),
+        resources,
+        sweep.note.as_deref()
     ];
     let id: i64 = on.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
     on.prepare_cached("DELETE FROM sweep_fold WHERE sweep = ?1")?.execute([id])?;
@@ -148,6 +192,24 @@ fn end_attempt(
 
 fn set_state(on: &Transaction<'_>, id: i64, state: &str) -> Written {
     on.prepare_cached("UPDATE fold SET state = ?2 WHERE id = ?1")?.execute(params![id, state])?;
+    Ok(())
+}
+
+/// From now on the data set has this digest and nobody disagrees.
+fn settle(on: &Transaction<'_>, data: &str, digest: &str) -> Written {
+    let sql = "INSERT INTO data_set (name, digest) VALUES (?1, ?2)
+               ON CONFLICT (name) DO UPDATE SET digest = excluded.digest";
+    on.prepare_cached(sql)?.execute([data, digest])?;
+    on.prepare_cached("DELETE FROM dissent WHERE data_set = ?1")?.execute([data])?;
+    Ok(())
+}
+
+fn set_aside(on: &Transaction<'_>, fold: &FoldKey) -> Written {
+    let id = fold_id(on, fold)?;
+    let sql = "UPDATE result SET kind = 'replicate' WHERE fold = ?1 AND kind = 'accepted'";
+    one(on.prepare_cached(sql)?.execute([id])?, "result", fold)?;
+    on.prepare_cached("UPDATE fold SET state = 'pending', attempt = NULL, digest = NULL WHERE id = ?1")?
+        .execute([id])?;
     Ok(())
 }
 

@@ -76,6 +76,11 @@ impl Togl {
         Self { filtration, embedding, output, merge, dropout, fixed: trial.static_variant, distribute }
     }
 
+    /// The filtration values of the nodes, `[N, k]`.
+    pub fn filtrations(&self, x: &Tensor) -> Tensor {
+        self.filtration.forward(x)
+    }
+
     /// New node states, and the vector of every graph if dimension 1 goes to the head.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let topology = pass.batch.topology.as_ref();

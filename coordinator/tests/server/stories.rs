@@ -1,129 +1,15 @@
-//! The service as its callers meet it: a real coordinator on a loopback port, real gRPC, a worker that is played
-//! by hand. No training, no sleeping.
-
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! What a coordinator is for, as its callers meet it.
 
 use std::collections::BTreeSet;
 
-use togl_coordinator::service::Coordinator;
-use togl_proto::client::{self, AuthorisedChannel};
-use togl_proto::wire::sweeps_client::SweepsClient;
+use togl_proto::client;
 use togl_proto::wire::{self, coordinator_message, worker_message};
-use togl_sweeps::{result, trial};
-use tokio::sync::{mpsc, oneshot};
+use togl_sweeps::result;
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{Code, Streaming};
+use tonic::Code;
 
-const SWEEP: &str = "\
-version: 1
-name: played
-base: {dataset: necklaces, depth: 2}
-grid: {togl: [false, true]}
-splits: [42, 43]
-";
-
-/// A coordinator in a folder of its own; stops when dropped, and the same folder can be started again.
-struct World {
-    folder: tempfile::TempDir,
-    address: String,
-    tokens: togl_coordinator::tokens::Tokens,
-    stop: Option<oneshot::Sender<()>>,
-    ended: tokio::task::JoinHandle<()>,
-}
-
-impl World {
-    async fn new() -> Self {
-        Self::start(tempfile::tempdir().unwrap()).await
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
-    async fn start(folder: tempfile::TempDir) -> Self {
-        let (store, tokens) = (folder.path().join("store.sqlite"), folder.path().join("tokens.json"));
-        let coordinator = Coordinator::start(&store, &tokens, ([127, 0, 0, 1], 0).into()).await.unwrap();
-        let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
-        let (stop, stopped) = oneshot::channel::<()>();
-        let ended = tokio::spawn(async move {
-            coordinator.run(async move { drop(stopped.await) }).await.unwrap();
-        });
-        Self { folder, address, tokens, stop: Some(stop), ended }
-    }
-
-    async fn restart(mut self) -> Self {
-        drop(self.stop.take());
-        self.ended.await.unwrap();
-        Self::start(self.folder).await
-    }
-
-    async fn operator(&self) -> SweepsClient<AuthorisedChannel> {
-        client::sweeps(&self.address, &self.tokens.operator).await.unwrap()
-    }
-
-    async fn worker(&self, name: &str, running: Vec<wire::Running>) -> PlayedWorker {
-        let mut played = PlayedWorker::connect(&self.address, &self.tokens.worker).await;
-        let hello = wire::Hello {
-            worker: name.to_owned(),
-            host: "played-host".to_owned(),
-            slots: 2,
-            devices: vec!["cpu".to_owned(); 2],
-            code_version: "test".to_owned(),
-            numerics: trial::NUMERICS,
-            running,
-        };
-        played.say(worker_message::Kind::Hello(hello)).await;
-        let coordinator_message::Kind::Welcome(welcome) = played.hear().await else { panic!("no welcome") };
-        assert!(!welcome.incarnation.is_empty());
-        played
-    }
-}
-
-struct PlayedWorker {
-    outgoing: mpsc::Sender<wire::WorkerMessage>,
-    incoming: Streaming<wire::CoordinatorMessage>,
-}
-
-impl PlayedWorker {
-    async fn connect(address: &str, token: &str) -> Self {
-        let (outgoing, messages) = mpsc::channel(16);
-        let mut client = client::workers(address, token).await.unwrap();
-        let incoming = client.session(ReceiverStream::new(messages)).await.unwrap().into_inner();
-        Self { outgoing, incoming }
-    }
-
-    async fn say(&self, kind: worker_message::Kind) {
-        self.outgoing.send(wire::WorkerMessage { kind: Some(kind) }).await.unwrap();
-    }
-
-    async fn hear(&mut self) -> coordinator_message::Kind {
-        self.incoming.message().await.unwrap().unwrap().kind.unwrap()
-    }
-
-    async fn lease(&mut self, count: u32) -> Vec<wire::Lease> {
-        self.say(worker_message::Kind::Ask(wire::LeaseRequest { count })).await;
-        let coordinator_message::Kind::Leases(leases) = self.hear().await else { panic!("no leases") };
-        leases.leases
-    }
-
-    async fn report(&mut self, lease: &wire::Lease, result: wire::FoldResult) -> wire::Acknowledgement {
-        let report =
-            wire::ResultReport { fold: lease.fold.clone(), attempt: lease.attempt, result: Some(result) };
-        let reports = wire::Reports { results: vec![report], failures: Vec::new() };
-        self.say(worker_message::Kind::Reports(reports)).await;
-        let coordinator_message::Kind::Acknowledgements(mut acks) = self.hear().await else {
-            panic!("no answer")
-        };
-        acks.acknowledgements.remove(0)
-    }
-}
-
-async fn submit(world: &World) -> wire::SubmitReply {
-    let request = wire::SubmitRequest { yaml: SWEEP.to_owned() };
-    world.operator().await.submit(request).await.unwrap().into_inner()
-}
-
-async fn status(world: &World) -> wire::SweepSummary {
-    let request = wire::StatusRequest { sweep: "played".to_owned() };
-    world.operator().await.status(request).await.unwrap().into_inner().summary.unwrap()
-}
+use crate::played::{PlayedWorker, SWEEP, World, status, submit};
 
 #[tokio::test]
 async fn a_sweep_is_leased_reported_once_and_read_back() {
@@ -193,15 +79,18 @@ async fn results_and_leases_survive_a_restart_of_the_coordinator() {
 async fn a_stranger_gets_nothing() {
     let world = World::new().await;
     let mut wrong = client::sweeps(&world.address, "togl-op-wrong").await.unwrap();
-    let refused = wrong.list_sweeps(wire::ListSweepsRequest {}).await.unwrap_err();
+    let refused = wrong.list_sweeps(wire::ListSweepsRequest::default()).await.unwrap_err();
     assert_eq!(refused.code(), Code::Unauthenticated);
     let mut as_worker = client::sweeps(&world.address, &world.tokens.worker).await.unwrap();
-    let refused = as_worker.submit(wire::SubmitRequest { yaml: SWEEP.to_owned() }).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unauthenticated, "a worker token cannot submit");
+    let refused = as_worker
+        .submit(wire::SubmitRequest { yaml: SWEEP.to_owned(), ..Default::default() })
+        .await
+        .unwrap_err();
+    assert_eq!(refused.code(), Code::PermissionDenied, "a worker token cannot submit");
     let mut as_operator = client::workers(&world.address, &world.tokens.operator).await.unwrap();
     let (_sender, messages) = mpsc::channel(1);
     let refused = as_operator.session(ReceiverStream::new(messages)).await.unwrap_err();
-    assert_eq!(refused.code(), Code::Unauthenticated, "an operator token cannot train");
+    assert_eq!(refused.code(), Code::PermissionDenied, "an operator token cannot train");
 }
 
 #[tokio::test]
@@ -230,7 +119,8 @@ async fn what_a_broken_or_hostile_worker_sends_is_refused_and_harms_nobody() {
 async fn bad_requests_name_what_is_wrong() {
     let world = World::new().await;
     let mut operator = world.operator().await;
-    let bad = wire::SubmitRequest { yaml: "version: 1\nname: x\ngird: {}\n".to_owned() };
+    let bad =
+        wire::SubmitRequest { yaml: "version: 1\nname: x\ngird: {}\n".to_owned(), ..Default::default() };
     let refused = operator.submit(bad).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);
     assert_eq!(refused.message(), "3:1: unknown key `gird`; did you mean `grid`?");

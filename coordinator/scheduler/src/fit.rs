@@ -1,0 +1,189 @@
+//! Which slot can train which fold: the kind of device and the memory that sweeps ask for, the memory that a
+//! trial turned out to need, versions of the worker program that cannot read a trial, and data sets under
+//! dispute. What is unknown about a slot is taken to fit: the attempt will tell.
+
+use std::collections::BTreeMap;
+
+use togl_sweeps::blocks::{DeviceKind, Resources};
+
+use crate::books::{Presence, Scheduler};
+use crate::change::Change;
+use crate::event::WorkerInfo;
+use crate::fold::Fold;
+use crate::place::{BarAt, DataAt, FoldAt, WorkerAt};
+
+/// Versions of the worker program that are told apart; all further ones share the last bit.
+const VERSIONS: usize = 64;
+
+/// A device slot of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// None if the worker did not say, or said something new.
+    kind: Option<DeviceKind>,
+    /// In bytes; 0 if unknown.
+    memory: u64,
+}
+
+/// Why not everybody may have a fold. Few different ones exist at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Bar {
+    /// Bytes that it needs.
+    pub(crate) floor: u64,
+    /// Versions of the worker program that cannot read it.
+    pub(crate) unread: u64,
+    /// Its data set, if that is disputed.
+    pub(crate) disputed: Option<DataAt>,
+}
+
+/// What is known about devices and versions.
+#[derive(Debug, Default)]
+pub(crate) struct Fitting {
+    pub(crate) bars: Vec<Bar>,
+    places: BTreeMap<Bar, BarAt>,
+    pub(crate) versions: Vec<String>,
+    /// The most memory seen by kind of device; `u64::MAX` once one did not say.
+    seen: BTreeMap<u8, u64>,
+}
+
+impl Slot {
+    /// Whether a fold of a sweep that asks for `wanted` and that needs `floor` bytes can be trained here.
+    fn fits(self, wanted: &Resources, floor: u64) -> bool {
+        let needed = wanted.memory.unwrap_or(0).max(floor);
+        self.is_kind(wanted.device) && (self.memory == 0 || self.memory >= needed)
+    }
+
+    fn is_kind(self, wanted: DeviceKind) -> bool {
+        wanted == DeviceKind::Any || self.kind.is_none_or(|kind| kind == wanted)
+    }
+}
+
+/// The slots that a worker says it has.
+pub(crate) fn slots(info: &WorkerInfo) -> Vec<Slot> {
+    let slot = |number: usize| Slot {
+        kind: info.devices.get(number).and_then(|device| {
+            let word = device.split(':').next().unwrap_or_default();
+            DeviceKind::from_word(word).filter(|kind| *kind != DeviceKind::Any)
+        }),
+        memory: info.memories.get(number).copied().unwrap_or(0),
+    };
+    (0..info.slots as usize).map(slot).collect()
+}
+
+impl Fitting {
+    /// The bit of a version of the worker program.
+    pub(crate) fn version(&mut self, name: &str) -> u64 {
+        let known = self.versions.iter().position(|known| known == name);
+        let number = known.unwrap_or_else(|| {
+            if self.versions.len() < VERSIONS - 1 {
+                self.versions.push(name.to_owned());
+                self.versions.len() - 1
+            } else {
+                VERSIONS - 1
+            }
+        });
+        1 << number
+    }
+
+    pub(crate) fn see(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            let memory = if slot.memory == 0 { u64::MAX } else { slot.memory };
+            let seen = self.seen.entry(kind_number(slot.kind)).or_default();
+            *seen = memory.max(*seen);
+        }
+    }
+
+    /// The most memory of a device that a sweep would take, as far as was ever seen.
+    fn most_memory(&self, wanted: DeviceKind) -> u64 {
+        let fits = |kind: u8| wanted == DeviceKind::Any || kind == 0 || kind == kind_number(Some(wanted));
+        let seen = self.seen.iter().filter(|(kind, _)| fits(**kind)).map(|(_, memory)| *memory);
+        seen.max().unwrap_or(0)
+    }
+
+    fn place(&mut self, bar: Bar) -> BarAt {
+        let next = BarAt::next(self.bars.len());
+        let at = *self.places.entry(bar).or_insert(next);
+        if at == next {
+            self.bars.push(bar);
+        }
+        at
+    }
+}
+
+fn kind_number(kind: Option<DeviceKind>) -> u8 {
+    match kind {
+        None | Some(DeviceKind::Any) => 0,
+        Some(DeviceKind::Cpu) => 1,
+        Some(DeviceKind::Cuda) => 2,
+        Some(DeviceKind::Mps) => 3,
+    }
+}
+
+impl Presence {
+    /// A free slot for such a fold; the lowest number that fits.
+    pub(crate) fn free_slot(&self, wanted: &Resources, floor: u64) -> Option<u32> {
+        let fits = |number: &&u32| self.slots.get(**number as usize).is_some_and(|s| s.fits(wanted, floor));
+        self.free.iter().find(fits).copied()
+    }
+
+    /// Whether any slot, free or not, could train such a fold.
+    pub(crate) fn could_train(&self, wanted: &Resources, floor: u64) -> bool {
+        self.slots.iter().any(|slot| slot.fits(wanted, floor))
+    }
+}
+
+impl Scheduler {
+    /// What bars a fold now.
+    pub(crate) fn bar_of(&self, fold: &Fold) -> Bar {
+        let trial = self.trials.get(&fold.key.trial);
+        let disputed = trial.and_then(|trial| trial.data).filter(|data| self.data.is_disputed(*data));
+        let (floor, unread) = trial.map_or((0, 0), |trial| (trial.floor, trial.unread));
+        Bar { floor, unread, disputed }
+    }
+
+    /// Whether a worker may have a fold behind this bar, for a sweep that asks for `wanted`.
+    pub(crate) fn opens(&self, bar: Bar, presence: &Presence, wanted: &Resources) -> bool {
+        bar.disputed.is_none_or(|data| !self.data.is_disputed(data))
+            && bar.unread & presence.version == 0
+            && presence.free_slot(wanted, bar.floor).is_some()
+    }
+
+    pub(crate) fn bar_place(&mut self, bar: Bar) -> BarAt {
+        self.fitting.place(bar)
+    }
+
+    /// The memory of the slot that a fold ran out of; 0 if unknown. Raises the trial's floor above it.
+    pub(crate) fn raise_floor(
+        &mut self,
+        at: FoldAt,
+        worker: WorkerAt,
+        slot: u32,
+        changes: &mut Vec<Change>,
+    ) -> u64 {
+        let presence = self.workers[worker.at()].presence.as_ref();
+        let slot = presence.and_then(|presence| presence.slots.get(slot as usize));
+        let memory = slot.map_or(0, |slot| slot.memory);
+        let trial = self.folds[at.at()].key.trial;
+        if let Some(entry) = self.trials.get_mut(&trial)
+            && memory > 0
+            && entry.floor <= memory
+        {
+            entry.floor = memory.saturating_add(1);
+            changes.push(Change::MemoryFloorRaised { trial, bytes: entry.floor });
+        }
+        memory
+    }
+
+    /// The most memory of the devices ever seen that a sweep of this fold would take.
+    pub(crate) fn most_memory_for(&self, fold: &Fold) -> u64 {
+        let sweeps = self.sweeps_of(fold).filter(|sweep| sweep.wants());
+        sweeps.map(|sweep| self.fitting.most_memory(sweep.resources.device)).max().unwrap_or(0)
+    }
+
+    /// The version that this worker has cannot read the fold's trial: nobody of that version gets it again.
+    pub(crate) fn note_unreadable(&mut self, at: FoldAt, worker: WorkerAt) {
+        let version = self.workers[worker.at()].presence.as_ref().map_or(0, |presence| presence.version);
+        if let Some(trial) = self.trials.get_mut(&self.folds[at.at()].key.trial) {
+            trial.unread |= version;
+        }
+    }
+}

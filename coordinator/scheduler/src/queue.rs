@@ -1,0 +1,128 @@
+//! A sweep in memory and its queues: which of its pending folds anybody may have, which wait for another
+//! worker, and which were put aside behind a bar. Keeps order; decides nothing about workers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use togl_sweeps::SweepName;
+use togl_sweeps::spec::{Limits as SweepLimits, Resources};
+
+use crate::change::SweepState;
+use crate::fold::{State, Wait};
+use crate::omen::Omen;
+use crate::place::{BarAt, FoldAt, WorkerAt};
+use crate::views::Counts;
+
+/// A sweep.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    pub(crate) name: SweepName,
+    pub(crate) yaml: Arc<str>,
+    pub(crate) priority: i32,
+    pub(crate) limits: SweepLimits,
+    pub(crate) resources: Resources,
+    pub(crate) state: SweepState,
+    /// Why it is in that state, if it went there by itself.
+    pub(crate) note: Option<Arc<str>>,
+    pub(crate) folds: Vec<FoldAt>,
+    pub(crate) trials: u64,
+    pub(crate) counts: Counts,
+    pub(crate) queues: Queues,
+    pub(crate) omen: Omen,
+    pub(crate) last_served: u64,
+    /// Its entry in the serving order, if it has one.
+    pub(crate) listed: Option<crate::books::Turn>,
+}
+
+/// Positions of the pending folds of a sweep.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Queues {
+    /// Of those that anybody may have, as far as is known.
+    pub(crate) open: BTreeSet<u32>,
+    /// Of those that one worker may not have yet, by that worker.
+    pub(crate) held: BTreeMap<WorkerAt, BTreeSet<u32>>,
+    /// Of those that were put aside, by what bars them.
+    pub(crate) barred: BTreeMap<BarAt, BTreeSet<u32>>,
+}
+
+impl Queues {
+    pub(crate) fn enter(&mut self, position: u32, state: &State) {
+        match state {
+            State::Pending(Wait::Nothing) => _ = self.open.insert(position),
+            State::Pending(Wait::Another { worker, .. }) => {
+                _ = self.held.entry(*worker).or_default().insert(position);
+            }
+            State::Pending(Wait::Barred(bar)) => _ = self.barred.entry(*bar).or_default().insert(position),
+            _ => {}
+        }
+    }
+
+    fn leave(&mut self, position: u32, state: &State) {
+        match state {
+            State::Pending(Wait::Nothing) => _ = self.open.remove(&position),
+            State::Pending(Wait::Another { worker, .. }) => remove(&mut self.held, worker, position),
+            State::Pending(Wait::Barred(bar)) => remove(&mut self.barred, bar, position),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.held.is_empty() && self.barred.is_empty()
+    }
+
+    /// The first position that `worker` may have, if `opens` says so of the bars. Looks at the first positions
+    /// only: two of the held queues at the most, and one for each bar.
+    pub(crate) fn first_for(&self, worker: WorkerAt, mut opens: impl FnMut(BarAt) -> bool) -> Option<u32> {
+        let held = self.held.iter().find(|(avoided, _)| **avoided != worker);
+        let held = held.and_then(|(_, positions)| positions.first());
+        let barred = self.barred.iter().filter(|(bar, _)| opens(**bar));
+        let barred = barred.filter_map(|(_, positions)| positions.first());
+        self.open.first().into_iter().chain(held).chain(barred).min().copied()
+    }
+}
+
+fn remove<K: Ord>(queues: &mut BTreeMap<K, BTreeSet<u32>>, key: &K, position: u32) {
+    if let Some(positions) = queues.get_mut(key) {
+        positions.remove(&position);
+        if positions.is_empty() {
+            queues.remove(key);
+        }
+    }
+}
+
+impl Sweep {
+    pub(crate) fn new(name: SweepName) -> Self {
+        Self {
+            name,
+            yaml: "".into(),
+            priority: 0,
+            limits: SweepLimits::default(),
+            resources: Resources::default(),
+            state: SweepState::Active,
+            note: None,
+            folds: Vec::new(),
+            trials: 0,
+            counts: Counts::default(),
+            queues: Queues::default(),
+            omen: Omen::default(),
+            last_served: 0,
+            listed: None,
+        }
+    }
+
+    pub(crate) fn enter(&mut self, position: u32, state: &State) {
+        *self.counts.of(state) += 1;
+        self.queues.enter(position, state);
+    }
+
+    pub(crate) fn leave(&mut self, position: u32, state: &State) {
+        let count = self.counts.of(state);
+        *count = count.saturating_sub(1);
+        self.queues.leave(position, state);
+    }
+
+    /// Whether its folds shall be trained, now or after a pause.
+    pub(crate) fn wants(&self) -> bool {
+        matches!(self.state, SweepState::Active | SweepState::Paused)
+    }
+}

@@ -1,0 +1,371 @@
+//! The scheduler against a tiny model, as a state machine that proptest drives and shrinks. The model knows what
+//! people asked of sweeps and who was given which attempt; it predicts every answer to a report, which folds are
+//! finished, and what may be leased at all. The world around the scheduler checks its invariants, and that a
+//! store with every committed change holds what a restart needs, after each step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use togl_scheduler::{Event, FailureAnswer, FoldState, Lease, Limits, Reply, ResultAnswer, SweepState};
+use togl_sweeps::result::example;
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
+
+use crate::world::{World, fold, info, submission, sweep, worker};
+
+const SWEEPS: [&str; 3] = ["a", "b", "c"];
+const WORKERS: [&str; 3] = ["w", "x", "y"];
+const FOLDS: u32 = 6;
+
+/// What people asked of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+struct Asked {
+    state: SweepState,
+    priority: i32,
+    folds: BTreeSet<u32>,
+}
+
+/// The part of the model that needs no answers.
+#[derive(Debug, Clone, Default)]
+struct Model {
+    sweeps: BTreeMap<&'static str, Asked>,
+}
+
+/// Something that happens.
+#[derive(Debug, Clone)]
+enum Step {
+    Submit { sweep: &'static str, folds: BTreeSet<u32>, priority: i32 },
+    Cancel(&'static str),
+    Archive(&'static str),
+    Pause(&'static str),
+    Resume(&'static str),
+    Retry(&'static str),
+    Prioritise(&'static str, i32),
+    Join { worker: &'static str, slots: u32, keeps: bool },
+    Disconnect(&'static str),
+    Leave(&'static str),
+    Drain(&'static str),
+    Undrain(&'static str),
+    Ask { worker: &'static str, count: u32 },
+    Renew { worker: &'static str },
+    Report { lease: Index, accuracy: f64, times: u8 },
+    Foreign { worker: &'static str, lease: Index },
+    Fail { lease: Index, class: FailureClass },
+    Pass(u64),
+    Restart,
+}
+
+impl ReferenceStateMachine for Model {
+    type State = Self;
+    type Transition = Step;
+
+    fn init_state() -> BoxedStrategy<Self> {
+        Just(Self::default()).boxed()
+    }
+
+    fn transitions(_: &Self) -> BoxedStrategy<Step> {
+        let sweep = || select(&SWEEPS[..]);
+        let worker = || select(&WORKERS[..]);
+        let folds = prop::collection::btree_set(0..FOLDS, 1..5);
+        prop_oneof![
+            3 => (sweep(), folds, -1..2).prop_map(|(sweep, folds, priority)| Step::Submit { sweep, folds, priority }),
+            1 => sweep().prop_map(Step::Cancel),
+            1 => sweep().prop_map(Step::Archive),
+            1 => sweep().prop_map(Step::Pause),
+            1 => sweep().prop_map(Step::Resume),
+            1 => sweep().prop_map(Step::Retry),
+            1 => (sweep(), -1..2).prop_map(|(sweep, priority)| Step::Prioritise(sweep, priority)),
+            4 => (worker(), 1u32..4, any::<bool>())
+                .prop_map(|(worker, slots, keeps)| Step::Join { worker, slots, keeps }),
+            1 => worker().prop_map(Step::Disconnect),
+            1 => worker().prop_map(Step::Leave),
+            1 => worker().prop_map(Step::Drain),
+            1 => worker().prop_map(Step::Undrain),
+            6 => (worker(), 1u32..4).prop_map(|(worker, count)| Step::Ask { worker, count }),
+            4 => worker().prop_map(|worker| Step::Renew { worker }),
+            6 => (any::<Index>(), select(&[0.25, 0.5][..]), 1u8..3)
+                .prop_map(|(lease, accuracy, times)| Step::Report { lease, accuracy, times }),
+            1 => (worker(), any::<Index>()).prop_map(|(worker, lease)| Step::Foreign { worker, lease }),
+            3 => (any::<Index>(), select(&FailureClass::ALL[..]))
+                .prop_map(|(lease, class)| Step::Fail { lease, class }),
+            3 => select(&[1, 1_000, 2_000, 7_500, 15_000, 60_000][..]).prop_map(Step::Pass),
+            1 => Just(Step::Restart),
+        ]
+        .boxed()
+    }
+
+    fn apply(mut model: Self, step: &Step) -> Self {
+        match step {
+            Step::Submit { sweep, folds, priority } => {
+                let asked = model.sweeps.entry(sweep).or_insert_with(|| Asked {
+                    state: SweepState::Active,
+                    priority: *priority,
+                    folds: folds.clone(),
+                });
+                let wanted = matches!(asked.state, SweepState::Active | SweepState::Paused);
+                let state = if wanted { asked.state } else { SweepState::Active };
+                *asked = Asked { state, priority: *priority, folds: folds.clone() };
+            }
+            Step::Cancel(name) => model.change(name, |asked| {
+                if asked.state != SweepState::Archived {
+                    asked.state = SweepState::Cancelled;
+                }
+            }),
+            Step::Archive(name) => model.change(name, |asked| asked.state = SweepState::Archived),
+            Step::Pause(name) => model.change_wanted(name, |asked| asked.state = SweepState::Paused),
+            Step::Resume(name) => model.change_wanted(name, |asked| asked.state = SweepState::Active),
+            Step::Prioritise(name, priority) => model.change_wanted(name, |asked| asked.priority = *priority),
+            _ => {}
+        }
+        model
+    }
+}
+
+impl Model {
+    fn change(&mut self, name: &str, edit: impl FnOnce(&mut Asked)) {
+        if let Some(asked) = self.sweeps.get_mut(name) {
+            edit(asked);
+        }
+    }
+
+    fn change_wanted(&mut self, name: &str, edit: impl FnOnce(&mut Asked)) {
+        self.change(name, |asked| {
+            if matches!(asked.state, SweepState::Active | SweepState::Paused) {
+                edit(asked);
+            }
+        });
+    }
+
+    /// The highest priority of the active sweeps that have a fold; none if none has.
+    fn priority(&self, key: FoldKey) -> Option<i32> {
+        let active = self.sweeps.values().filter(|asked| asked.state == SweepState::Active);
+        let having = active.filter(|asked| asked.folds.iter().any(|n| fold(*n) == key));
+        having.map(|asked| asked.priority).max()
+    }
+}
+
+/// What the model learns from answers about one fold.
+#[derive(Default)]
+struct Known {
+    /// To whom each attempt was given, the first one first.
+    attempts: Vec<&'static str>,
+    accepted: Option<(Attempt, u64)>,
+    /// What each attempt reported first.
+    reported: BTreeMap<Attempt, u64>,
+}
+
+/// The scheduler in its world, and what the model learnt from its answers.
+struct Tested {
+    world: World,
+    given: Vec<(&'static str, Lease)>,
+    known: BTreeMap<FoldKey, Known>,
+    sessions: BTreeMap<&'static str, u64>,
+}
+
+impl Tested {
+    /// Tells the scheduler something that may be rejected.
+    fn attempt(&mut self, event: Event) {
+        _ = self.world.try_tell(event);
+    }
+
+    fn is_here(&self, name: &str) -> bool {
+        self.world.scheduler.workers().iter().any(|view| view.worker == worker(name))
+    }
+
+    /// What a worker would say it has: its current leases.
+    fn in_hand(&self, name: &str) -> Vec<(FoldKey, Attempt)> {
+        let running = |lease: &Lease| {
+            let state = self.world.state(lease.fold);
+            matches!(state, FoldState::Running { attempt, worker: holder } if attempt == lease.attempt && holder == worker(name))
+        };
+        let own = self.given.iter().filter(|(holder, lease)| *holder == name && running(lease));
+        own.map(|(_, lease)| (lease.fold, lease.attempt)).collect()
+    }
+
+    fn pick(&self, index: &Index) -> Option<(&'static str, Lease)> {
+        let lately = &self.given[self.given.len().saturating_sub(8)..];
+        (!lately.is_empty()).then(|| index.get(lately).clone())
+    }
+
+    fn ask(&mut self, model: &Model, name: &'static str, count: u32) {
+        if !self.is_here(name) {
+            return;
+        }
+        let untouched: Vec<FoldKey> = (0..FOLDS).map(fold).filter(|key| self.is_untouched(*key)).collect();
+        let reply = self.world.tell(Event::LeasesAsked { worker: worker(name), count });
+        let Reply::Leases(leases) = reply else { return assert_eq!(reply, Reply::Leave) };
+        assert!(leases.len() <= count as usize);
+        let mut last = i32::MAX;
+        for lease in leases {
+            let known = self.known.entry(lease.fold).or_default();
+            let priority = model.priority(lease.fold);
+            let priority = priority.unwrap_or_else(|| panic!("no active sweep wants {}", lease.fold.short()));
+            assert_eq!(known.accepted, None, "it has a result");
+            known.attempts.push(name);
+            assert_eq!(lease.attempt.0 as usize, known.attempts.len(), "attempts count up");
+            assert!(priority <= last, "a higher priority goes first");
+            let better = untouched
+                .iter()
+                .filter(|key| self.known.get(key).is_none_or(|known| known.attempts.is_empty()));
+            let better = better.filter_map(|key| model.priority(*key)).max();
+            assert!(better.is_none_or(|better| better <= priority), "something more urgent was left behind");
+            last = priority;
+            self.given.push((name, lease));
+        }
+    }
+
+    /// Never tried, so that nothing can keep it from anybody.
+    fn is_untouched(&self, key: FoldKey) -> bool {
+        self.world
+            .scheduler
+            .fold(&key)
+            .is_some_and(|view| view.state == FoldState::Pending && view.attempts == 0)
+    }
+
+    fn report(&mut self, name: &'static str, lease: &Lease, accuracy: f64) {
+        let (known, bits) = (self.known.entry(lease.fold).or_default(), accuracy.to_bits());
+        let before = known.reported.get(&lease.attempt).copied();
+        let expected = match (before, known.accepted) {
+            (Some(before), _) if before == bits => ResultAnswer::Same,
+            (Some(_), _) => ResultAnswer::Conflict,
+            (None, None) => ResultAnswer::Accepted,
+            (None, Some((_, accepted))) => ResultAnswer::Replicate { agrees: accepted == bits },
+        };
+        known.reported.entry(lease.attempt).or_insert(bits);
+        if expected == ResultAnswer::Accepted {
+            known.accepted = Some((lease.attempt, bits));
+        }
+        assert_eq!(self.world.report(name, lease, accuracy), expected);
+    }
+
+    fn fail(&mut self, name: &'static str, lease: &Lease, class: FailureClass) {
+        let state = self.world.state(lease.fold);
+        let current = matches!(state, FoldState::Running { attempt, .. } if attempt == lease.attempt);
+        let (answer, after) = (self.world.fail(name, lease, class), self.world.state(lease.fold));
+        match answer {
+            FailureAnswer::Superseded => assert!(!current && after == state, "nothing changes"),
+            FailureAnswer::Retried => assert!(current && after == FoldState::Pending),
+            FailureAnswer::Failed => assert!(current && matches!(after, FoldState::Failed(_))),
+            FailureAnswer::Refused(refusal) => panic!("{refusal}"),
+        }
+    }
+
+    /// Somebody reports what somebody else was given.
+    fn foreign(&mut self, name: &'static str, holder: &'static str, lease: &Lease) {
+        if name != holder {
+            let (fold, attempt) = (lease.fold, lease.attempt);
+            let answer = self.world.report_result(name, fold, attempt, example(0.75));
+            assert!(matches!(answer, ResultAnswer::Refused(_)), "{answer:?}");
+            let failure = Failure::new(FailureClass::Error, "not mine");
+            let answer =
+                self.world.tell(Event::FailureReported { worker: worker(name), fold, attempt, failure });
+            assert!(matches!(answer, Reply::Failure(FailureAnswer::Refused(_))), "{answer:?}");
+        }
+    }
+
+    fn step(&mut self, model: &Model, step: Step) {
+        match step {
+            Step::Submit { sweep, folds, priority } => {
+                let mut submission = submission(sweep, folds);
+                submission.priority = priority;
+                self.world.submit(submission);
+            }
+            Step::Cancel(name) => self.attempt(Event::Cancel { sweep: sweep(name) }),
+            Step::Archive(name) => self.attempt(Event::Archive { sweep: sweep(name) }),
+            Step::Pause(name) => self.attempt(Event::Pause { sweep: sweep(name) }),
+            Step::Resume(name) => self.attempt(Event::Resume { sweep: sweep(name) }),
+            Step::Retry(name) => self.attempt(Event::Retry { sweep: sweep(name) }),
+            Step::Prioritise(name, priority) => {
+                self.attempt(Event::Prioritise { sweep: sweep(name), priority })
+            }
+            Step::Ask { worker, count } => self.ask(model, worker, count),
+            Step::Pass(milliseconds) => self.world.pass(milliseconds),
+            Step::Restart => self.world.restart(),
+            other => self.worker_step(other),
+        }
+    }
+
+    fn worker_step(&mut self, step: Step) {
+        match step {
+            Step::Join { worker: name, slots, keeps } => {
+                let running = if keeps { self.in_hand(name) } else { vec![] };
+                let event = Event::WorkerJoined { worker: worker(name), info: info(name, slots), running };
+                if let Ok(Reply::Joined(joined)) = self.world.try_tell(event) {
+                    self.sessions.insert(name, joined.session);
+                }
+            }
+            Step::Disconnect(name) => {
+                let session = self.sessions.get(name).copied().unwrap_or(0);
+                self.attempt(Event::WorkerDisconnected { worker: worker(name), session });
+            }
+            Step::Leave(name) => self.attempt(Event::WorkerLeft { worker: worker(name) }),
+            Step::Drain(name) => self.attempt(Event::Drain { worker: worker(name) }),
+            Step::Undrain(name) => self.attempt(Event::Undrain { worker: worker(name) }),
+            Step::Renew { worker: name } => {
+                let running = self.in_hand(name);
+                self.attempt(Event::Renewed { worker: worker(name), running });
+            }
+            Step::Report { lease, accuracy, times } => {
+                if let Some((name, lease)) = self.pick(&lease) {
+                    (0..times).for_each(|_| self.report(name, &lease, accuracy));
+                }
+            }
+            Step::Foreign { worker, lease } => {
+                if let Some((holder, lease)) = self.pick(&lease) {
+                    self.foreign(worker, holder, &lease);
+                }
+            }
+            Step::Fail { lease, class } => {
+                if let Some((name, lease)) = self.pick(&lease) {
+                    self.fail(name, &lease, class);
+                }
+            }
+            other => panic!("{other:?} is no worker's step"),
+        }
+    }
+}
+
+impl StateMachineTest for Tested {
+    type SystemUnderTest = Self;
+    type Reference = Model;
+
+    fn init_test(_: &Model) -> Self {
+        // A sweep that pauses itself would surprise this model; steering.rs tells that story.
+        let world = World::with_limits(Limits { same_failures: u32::MAX, ..Limits::default() });
+        Self { world, given: vec![], known: BTreeMap::new(), sessions: BTreeMap::new() }
+    }
+
+    fn apply(mut tested: Self, model: &Model, step: Step) -> Self {
+        tested.step(model, step);
+        tested
+    }
+
+    fn check_invariants(tested: &Self, model: &Model) {
+        let scheduler = &tested.world.scheduler;
+        for (name, asked) in &model.sweeps {
+            let view = scheduler.sweep(&sweep(name)).unwrap();
+            assert_eq!((view.state, view.priority), (asked.state, asked.priority), "{name}");
+            assert_eq!(view.counts.total(), asked.folds.len() as u64, "{name}");
+        }
+        for (key, known) in &tested.known {
+            let kept = match tested.world.state(*key) {
+                FoldState::Finished { attempt, .. } => Some(attempt),
+                _ => None,
+            };
+            assert_eq!(kept, known.accepted.map(|(attempt, _)| attempt), "{}", key.short());
+        }
+    }
+}
+
+prop_state_machine! {
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_scheduler_does_what_the_model_says(sequential 1..80 => Tested);
+}

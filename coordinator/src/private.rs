@@ -1,0 +1,63 @@
+//! Files that only their owner may read, written whole or not at all. Used for tokens and keys; knows nothing of
+//! what they hold.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Replaces `path` by `contents`, mode 0600. After a crash either the old or the new file is there.
+pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+    let partial = path.with_extension("partial");
+    match fs::remove_file(&partial) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // A new file, so that neither the mode nor the owner of an older one is kept.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+    file.write_all(contents)?;
+    file.sync_all()?;
+    fs::rename(&partial, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}
+
+/// The contents of `path`; none if there is no such file.
+pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(contents) => Ok(Some(contents)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Keeps other processes from changing `path` until the guard is dropped.
+pub(crate) fn lock(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path.with_extension("lock"))?;
+    file.lock()?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_private_file_is_private_even_where_a_public_one_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret.json");
+        assert_eq!(read(&path).unwrap(), None);
+        fs::write(&path, "for everybody").unwrap();
+        fs::write(path.with_extension("partial"), "left by a crash").unwrap();
+        write(&path, b"for me").unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), b"for me");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,104 @@
+//! The page for Prometheus: `GET /metrics` behind the same gate as everything else. From this machine it needs no
+//! token; from another one it needs TLS and the token of a viewer or an operator.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio_stream::StreamExt;
+
+use super::Protection;
+use super::complaints::Offence;
+use super::gate::{Gate, Guarded};
+use super::keeper::{Shown, Visitor};
+use crate::driver::Handle;
+use crate::metrics::Metrics;
+use crate::tasks;
+use crate::tokens::Role;
+
+/// What Prometheus calls the form of the text.
+const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves the page until the task is dropped.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    handle: Handle,
+    protection: Protection,
+    metrics: Arc<Metrics>,
+) {
+    let Protection { keeper, tls, plaintext } = protection;
+    let mut connections = Gate { keeper, tls, plaintext, greetings: b"GH" }.open(listener);
+    let page = Arc::new(Page { handle, metrics });
+    while let Some(Ok(connection)) = connections.next().await {
+        tasks::spawn("metrics page", answer(connection, page.clone()));
+    }
+}
+
+struct Page {
+    handle: Handle,
+    metrics: Arc<Metrics>,
+}
+
+async fn answer(connection: Guarded, page: Arc<Page>) {
+    let visitor = connection.visitor().clone();
+    let respond = service_fn(move |request: Request<Incoming>| {
+        let (page, visitor) = (page.clone(), visitor.clone());
+        async move { Ok::<_, Infallible>(page.respond(&request, &visitor).await) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10)).max_buf_size(16 << 10);
+    if let Err(error) = server.serve_connection(TokioIo::new(connection), respond).await {
+        tracing::debug!(%error, "a connection to the metrics page ended");
+    }
+}
+
+impl Page {
+    async fn respond(&self, request: &Request<Incoming>, visitor: &Visitor) -> Response<Full<Bytes>> {
+        if !may_read(request, visitor) {
+            return plain(StatusCode::UNAUTHORIZED, "this page needs the token of a viewer or an operator\n");
+        }
+        visitor.prove();
+        if !matches!(request.method(), &Method::GET | &Method::HEAD) || request.uri().path() != "/metrics" {
+            return plain(StatusCode::NOT_FOUND, "there is only /metrics here\n");
+        }
+        match self.metrics.text(&self.handle, visitor.keeper.connections()).await {
+            Ok(text) => {
+                let mut response = Response::new(Full::from(text));
+                response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(TEXT));
+                response
+            }
+            Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the coordinator is stopping\n"),
+        }
+    }
+}
+
+fn may_read(request: &Request<Incoming>, visitor: &Visitor) -> bool {
+    if visitor.peer.to_canonical().is_loopback() {
+        return true;
+    }
+    match visitor.keeper.show(super::door::bearer(request.headers()), visitor.peer) {
+        Shown::Good(caller) if matches!(caller.role, Role::Operator | Role::Viewer) => true,
+        Shown::Good(_) => {
+            visitor.keeper.complain(Offence::WrongRole, visitor.peer, "/metrics");
+            false
+        }
+        Shown::Bad | Shown::Tiresome => {
+            visitor.keeper.complain(Offence::BadToken, visitor.peer, "/metrics");
+            false
+        }
+    }
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text));
+    *response.status_mut() = status;
+    response
+}

@@ -1,0 +1,10 @@
+//! The service as its callers meet it: a real coordinator on a loopback port, real gRPC, a worker that is played
+//! by hand. No training, no sleeping.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod hostile;
+mod observed;
+mod played;
+mod security;
+mod stories;

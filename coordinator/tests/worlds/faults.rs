@@ -1,0 +1,169 @@
+//! Faults: a store whose commits are slow or fail, a clock that jumps, and the plan of what goes wrong when.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng as SmallRng;
+use togl_coordinator::clock::{Clock, Sleep};
+use togl_coordinator::store::memory::MemoryStore;
+use togl_coordinator::store::{LogPiece, Reader, Store, StoreError};
+use togl_scheduler::{Change, Snapshot, Timestamp};
+use tokio::time::Instant;
+
+use crate::ledger::Ledger;
+
+/// Milliseconds that the coordinator's clock is ahead of virtual time.
+#[derive(Debug, Clone, Default)]
+pub struct Jumps(Arc<AtomicU64>);
+
+impl Jumps {
+    pub fn jump(&self, milliseconds: u64) {
+        self.0.fetch_add(milliseconds, Ordering::SeqCst);
+    }
+}
+
+/// Virtual time that now and then jumps ahead, as after a suspended machine.
+#[derive(Debug)]
+pub struct JumpingClock {
+    start: Instant,
+    jumps: Jumps,
+}
+
+impl JumpingClock {
+    pub fn new(jumps: Jumps) -> Self {
+        Self { start: Instant::now(), jumps }
+    }
+}
+
+impl Clock for JumpingClock {
+    fn now(&self) -> Timestamp {
+        let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap();
+        Timestamp(elapsed + self.jumps.0.load(Ordering::SeqCst))
+    }
+
+    fn sleep_until(&self, deadline: Timestamp) -> Sleep<'_> {
+        Box::pin(async move {
+            while self.now() < deadline {
+                let left = deadline.since(self.now()).clamp(1, 100); // look again: the clock may jump
+                tokio::time::sleep(Duration::from_millis(left)).await;
+            }
+        })
+    }
+}
+
+/// What commits do; the numbers are chances in a thousand.
+#[derive(Debug, Clone, Default)]
+pub struct Troubles {
+    fail_before: Arc<AtomicU64>,
+    fail_after: Arc<AtomicU64>,
+    slow: Arc<AtomicU64>,
+}
+
+impl Troubles {
+    pub fn set(&self, fail_before: u64, fail_after: u64, slow: u64) {
+        self.fail_before.store(fail_before, Ordering::SeqCst);
+        self.fail_after.store(fail_after, Ordering::SeqCst);
+        self.slow.store(slow, Ordering::SeqCst);
+    }
+}
+
+/// A store that outlives its host and fails now and then.
+pub struct FaultyStore {
+    pub inner: MemoryStore,
+    pub troubles: Troubles,
+    pub jumps: Jumps,
+    pub ledger: Ledger,
+    pub rng: SmallRng,
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FaultyStore")
+    }
+}
+
+impl FaultyStore {
+    fn happens(&mut self, chance: &AtomicU64) -> bool {
+        self.rng.random_range(0..1000) < chance.load(Ordering::SeqCst)
+    }
+}
+
+impl Store for FaultyStore {
+    fn load(&self) -> Result<Snapshot, StoreError> {
+        self.inner.load()
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let Troubles { fail_before, fail_after, slow } = self.troubles.clone();
+        if self.happens(&slow) {
+            self.ledger.count("slow commits");
+            self.jumps.jump(50 + self.rng.random_range(0..1500)); // time passes while the disk is busy
+        }
+        if self.happens(&fail_before) {
+            self.ledger.count("commits failed before");
+            return Err(StoreError::Injected("nothing was kept"));
+        }
+        self.inner.commit(changes)?;
+        changes.iter().for_each(|change| self.ledger.committed(change));
+        if self.happens(&fail_after) {
+            self.ledger.count("commits failed after");
+            return Err(StoreError::Injected("it was kept, but nobody knows"));
+        }
+        Ok(())
+    }
+
+    fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
+        self.inner.append_log(pieces)
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.inner.incarnation()
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.inner.reader()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Box::new(self.inner).close()
+    }
+}
+
+/// Something that goes wrong. `usize` is the number of a worker's host.
+#[derive(Debug, Clone, Copy)]
+pub enum Fault {
+    CrashCoordinator { down: Duration },
+    CrashWorker(usize, Duration),
+    Partition(usize, Duration),
+    OneWay(usize, Duration),
+    Hold(usize, Duration),
+    Jump(u64),
+}
+
+/// When what goes wrong, in order.
+pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duration, Fault)> {
+    let mut plan = Vec::new();
+    for _ in 0..rng.random_range(1..9) {
+        let at = Duration::from_millis(rng.random_range(0..until.as_millis() as u64));
+        let lasts = Duration::from_millis(*pick(rng, &[50, 300, 1_000, 3_000, 8_000]));
+        let worker = rng.random_range(0..workers);
+        let fault = match rng.random_range(0..8) {
+            0 | 1 => Fault::CrashCoordinator { down: lasts },
+            2 | 3 => Fault::CrashWorker(worker, lasts),
+            4 => Fault::Partition(worker, lasts),
+            5 => Fault::OneWay(worker, lasts),
+            6 => Fault::Hold(worker, lasts),
+            _ => Fault::Jump(*pick(rng, &[100, 2_000, 10_000])),
+        };
+        plan.push((at, fault));
+    }
+    plan.sort_by_key(|(at, _)| *at);
+    plan
+}
+
+pub fn pick<'a, T>(rng: &mut impl Rng, all: &'a [T]) -> &'a T {
+    &all[rng.random_range(0..all.len())]
+}

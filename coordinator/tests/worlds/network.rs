@@ -1,0 +1,72 @@
+//! The simulated network: connections that tonic can use on either side.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_stream::Stream;
+use tonic::transport::server::Connected;
+use tonic::transport::{Channel, Endpoint, Uri};
+use turmoil::net::{TcpListener, TcpStream};
+
+pub const COORDINATOR: &str = "coordinator";
+pub const PORT: u16 = 7447;
+
+/// A connection as the server takes it.
+pub struct Accepted(TcpStream);
+
+impl Connected for Accepted {
+    type ConnectInfo = ();
+
+    fn connect_info(&self) {}
+}
+
+impl AsyncRead for Accepted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Accepted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// Connections that arrive at the port of this host.
+pub async fn incoming() -> io::Result<impl Stream<Item = io::Result<Accepted>>> {
+    let listener = TcpListener::bind(("0.0.0.0", PORT)).await?;
+    Ok(futures::stream::unfold(listener, |listener| async move {
+        let accepted = listener.accept().await.map(|(stream, _)| Accepted(stream));
+        Some((accepted, listener))
+    }))
+}
+
+/// A channel to the coordinator, with the timeouts of the real client.
+pub async fn connect() -> Result<Channel, tonic::transport::Error> {
+    let connector = tower::service_fn(|_: Uri| async {
+        Ok::<_, io::Error>(TokioIo::new(TcpStream::connect((COORDINATOR, PORT)).await?))
+    });
+    Endpoint::from_static("http://coordinator:7447")
+        .connect_timeout(Duration::from_secs(5))
+        .http2_keep_alive_interval(Duration::from_secs(5))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .keep_alive_while_idle(true)
+        .connect_with_connector(connector)
+        .await
+}

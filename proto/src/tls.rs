@@ -1,0 +1,168 @@
+//! The client's side of TLS: trusts exactly the CA whose fingerprint came with the token, whatever the coordinator
+//! is called. Owns the rustls configuration of clients and the connector; who listens is not its business.
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin as Pinned;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::crypto::{CryptoProvider, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, version,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tower_service::Service;
+
+use crate::token::Pin;
+
+/// A connection is there within this time, or is given up.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// A client's own certificate and key, for coordinators that ask for one.
+#[derive(Debug)]
+pub struct Identity {
+    certificates: Vec<CertificateDer<'static>>,
+    key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// From one PEM file that holds both.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let text = std::fs::read(file).map_err(|error| error.to_string())?;
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+        let certificates = certificates.map_err(|error| error.to_string())?;
+        if certificates.is_empty() {
+            return Err("it holds no certificate".to_owned());
+        }
+        let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| format!("no private key: {error}"))?;
+        Ok(Self { certificates, key })
+    }
+}
+
+/// How a client speaks TLS to the holder of a CA.
+pub(crate) fn client_config(pin: Pin, identity: Option<Identity>) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Arc::new(PinnedAuthority { pin, provider: provider.clone() });
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&version::TLS13])?
+        .dangerous() // rustls calls every verifier of one's own so; this one trusts less than the usual one
+        .with_custom_certificate_verifier(verifier);
+    let mut config = match identity {
+        Some(Identity { certificates, key }) => builder.with_client_auth_cert(certificates, key)?,
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+/// Accepts a chain that ends in the CA with this fingerprint. Names do not matter: the fingerprint came from the
+/// coordinator itself, together with the token.
+#[derive(Debug)]
+struct PinnedAuthority {
+    pin: Pin,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for PinnedAuthority {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let authority = intermediates.iter().find(|certificate| Pin::of(certificate) == self.pin);
+        let authority = authority.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.clone().into_owned())?;
+        verify_server_cert_signed_by_trust_anchor(
+            &ParsedCertificate::try_from(end_entity)?,
+            &roots,
+            &[],
+            now,
+            self.provider.signature_verification_algorithms.all,
+        )?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(Error::General("only TLS 1.3 is spoken".to_owned()))
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Bytes to and from a coordinator, encrypted or not.
+pub(crate) trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
+
+/// Opens connections to one address.
+#[derive(Clone)]
+pub(crate) struct Connector {
+    pub(crate) address: Arc<str>,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
+}
+
+impl Connector {
+    async fn open(self) -> io::Result<TokioIo<Box<dyn Bytes>>> {
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer");
+        let opened: Box<dyn Bytes> =
+            tokio::time::timeout(CONNECT_TIME, self.handshake()).await.map_err(late)??;
+        Ok(TokioIo::new(opened))
+    }
+
+    async fn handshake(self) -> io::Result<Box<dyn Bytes>> {
+        let stream = TcpStream::connect(&*self.address).await?;
+        stream.set_nodelay(true)?;
+        let Some(config) = self.tls else { return Ok(Box::new(stream)) };
+        let host = self.address.rsplit_once(':').map_or(&*self.address, |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let name = ServerName::try_from(host.to_owned())
+            .or_else(|_| ServerName::try_from("coordinator"))
+            .map_err(io::Error::other)?;
+        Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
+    }
+}
+
+impl Service<http::Uri> for Connector {
+    type Response = TokioIo<Box<dyn Bytes>>;
+    type Error = io::Error;
+    type Future = Pinned<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Uri) -> Self::Future {
+        Box::pin(self.clone().open())
+    }
+}

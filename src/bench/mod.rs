@@ -1,0 +1,64 @@
+//! Measures the coordinator as workers meet it: a real process, real connections over loopback, simulated workers
+//! that train nothing. Owns the process under test and the figures; what a simulated worker does is in `crowd`.
+
+pub mod crowd;
+pub mod figures;
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+
+use crate::problem::Problem;
+use crate::state::StateDir;
+use figures::Usage;
+
+/// A coordinator in a process of its own, with a state directory of its own. Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Where it listens.
+    pub address: String,
+    /// Its state directory.
+    pub state: StateDir,
+}
+
+impl Server {
+    /// Starts one and waits until it listens.
+    pub async fn start(folder: &Path) -> Result<Self, Problem> {
+        let state = StateDir::resolve(Some(folder.to_owned()))?;
+        let program = std::env::current_exe()?;
+        let log = std::fs::File::create(folder.join("serve.log"))?;
+        let mut child = Command::new(program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--state"])
+            .arg(folder)
+            .env("RUST_LOG", "warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()?;
+        let pid = child.id();
+        let mut look = tokio::time::interval(Duration::from_millis(10));
+        loop {
+            look.tick().await;
+            if let Some(served) = state.served().filter(|served| Some(served.pid) == pid) {
+                return Ok(Self { child, address: served.address, state });
+            }
+            if let Some(status) = child.try_wait()? {
+                let log = std::fs::read_to_string(folder.join("serve.log")).unwrap_or_default();
+                return Err(Problem::ours(format!("the coordinator under test ended ({status}): {log}")));
+            }
+        }
+    }
+
+    /// What it has used so far; nothing where the system does not tell.
+    pub fn usage(&self) -> Usage {
+        self.child.id().map(Usage::of).unwrap_or_default()
+    }
+
+    /// Ends it, and says how if it does not go well.
+    pub async fn stop(mut self) -> Result<(), Problem> {
+        self.child.kill().await.map_err(Problem::ours)
+    }
+}

@@ -1,0 +1,278 @@
+//! `togl bench`: how fast the coordinator is on this machine. `dispatch` measures folds per second and latencies,
+//! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use togl_coordinator::tokens::Tokens;
+use togl_proto::client;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::{Outcome, submit};
+use crate::bench::Server;
+use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
+use crate::bench::figures::Latency;
+use crate::output::{self, Plain};
+use crate::problem::Problem;
+
+/// Measure the coordinator on this machine
+#[derive(Debug, Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Folds per second, latencies, processor time and memory with simulated workers
+    Dispatch(Dispatch),
+    /// How long the fold of a worker that is gone waits for another worker
+    Requeue(Requeue),
+}
+
+/// A sweep of folds that train nothing.
+#[derive(Debug, Args)]
+struct Dispatch {
+    /// Folds to hand out and store
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    folds: u64,
+    /// Simulated workers
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    workers: u32,
+    /// Slots of each
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    slots: u32,
+    /// How long a fold lasts, in milliseconds
+    #[arg(long, default_value_t = 0, value_name = "M")]
+    fold_ms: u64,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Plain,
+}
+
+/// One worker that vanishes and one that waits.
+#[derive(Debug, Args)]
+struct Requeue {
+    /// Times
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    times: u32,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Plain,
+}
+
+#[derive(Debug, Serialize)]
+struct Dispatched {
+    folds: u64,
+    workers: u32,
+    slots: u32,
+    fold_ms: u64,
+    submit_seconds: f64,
+    seconds: f64,
+    folds_per_second: f64,
+    lease: Latency,
+    report: Latency,
+    coordinator_cpu_us_per_fold: f64,
+    coordinator_rss_bytes: u64,
+    store_bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Requeued {
+    /// From the closed connection to the next worker's lease.
+    after_close: Latency,
+    /// From the last heartbeat of a silent worker to the next worker's lease.
+    after_silence: Latency,
+}
+
+impl Bench {
+    pub(super) async fn run(self) -> Outcome {
+        match self.what {
+            What::Dispatch(dispatch) => dispatch.run().await,
+            What::Requeue(requeue) => requeue.run().await,
+        }
+    }
+}
+
+/// A coordinator with a sweep of so many folds, and how to be a worker of it. The folder goes with it.
+struct Stage {
+    server: Server,
+    manner: Manner,
+    submit_seconds: f64,
+    folder: tempfile::TempDir,
+}
+
+impl Stage {
+    async fn set(folds: u64, slots: u32, fold: Duration) -> Result<Self, Problem> {
+        let folder = tempfile::tempdir()?;
+        let server = Server::start(folder.path()).await?;
+        let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
+        let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
+        let begin = Instant::now();
+        submit::submit(&mut client, sweep(folds)).await?;
+        let submit_seconds = begin.elapsed().as_secs_f64();
+        let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
+        Ok(Self { server, manner, submit_seconds, folder })
+    }
+}
+
+/// Ten splits a trial, as sweeps have; the last folds of an uneven number are seeds of their own.
+fn sweep(folds: u64) -> String {
+    let (trials, splits) = if folds.is_multiple_of(10) { (folds / 10, 10) } else { (folds, 1) };
+    format!(
+        "version: 1\nname: bench\nbase: {{dataset: no-op}}\ngrid: {{data_seed: {{from: 1, to: {trials}}}}}\n\
+         splits: {{from: 0, to: {}}}\nlimits: {{max_folds: {folds}}}\n",
+        splits - 1
+    )
+}
+
+impl Dispatch {
+    async fn run(self) -> Outcome {
+        let stage = Stage::set(self.folds, self.slots, Duration::from_millis(self.fold_ms)).await?;
+        let mut workers = Vec::new();
+        for number in 0..self.workers {
+            workers.push(SimulatedWorker::join(format!("bench-{number}"), &stage.manner).await?);
+        }
+        let before = stage.server.usage();
+        let begin = Instant::now();
+        let seen = self.let_them_work(workers).await?;
+        let seconds = begin.elapsed().as_secs_f64();
+        let after = stage.server.usage();
+        let measured = Dispatched {
+            folds: seen.finished,
+            workers: self.workers,
+            slots: self.slots,
+            fold_ms: self.fold_ms,
+            submit_seconds: stage.submit_seconds,
+            seconds,
+            folds_per_second: seen.finished as f64 / seconds,
+            lease: Latency::of(seen.leases),
+            report: Latency::of(seen.reports),
+            coordinator_cpu_us_per_fold: (after.cpu_seconds - before.cpu_seconds) * 1e6
+                / seen.finished as f64,
+            coordinator_rss_bytes: after.resident,
+            store_bytes: std::fs::metadata(stage.server.state.store()).map_or(0, |file| file.len()),
+        };
+        stage.server.stop().await?;
+        drop(stage.folder);
+        match self.format {
+            Plain::Human => output::print(&measured.describe())?,
+            Plain::Json => output::print(&output::json(&measured)?)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Until every fold is acknowledged as stored.
+    async fn let_them_work(&self, workers: Vec<SimulatedWorker>) -> Result<Seen, Problem> {
+        let (stop, told) = watch::channel(false);
+        let (done, mut counted) = mpsc::unbounded_channel();
+        let mut tasks = JoinSet::new();
+        for worker in workers {
+            tasks.spawn(worker.work(told.clone(), done.clone()));
+        }
+        drop(done);
+        let mut finished = 0;
+        while finished < self.folds {
+            match counted.recv().await {
+                Some(stored) => finished += stored,
+                None => break, // all of them ended early; their errors say why
+            }
+        }
+        let _ = stop.send(true);
+        let mut all = Seen::default();
+        while let Some(ended) = tasks.join_next().await {
+            let mut seen = ended.map_err(Problem::ours)??;
+            all.finished += seen.finished;
+            all.leases.append(&mut seen.leases);
+            all.reports.append(&mut seen.reports);
+        }
+        Ok(all)
+    }
+}
+
+impl Dispatched {
+    fn describe(&self) -> String {
+        let latency = |name: &str, latency: &Latency| {
+            format!(
+                "  {name}     p50 {:.2} ms, p99 {:.2} ms, slowest {:.2} ms\n",
+                latency.p50_ms, latency.p99_ms, latency.max_ms
+            )
+        };
+        format!(
+            "{} folds of {} ms, {} workers of {} slots\n  folds/s   {:.0} ({:.2} s)\n{}{}  \
+             CPU       {:.1} us of the coordinator per fold\n  memory    {:.1} MB resident\n  store     {:.1} MB\n  \
+             submit    {:.2} s\n",
+            self.folds,
+            self.fold_ms,
+            self.workers,
+            self.slots,
+            self.folds_per_second,
+            self.seconds,
+            latency("lease", &self.lease),
+            latency("report", &self.report).replacen("     p50", "    p50", 1),
+            self.coordinator_cpu_us_per_fold,
+            self.coordinator_rss_bytes as f64 / 1e6,
+            self.store_bytes as f64 / 1e6,
+            self.submit_seconds,
+        )
+    }
+}
+
+impl Requeue {
+    async fn run(self) -> Outcome {
+        let after_close = self.measure(true).await?;
+        let after_silence = self.measure(false).await?;
+        let measured =
+            Requeued { after_close: Latency::of(after_close), after_silence: Latency::of(after_silence) };
+        match self.format {
+            Plain::Human => output::print(&measured.describe())?,
+            Plain::Json => output::print(&output::json(&measured)?)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn measure(&self, close: bool) -> Result<Vec<Duration>, Problem> {
+        let mut waits = Vec::new();
+        for time in 0..self.times {
+            let stage = Stage::set(1, 1, Duration::ZERO).await?;
+            let mut first = SimulatedWorker::join(format!("first-{time}"), &stage.manner).await?;
+            let mut second = SimulatedWorker::join(format!("second-{time}"), &stage.manner).await?;
+            first.take_one().await?;
+            let begin = Instant::now();
+            let silent = (!close).then_some(first); // dropped, its connection closes; kept, it says nothing
+            waits.push(second.take_one().await? - begin);
+            drop(silent);
+            stage.server.stop().await?;
+        }
+        Ok(waits)
+    }
+}
+
+impl Requeued {
+    fn describe(&self) -> String {
+        let line = |what: &str, latency: &Latency| {
+            format!(
+                "{what}: median {:.0} ms, slowest {:.0} ms of {}\n",
+                latency.p50_ms, latency.max_ms, latency.count
+            )
+        };
+        line("after a closed connection (grace 2000 ms)", &self.after_close)
+            + &line("after silence (one lease term)", &self.after_silence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::SweepSpec;
+
+    #[test]
+    fn the_sweep_has_just_so_many_folds() {
+        for folds in [1, 7, 10, 1_000] {
+            let spec = SweepSpec::parse(&super::sweep(folds)).unwrap();
+            assert_eq!(u64::try_from(spec.count_folds()).unwrap(), folds);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! `togl disputes` lists data sets about which results disagree; `togl settle DATA DIGEST` decides which data is right.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use togl_proto::wire;
+
+use super::Outcome;
+use crate::output::{self, Format, Row};
+use crate::remote::{self, Target};
+
+/// List data sets about which results disagree
+#[derive(Debug, clap::Args)]
+pub struct Disputes {
+    #[command(flatten)]
+    target: Target,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+/// Say which data a data set is made of
+#[derive(Debug, clap::Args)]
+pub struct Settle {
+    /// The data set, as `togl disputes` names it
+    data: String,
+    /// The digest that is right, as `togl disputes` shows it
+    digest: String,
+    #[command(flatten)]
+    target: Target,
+}
+
+#[derive(Serialize)]
+struct Dissent {
+    data: String,
+    expected: String,
+    found: String,
+    fold: String,
+}
+
+impl Row for Dissent {
+    const COLUMNS: &'static [&'static str] = &["DATA", "EXPECTED", "FOUND", "FOLD"];
+
+    fn cells(&self) -> Vec<String> {
+        vec![self.data.clone(), self.expected.clone(), self.found.clone(), self.fold.clone()]
+    }
+}
+
+impl Disputes {
+    pub(super) async fn run(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let reply = client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
+        let mut rows = Vec::new();
+        for wire::Dispute { data, expected, dissent } in reply.into_inner().disputes {
+            rows.extend(dissent.into_iter().map(|other| Dissent {
+                data: data.clone(),
+                expected: expected.clone(),
+                found: other.digest,
+                fold: remote::fold_text(other.fold.as_ref()),
+            }));
+        }
+        if rows.is_empty() && self.format == Format::Human {
+            eprintln!("all results come from the same data");
+            return Ok(ExitCode::SUCCESS);
+        }
+        output::list(&rows, self.format)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Settle {
+    pub(super) async fn run(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::SettleDataRequest { data: self.data.clone(), digest: self.digest };
+        let reopened = client.settle_data(request).await.map_err(remote::refused)?.into_inner().reopened;
+        eprintln!("{}: settled; {reopened} folds with other data will be trained again", self.data);
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,95 @@
+//! `togl history FOLD`: what happened to a fold, line by line.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use togl_proto::wire;
+
+use super::Outcome;
+use crate::output::{self, Format, Row};
+use crate::problem::Problem;
+use crate::remote::{self, Target};
+
+/// Show what happened to a fold
+#[derive(Debug, clap::Args)]
+pub struct History {
+    /// The fold, as TRIAL/split/seed; the trial may be shortened
+    fold: String,
+    #[command(flatten)]
+    target: Target,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Line {
+    /// UTC, as in RFC 3339.
+    at: String,
+    event: String,
+    attempt: Option<u32>,
+    worker: String,
+    detail: String,
+}
+
+impl From<wire::HistoryEntry> for Line {
+    fn from(entry: wire::HistoryEntry) -> Self {
+        Self {
+            at: rfc3339(entry.at),
+            event: entry.event,
+            attempt: (entry.attempt > 0).then_some(entry.attempt),
+            worker: entry.worker,
+            detail: entry.detail,
+        }
+    }
+}
+
+impl Row for Line {
+    const COLUMNS: &'static [&'static str] = &["TIME (UTC)", "EVENT", "ATTEMPT", "WORKER", "DETAIL"];
+
+    fn cells(&self) -> Vec<String> {
+        let attempt = self.attempt.map_or_else(String::new, |attempt| attempt.to_string());
+        vec![self.at.clone(), self.event.clone(), attempt, self.worker.clone(), self.detail.clone()]
+    }
+}
+
+/// Milliseconds since 1970 as people read them; empty if the time is not known.
+pub fn rfc3339(milliseconds: i64) -> String {
+    match u64::try_from(milliseconds) {
+        Ok(0) | Err(_) => String::new(),
+        Ok(since) => {
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_millis(since);
+            humantime::format_rfc3339_millis(time).to_string()
+        }
+    }
+}
+
+impl History {
+    pub(super) async fn run(self) -> Outcome {
+        let mut client = self.target.connect().await?;
+        let request = wire::HistoryRequest { fold: self.fold };
+        let reply = client.history(request).await.map_err(remote::refused)?.into_inner();
+        let fold = remote::fold_text(reply.fold.as_ref());
+        if reply.entries.is_empty() {
+            return Err(Problem::negative(format!(
+                "nothing is known of {fold}: it is older than histories are"
+            )));
+        }
+        if self.format == Format::Human {
+            eprintln!("{fold}");
+        }
+        output::list(&reply.entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rfc3339;
+
+    #[test]
+    fn times_are_written_as_people_read_them() {
+        assert_eq!(rfc3339(0), "");
+        assert_eq!(rfc3339(1_794_812_999_999), "2026-11-16T07:09:59.999Z");
+    }
+}

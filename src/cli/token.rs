@@ -1,0 +1,190 @@
+//! `togl token`: makes, lists and revokes tokens. Works on the state directory's own file, so it needs the right to
+//! write there and no coordinator; one that runs heeds the change at once.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use serde::Serialize;
+use togl_coordinator::clock;
+use togl_coordinator::tokens::{self, Entry, Role};
+
+use super::Outcome;
+use super::history::rfc3339;
+use crate::output::{self, Format, Plain, Row};
+use crate::problem::Problem;
+use crate::state::StateDir;
+
+/// Make, list and revoke tokens
+#[derive(Debug, clap::Args)]
+pub struct Token {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Make a token and print it; it is shown only now
+    Create(Create),
+    /// List tokens; never shows a secret
+    List(List),
+    /// Make a token worthless, also for those who are connected with it
+    Revoke(Revoke),
+}
+
+#[derive(Debug, clap::Args)]
+struct Create {
+    /// What it allows: worker trains, viewer reads, operator reads and changes
+    #[arg(long)]
+    role: Role,
+    /// A name that says later what it is for
+    #[arg(long, default_value = "")]
+    name: String,
+    /// When it ends, such as 12h, 30d or 1y [default: never]
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    expires: Option<Duration>,
+    #[command(flatten)]
+    place: Place,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Plain,
+}
+
+#[derive(Debug, clap::Args)]
+struct List {
+    #[command(flatten)]
+    place: Place,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+#[derive(Debug, clap::Args)]
+struct Revoke {
+    /// Its id as `togl token list` shows it; the beginning is enough
+    id: String,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The state directory [default: the user's own]
+    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
+    state: Option<std::path::PathBuf>,
+}
+
+impl Place {
+    fn state(&self) -> Result<StateDir, Problem> {
+        StateDir::resolve(self.state.clone())
+    }
+}
+
+#[derive(Serialize)]
+struct Listed {
+    id: String,
+    role: &'static str,
+    name: String,
+    created: String,
+    expires: Option<String>,
+    expired: bool,
+}
+
+impl Listed {
+    fn new(entry: Entry, now: u64) -> Self {
+        let date = |seconds: u64| rfc3339(i64::try_from(seconds).unwrap_or(0).saturating_mul(1_000));
+        Self {
+            expired: !entry.is_alive(now),
+            id: entry.id.to_string(),
+            role: entry.role.as_str(),
+            name: entry.name,
+            created: date(entry.created),
+            expires: entry.expires.map(date),
+        }
+    }
+}
+
+impl Row for Listed {
+    const COLUMNS: &'static [&'static str] = &["ID", "ROLE", "NAME", "CREATED", "EXPIRES"];
+
+    fn cells(&self) -> Vec<String> {
+        let expires = match (&self.expires, self.expired) {
+            (None, _) => "never".to_owned(),
+            (Some(time), false) => time.clone(),
+            (Some(time), true) => format!("{time} (has ended)"),
+        };
+        vec![self.id.clone(), self.role.to_owned(), self.name.clone(), self.created.clone(), expires]
+    }
+}
+
+#[derive(Serialize)]
+struct Created {
+    id: String,
+    role: &'static str,
+    token: String,
+}
+
+impl Token {
+    pub(super) fn run(self) -> Outcome {
+        match self.action {
+            Action::Create(create) => create.run(),
+            Action::List(list) => list.run(),
+            Action::Revoke(revoke) => revoke.run(),
+        }
+    }
+}
+
+impl Create {
+    fn run(self) -> Outcome {
+        let state = self.place.state()?;
+        let now = clock::unix_seconds();
+        let expires = self.expires.map(|time| now.saturating_add(time.as_secs()));
+        // Its own worker token knows the CA of this state directory.
+        let pin = tokens::own(state.path(), Role::Worker).map_err(Problem::usage)?.pin().cloned();
+        let (token, entry) =
+            tokens::create(&state.tokens(), self.role, &self.name, expires, now).map_err(Problem::usage)?;
+        let token = pin.into_iter().fold(token, |token, pin| token.pinned(pin)).reveal();
+        match self.format {
+            Plain::Human => {
+                eprintln!("{}: {} token; this is the only time that it is shown", entry.id, entry.role);
+                eprintln!("{}", usage(entry.role));
+                output::print(&format!("{token}\n"))?;
+            }
+            Plain::Json => {
+                let created = Created { id: entry.id.to_string(), role: entry.role.as_str(), token };
+                output::print(&output::json(&created)?)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn usage(role: Role) -> &'static str {
+    match role {
+        Role::Worker => "use it with `TOGL_TOKEN=... togl-worker join HOST:PORT` or `--token-file FILE`",
+        Role::Operator | Role::Viewer => {
+            "use it with `TOGL_TOKEN=... togl sweeps --coordinator HOST:PORT` or `--token-file FILE`"
+        }
+    }
+}
+
+impl List {
+    fn run(self) -> Outcome {
+        let entries = tokens::list(&self.place.state()?.tokens()).map_err(Problem::usage)?;
+        let now = clock::unix_seconds();
+        let listed: Vec<_> = entries.into_iter().map(|entry| Listed::new(entry, now)).collect();
+        output::list(&listed, self.format)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Revoke {
+    fn run(self) -> Outcome {
+        let entry = tokens::revoke(&self.place.state()?.tokens(), &self.id).map_err(|error| match error {
+            tokens::TokenError::Unknown(_) => Problem::negative(error),
+            other => Problem::usage(other),
+        })?;
+        let name = if entry.name.is_empty() { String::new() } else { format!(" ({})", entry.name) };
+        eprintln!("{}: {} token{name} is worthless now", entry.id, entry.role);
+        Ok(ExitCode::SUCCESS)
+    }
+}

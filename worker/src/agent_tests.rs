@@ -1,0 +1,171 @@
+//! Stories of the agent without network and without trainers: what it says and what it orders when it is told to stop,
+//! when results are acknowledged, when a trainer leaves by itself. The test plays coordinator and slot.
+
+use togl_sweeps::{TrialConfig, result};
+
+use super::*;
+use crate::checkpoints::Checkpoints;
+
+/// An agent with one slot, and everything around it.
+struct World {
+    folder: tempfile::TempDir,
+    link: mpsc::Sender<LinkEvent>,
+    said: mpsc::Receiver<WorkerMessage>,
+    orders: mpsc::Receiver<Order>,
+    slot: mpsc::Sender<SlotEvent>,
+    stop: mpsc::Sender<()>,
+    agent: tokio::task::JoinHandle<()>,
+    stopped: mpsc::Receiver<Stopped>,
+}
+
+fn trial() -> TrialConfig {
+    TrialConfig { dataset: "cycles".to_owned(), ..TrialConfig::default() }
+}
+
+fn fold() -> FoldKey {
+    FoldKey { trial: trial().id(), split: 0, seed: 1 }
+}
+
+fn from_coordinator(kind: coordinator_message::Kind) -> LinkEvent {
+    LinkEvent::Message(Box::new(wire::CoordinatorMessage { kind: Some(kind) }))
+}
+
+impl World {
+    /// Joined, and training attempt 1.
+    async fn training(grace: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::open(&folder.path().join("spool")).unwrap();
+        let checkpoints = Checkpoints { folder: folder.path().join("checkpoints"), most_bytes: 1 << 20 };
+        let habits = Habits {
+            data: Data::default(),
+            keeping: Keeping { checkpoints: Some(checkpoints), models: None },
+            save_every: Duration::from_secs(60),
+            grace,
+            idle_exit: None,
+        };
+        let (worker, host, devices) = ("w1".parse().unwrap(), "host".to_owned(), vec!["cpu".to_owned()]);
+        let (order, orders) = mpsc::channel(8);
+        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, vec![order]);
+        let (link, link_inbox) = mpsc::channel(64);
+        let (slot, slot_inbox) = mpsc::channel(64);
+        let (stop, stop_inbox) = mpsc::channel(1);
+        let (ended, stopped) = mpsc::channel(1);
+        let run = async move { drop(ended.send(agent.run(link_inbox, slot_inbox, stop_inbox).await).await) };
+        let agent = crate::tasks::spawn("agent", run);
+        let (outgoing, said) = mpsc::channel(64);
+        link.send(LinkEvent::Open(outgoing)).await.unwrap();
+        let mut world = Self { folder, link, said, orders, slot, stop, agent, stopped };
+        world.lease().await;
+        world
+    }
+
+    async fn lease(&mut self) {
+        let welcome =
+            wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 60_000, ..Default::default() };
+        self.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
+        let config = trial().canonical();
+        let lease = wire::Lease { fold: Some(fold().into()), attempt: 1, config, ..Default::default() };
+        let leases = wire::Leases { leases: vec![lease] };
+        self.link.send(from_coordinator(coordinator_message::Kind::Leases(leases))).await.unwrap();
+        assert!(matches!(self.orders.recv().await, Some(Order::Train(_))));
+    }
+
+    async fn slot_says(&self, report: Report) {
+        let event = SlotEvent { slot: 0, fold: fold(), attempt: Attempt(1), report };
+        self.slot.send(event).await.unwrap();
+    }
+
+    /// The next message that is no heartbeat and no request for leases, or nothing once the session is over.
+    async fn hears(&mut self) -> Option<worker_message::Kind> {
+        loop {
+            match self.said.recv().await?.kind? {
+                worker_message::Kind::Heartbeat(_)
+                | worker_message::Kind::Hello(_)
+                | worker_message::Kind::Ask(_) => {}
+                other => return Some(other),
+            }
+        }
+    }
+
+    async fn ends(mut self) -> (Stopped, tempfile::TempDir) {
+        self.link.send(LinkEvent::Lost("closed".to_owned())).await.unwrap();
+        let stopped = self.stopped.recv().await.unwrap();
+        self.agent.await.unwrap();
+        (stopped, self.folder)
+    }
+}
+
+fn preempted() -> Failure {
+    Failure::new(FailureClass::Preempted, "stopped after epoch 4")
+}
+
+#[tokio::test]
+async fn told_to_stop_it_lets_the_fold_save_gives_it_back_and_leaves() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    world.slot_says(Report::Failed(preempted())).await;
+    let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
+    assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "preempted");
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    let (stopped, folder) = world.ends().await;
+    assert_eq!(stopped, Stopped::Asked);
+    let spool = Spool::open(&folder.path().join("spool")).unwrap();
+    assert_eq!(spool.all().count(), 0, "a preempted fold is nothing to report again later");
+}
+
+#[tokio::test]
+async fn a_fold_that_takes_too_long_to_save_does_not_keep_the_worker() {
+    let mut world = World::training(Duration::ZERO).await;
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    assert_eq!(world.ends().await.0, Stopped::Asked);
+}
+
+#[tokio::test]
+async fn told_twice_it_leaves_at_once() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    world.stop.send(()).await.unwrap();
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    assert_eq!(world.ends().await.0, Stopped::Asked);
+}
+
+#[tokio::test]
+async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let checkpoints = world.folder.path().join("checkpoints");
+    let FoldKey { trial, split, seed } = fold();
+    let ours =
+        [1, 2].map(|attempt| checkpoints.join(format!("{trial}-{split}-{seed}.{attempt}.safetensors")));
+    let other = checkpoints.join(format!("{trial}-{split}-{}.1.safetensors", seed + 1));
+    std::fs::create_dir(&checkpoints).unwrap();
+    ours.iter().chain([&other]).for_each(|path| std::fs::write(path, b"any").unwrap());
+    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
+    assert!(ours.iter().all(|path| path.exists()), "reported is not acknowledged");
+    let fold = Some(fold().into());
+    let ack = wire::Acknowledgement { fold, attempt: 1, accepted: true, ..Default::default() };
+    let acks = wire::Acknowledgements { acknowledgements: vec![ack] };
+    world.link.send(from_coordinator(coordinator_message::Kind::Acknowledgements(acks))).await.unwrap();
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    let (_, _folder) = world.ends().await;
+    assert!(!ours.iter().any(|path| path.exists()), "those of all attempts go");
+    assert!(other.exists(), "those of another fold stay");
+}
+
+/// Somebody sent SIGTERM to the trainer alone: its fold goes back, and the worker asks for more.
+#[tokio::test]
+async fn a_trainer_that_leaves_by_itself_gives_its_fold_back_and_the_worker_stays() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    world.slot_says(Report::Failed(preempted())).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
+    world.lease().await;
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.orders.recv().await, Some(Order::Stop)), "it was training again");
+    world.slot_says(Report::Abandoned).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    assert_eq!(world.ends().await.0, Stopped::Asked);
+}

@@ -1,0 +1,156 @@
+//! The folder of checkpoints: one file a fold and attempt, whole or not there, together never larger than allowed.
+//! Workers of several machines may share it. Reads nothing into a file but what `togl-learning` says of it; a file
+//! that cannot be used is left alone, with the reason in the fold's log.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use togl_learning::{Checkpoint, Header, TrainError};
+use togl_sweeps::{Attempt, FoldKey};
+
+use crate::durable;
+
+/// How names of checkpoints end.
+const SUFFIX: &str = ".safetensors";
+/// An unfinished file that is so much older than a finished one belongs to a process that is no more.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// Where checkpoints are kept, and how much room they have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoints {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Bytes of all files together; the oldest go first.
+    pub most_bytes: u64,
+}
+
+/// What is in the folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Usage {
+    /// Files.
+    pub files: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A file of the folder.
+struct Found {
+    path: PathBuf,
+    changed: SystemTime,
+    bytes: u64,
+}
+
+/// The name of a fold's files without the attempt. Ids are hexadecimal and numbers, so it is always a plain name.
+fn stem(fold: FoldKey) -> String {
+    let FoldKey { trial, split, seed } = fold;
+    format!("{trial}-{split}-{seed}")
+}
+
+/// The file name of a fold's model.
+pub fn model_name(fold: FoldKey) -> String {
+    format!("{}{SUFFIX}", stem(fold))
+}
+
+impl Checkpoints {
+    /// Writes the checkpoint of an attempt in place of its last one, then makes room.
+    pub fn save(&self, attempt: Attempt, mut checkpoint: Checkpoint) -> Result<(), TrainError> {
+        checkpoint.header.attempt = attempt;
+        let name = format!("{}.{attempt}{SUFFIX}", stem(checkpoint.header.fold));
+        let bytes = checkpoint.to_bytes()?;
+        let written = fs::create_dir_all(&self.folder)
+            .and_then(|()| durable::write(&self.folder, &name, &bytes))
+            .and_then(|()| self.make_room(&self.folder.join(&name)));
+        written.map_err(|error| TrainError::Checkpoint(format!("{}: {error}", self.folder.display())))
+    }
+
+    /// The checkpoint of this fold that has come furthest, of whichever attempt.
+    pub fn newest(&self, job: &Header, say: &dyn Fn(&str)) -> Option<Checkpoint> {
+        let usable = |path: &PathBuf| match read(path, job) {
+            Ok(checkpoint) => Some(checkpoint),
+            Err(reason) => {
+                say(&format!("warning: the checkpoint {} is ignored: {reason}", path.display()));
+                None
+            }
+        };
+        let found = self.of_fold(job.fold);
+        found.iter().filter_map(usable).max_by_key(|checkpoint| checkpoint.header.epochs)
+    }
+
+    /// Removes the checkpoints of a fold, those of all attempts.
+    pub fn remove(&self, fold: FoldKey) -> io::Result<()> {
+        self.of_fold(fold).iter().try_for_each(|path| remove(path))
+    }
+
+    /// What is in the folder; nothing if there is none.
+    pub fn usage(&self) -> Usage {
+        let files = self.files();
+        Usage { files: files.len() as u64, bytes: files.iter().map(|file| file.bytes).sum() }
+    }
+
+    fn of_fold(&self, fold: FoldKey) -> Vec<PathBuf> {
+        let beginning = format!("{}.", stem(fold));
+        let is_it = |path: &PathBuf| {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            name.starts_with(&beginning) && name.ends_with(SUFFIX)
+        };
+        let mut found: Vec<PathBuf> = self.files().into_iter().map(|file| file.path).filter(is_it).collect();
+        found.sort();
+        found
+    }
+
+    /// Finished and unfinished files; what others removed meanwhile is passed over.
+    fn files(&self) -> Vec<Found> {
+        let ours = |path: &Path| {
+            let name = path.to_string_lossy();
+            name.ends_with(SUFFIX) || name.ends_with(durable::PARTIAL)
+        };
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let found = entries.filter_map(|entry| {
+            let (path, facts) = (entry.path(), entry.metadata().ok().filter(Metadata::is_file)?);
+            ours(&path).then_some(Found { path, changed: facts.modified().ok()?, bytes: facts.len() })
+        });
+        found.collect()
+    }
+
+    /// Removes the oldest files until the rest fits, and what killed writers left. Ages are measured against the
+    /// file just written, by the clock of the file system that all who share it have in common.
+    fn make_room(&self, just_written: &Path) -> io::Result<()> {
+        let now = fs::metadata(just_written)?.modified()?;
+        let mut files = self.files();
+        files.sort_by_key(|file| file.changed);
+        let mut total: u64 = files.iter().map(|file| file.bytes).sum();
+        for file in files.iter().filter(|file| file.path != just_written) {
+            let unfinished = file.path.extension().is_some_and(|end| end == durable::PARTIAL);
+            let age = now.duration_since(file.changed).unwrap_or_default();
+            if (unfinished && age > FORGOTTEN) || (!unfinished && total > self.most_bytes) {
+                remove(&file.path)?;
+                total -= file.bytes;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Somebody else may have been faster.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn read(path: &Path, job: &Header) -> Result<Checkpoint, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    let checkpoint = Checkpoint::from_bytes(&bytes).map_err(|error| error.to_string())?;
+    match job.misfit(&checkpoint.header) {
+        Some(reason) => Err(reason),
+        None => Ok(checkpoint),
+    }
+}
+
+#[cfg(test)]
+#[path = "checkpoints_tests.rs"]
+mod tests;

@@ -1,0 +1,45 @@
+//! Files that are whole or not there: written beside, fsynced, renamed, and the folder fsynced too. What fails
+//! leaves nothing behind; only a killed process can leave a `.partial` file, which no reader looks at.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::host;
+
+/// How the names of unfinished files end.
+pub const PARTIAL: &str = "partial";
+
+/// Writes `folder/name`, replacing what was there. Several processes, also of several machines, may write into one
+/// folder: the unfinished file of each has a name of its own.
+pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let partial = folder.join(format!("{name}.{:08x}.{PARTIAL}", host::random()));
+    let written = write_and_sync(&partial, bytes).and_then(|()| fs::rename(&partial, folder.join(name)));
+    if let Err(error) = written {
+        let _ = fs::remove_file(&partial); // it may not even be there
+        return Err(error);
+    }
+    File::open(folder)?.sync_all()
+}
+
+fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_a_failure_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "a", b"one").unwrap();
+        write(folder.path(), "a", b"two").unwrap();
+        assert_eq!(fs::read(folder.path().join("a")).unwrap(), b"two");
+        fs::create_dir(folder.path().join("taken")).unwrap();
+        assert!(write(folder.path(), "taken", b"three").is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "a, taken, and no rest of the attempt");
+    }
+}

@@ -1,0 +1,110 @@
+//! One fold on this machine, with a net below it: goes on from the newest checkpoint, saves when asked, keeps the
+//! trained network where that is wanted. What `train`, `filtrations` and the trainer share. A checkpoint that cannot
+//! be written is a warning, never the end of a fold.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use togl_data::Dataset;
+use togl_learning::{Checkpoint, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
+use togl_sweeps::{Attempt, FoldResult};
+
+use crate::checkpoints::{Checkpoints, model_name};
+use crate::durable;
+
+/// What a fold leaves on disk.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeping {
+    /// Where its checkpoints go; none are written where absent.
+    pub checkpoints: Option<Checkpoints>,
+    /// Where its best network is kept; it is not where absent.
+    pub models: Option<PathBuf>,
+}
+
+/// Who follows a fold.
+pub struct Follower<'a> {
+    /// Is told what people should know.
+    pub say: &'a dyn Fn(&str),
+    /// Is told of every epoch, and says what happens next.
+    pub epoch: &'a mut dyn FnMut(&Progress) -> Flow,
+}
+
+/// A trained fold.
+pub struct Trained {
+    /// What it reports.
+    pub result: FoldResult,
+    /// Its best network.
+    pub model: Option<Checkpoint>,
+}
+
+/// Trains a fold, going on where its newest checkpoint is.
+pub fn train(
+    job: &Job<'_>,
+    dataset: &Dataset,
+    keeping: &Keeping,
+    attempt: Attempt,
+    follower: Follower<'_>,
+) -> Result<Trained, TrainError> {
+    let say = follower.say;
+    let header = Header::of(job, dataset);
+    let from = keeping.checkpoints.as_ref().and_then(|folder| folder.newest(&header, say));
+    if let Some(from) = &from {
+        let Header { epochs, attempt, .. } = from.header;
+        say(&format!("goes on after epoch {epochs}, from the checkpoint of attempt {attempt}"));
+    }
+    let mut saver = Saver { keeping, attempt, follower, model: None, trouble: String::new() };
+    let mut outcome = continue_fold(job, dataset, from.as_ref(), &mut saver);
+    if let Err(TrainError::Checkpoint(reason)) = &outcome {
+        say(&format!("warning: the checkpoint is of no use, training starts anew: {reason}"));
+        outcome = continue_fold(job, dataset, None, &mut saver);
+    }
+    let (result, model) = (outcome?, saver.model);
+    if let (Some(folder), Some(model)) = (&keeping.models, &model)
+        && let Err(reason) = keep_model(folder, model)
+    {
+        say(&format!("warning: the model is not kept: {reason}"));
+    }
+    Ok(Trained { result, model })
+}
+
+/// Writes what training hands over.
+struct Saver<'a, 'f> {
+    keeping: &'a Keeping,
+    attempt: Attempt,
+    follower: Follower<'f>,
+    model: Option<Checkpoint>,
+    /// What was last complained about; once is enough.
+    trouble: String,
+}
+
+impl Observer for Saver<'_, '_> {
+    fn epoch(&mut self, progress: &Progress) -> Flow {
+        (self.follower.epoch)(progress)
+    }
+
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        let Some(folder) = &self.keeping.checkpoints else { return };
+        match folder.save(self.attempt, checkpoint) {
+            Ok(()) => self.trouble.clear(),
+            Err(error) => {
+                let trouble = format!("warning: no checkpoint written, training goes on without: {error}");
+                if trouble != self.trouble {
+                    (self.follower.say)(&trouble);
+                    self.trouble = trouble;
+                }
+            }
+        }
+    }
+
+    fn trained(&mut self, model: Checkpoint) {
+        self.model = Some(model);
+    }
+}
+
+fn keep_model(folder: &Path, model: &Checkpoint) -> Result<(), String> {
+    let bytes = model.to_bytes().map_err(|error| error.to_string())?;
+    fs::create_dir_all(folder)
+        .and_then(|()| durable::write(folder, &model_name(model.header.fold), &bytes))
+        .map_err(|error| format!("{}: {error}", folder.display()))
+}
