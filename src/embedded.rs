@@ -29,7 +29,7 @@ impl Embedded {
         edit: impl FnOnce(&mut Settings),
     ) -> Result<Self, Problem> {
         state.create()?;
-        let mut settings = Settings::new(&state.store(), &state.tokens(), address);
+        let mut settings = Settings::new(state.store().clone(), &state.tokens(), address);
         edit(&mut settings);
         let coordinator = Coordinator::start_with(settings).await.map_err(|e| explain(e, state))?;
         let mut address = coordinator.address();
@@ -48,7 +48,7 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         ServiceError::Listen { .. } => {
             Problem::usage(error).hint("choose another port with --listen or --metrics HOST:PORT")
         }
-        ServiceError::Store(StoreError::Locked { .. }) => {
+        ServiceError::Store(StoreError::Locked { .. } | StoreError::Held { .. }) => {
             let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
             Problem::usage(error).hint(format!(
                 "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use togl_analysis::frame::{FoldFrame, FoldRow};
-use togl_coordinator::store::{Reader, ResultQuery, StoredSweep, sqlite};
+use togl_coordinator::store::{Reader, ResultQuery, StoredSweep};
 use togl_proto::{convert, wire};
 use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialConfig, TrialId};
 
@@ -118,7 +118,7 @@ pub fn stored_folds(state: &StateDir) -> Result<StoredFolds, Problem> {
     let store = open(state)?;
     let (mut all, mut seen) = (StoredFolds::default(), HashSet::new());
     for stored in store.sweeps().map_err(Problem::ours)? {
-        let Ok(collected) = read(&store, &stored) else { continue }; // of an older language
+        let Ok(collected) = read(store.as_ref(), &stored) else { continue }; // of an older language
         let trials = collected.spec.trials().map_err(Problem::ours)?;
         let folds = trials.iter().flat_map(|trial| collected.spec.folds_of(trial.id)).collect();
         all.sweeps.insert(stored.name.to_string(), folds);
@@ -141,8 +141,8 @@ fn is_meant(key: &FoldKey, text: &str) -> bool {
         && format!("{}/{}", key.split, key.seed) == rest
 }
 
-fn open(state: &StateDir) -> Result<sqlite::SqliteReader, Problem> {
-    sqlite::open_read_only(&state.store()).map_err(|error| {
+fn open(state: &StateDir) -> Result<Box<dyn Reader>, Problem> {
+    state.store().open_read_only().map_err(|error| {
         Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
     })
 }
@@ -159,11 +159,11 @@ pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
             state.path().display()
         )));
     };
-    read(&store, stored)
+    read(store.as_ref(), stored)
 }
 
 /// One sweep of a store with its finished folds.
-fn read(store: &sqlite::SqliteReader, stored: &StoredSweep) -> Result<Collected, Problem> {
+fn read(store: &dyn Reader, stored: &StoredSweep) -> Result<Collected, Problem> {
     let mut query = ResultQuery::accepted(stored.name.clone());
     let mut finished = Vec::new();
     loop {

@@ -6,12 +6,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use togl_coordinator::store::address::StoreAddress;
 
 use crate::problem::Problem;
 
-/// The directory that holds the store, the tokens and the tables.
+/// The directory that holds the store, unless that is elsewhere, the tokens and the tables.
 #[derive(Debug, Clone)]
-pub struct StateDir(PathBuf);
+pub struct StateDir {
+    folder: PathBuf,
+    store: StoreAddress,
+}
 
 /// Who serves a state directory and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,57 +30,79 @@ impl StateDir {
     /// The given directory, or the user's own.
     pub fn resolve(given: Option<PathBuf>) -> Result<Self, Problem> {
         if let Some(folder) = given {
-            return Ok(Self(folder));
+            return Self::at(folder);
         }
         let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
         let missing =
             || Problem::usage("no home directory to keep state in").hint("name a folder with --state");
-        Ok(Self(base.ok_or_else(missing)?.join("togl")))
+        Self::at(base.ok_or_else(missing)?.join("togl"))
+    }
+
+    /// A directory whose store is in it, unless `TOGL_STORE` names another.
+    fn at(folder: PathBuf) -> Result<Self, Problem> {
+        let store = StoreAddress::Sqlite(folder.join("store.sqlite"));
+        Self { folder, store }.with_store(std::env::var("TOGL_STORE").ok().as_deref())
+    }
+
+    /// The same directory with the store that was named, if one was.
+    pub fn with_store(self, named: Option<&str>) -> Result<Self, Problem> {
+        match named {
+            Some(named) => Ok(Self { store: named.parse().map_err(Problem::usage)?, ..self }),
+            None => Ok(self),
+        }
     }
 
     /// Makes the directory and makes sure that it can be written.
     pub fn create(&self) -> Result<(), Problem> {
         let refuse = |error: std::io::Error| {
-            Problem::usage(format!("cannot write the state directory {}: {error}", self.0.display()))
+            Problem::usage(format!("cannot write the state directory {}: {error}", self.folder.display()))
                 .hint("choose a writable folder with --state DIR or TOGL_STATE")
         };
         let mut builder = fs::DirBuilder::new();
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&self.0).map_err(refuse)?;
-        let probe = self.0.join(format!(".writable-{}", std::process::id()));
+        builder.recursive(true).create(&self.folder).map_err(refuse)?;
+        let probe = self.folder.join(format!(".writable-{}", std::process::id()));
         fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(refuse)
     }
 
     /// The directory itself.
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.folder
     }
 
-    /// The embedded store.
-    pub fn store(&self) -> PathBuf {
-        self.0.join("store.sqlite")
+    /// The store.
+    pub fn store(&self) -> &StoreAddress {
+        &self.store
+    }
+
+    /// Whether there may be something in the store: a file that is not there holds nothing.
+    pub fn has_store(&self) -> bool {
+        match &self.store {
+            StoreAddress::Sqlite(path) => path.exists(),
+            _ => true,
+        }
     }
 
     /// The tokens.
     pub fn tokens(&self) -> PathBuf {
-        self.0.join("tokens.json")
+        self.folder.join("tokens.json")
     }
 
     /// Where the tables of a sweep are written unless the user says otherwise.
     pub fn tables(&self, sweep: &str) -> PathBuf {
-        self.0.join("tables").join(sweep)
+        self.folder.join("tables").join(sweep)
     }
 
     fn served_file(&self) -> PathBuf {
-        self.0.join("coordinator.json")
+        self.folder.join("coordinator.json")
     }
 
     /// Tells other commands where the coordinator is; forgotten when the guard is dropped.
     pub fn announce(&self, address: &str) -> Result<Announcement, Problem> {
         let served = Served { address: address.to_owned(), pid: std::process::id() };
         let text = serde_json::to_vec(&served).map_err(Problem::ours)?;
-        let partial = self.0.join("coordinator.json.partial");
+        let partial = self.folder.join("coordinator.json.partial");
         let mut file = fs::File::create(&partial)?;
         file.write_all(&text)?;
         fs::rename(&partial, self.served_file())?;
@@ -96,7 +122,7 @@ pub struct Announcement(PathBuf);
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = fs::remove_file(&self.folder);
     }
 }
 

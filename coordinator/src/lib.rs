@@ -5,6 +5,7 @@
 
 pub mod certificates;
 pub mod clock;
+mod crash;
 pub mod driver;
 pub mod metrics;
 mod private;

@@ -17,7 +17,7 @@ use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
 use crate::server::{self, Bounds, Keeper, Protection, ServeError};
 use crate::store::StoreError;
-use crate::store::sqlite::SqliteStore;
+use crate::store::address::StoreAddress;
 use crate::tasks;
 use crate::tokens::{Registry, TokenError, Tokens};
 
@@ -52,8 +52,8 @@ pub enum ServiceError {
 /// What to serve, where, and for whom.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The store file.
-    pub store: PathBuf,
+    /// The store.
+    pub store: StoreAddress,
     /// The list of tokens; the directory's own tokens and its CA lie beside it.
     pub tokens: PathBuf,
     /// Where to listen; port 0 takes any free port.
@@ -72,8 +72,8 @@ pub struct Settings {
 
 impl Settings {
     /// The usual settings.
-    pub fn new(store: &Path, tokens: &Path, address: SocketAddr) -> Self {
-        let (store, tokens) = (store.to_owned(), tokens.to_owned());
+    pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
+        let (store, tokens) = (store.into(), tokens.to_owned());
         let (hosts, bounds) = (Vec::new(), Bounds::default());
         Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
     }
@@ -123,7 +123,11 @@ pub struct Coordinator {
 
 impl Coordinator {
     /// Starts with the usual settings.
-    pub async fn start(store: &Path, tokens: &Path, address: SocketAddr) -> Result<Self, ServiceError> {
+    pub async fn start(
+        store: impl Into<StoreAddress>,
+        tokens: &Path,
+        address: SocketAddr,
+    ) -> Result<Self, ServiceError> {
         Self::start_with(Settings::new(store, tokens, address)).await
     }
 
@@ -135,7 +139,7 @@ impl Coordinator {
             Some(address) => Some(listen(address).await?),
             None => None,
         };
-        let store = Box::new(SqliteStore::open(&settings.store)?);
+        let store = settings.store.open()?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
         let metrics = Arc::new(Metrics::new(clock.clone()));

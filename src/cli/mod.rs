@@ -1,5 +1,6 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
+mod backup;
 mod bench;
 mod cancel;
 mod data;
@@ -11,6 +12,7 @@ mod history;
 mod import;
 mod lists;
 mod logs;
+mod migrate;
 mod plan;
 mod plot;
 mod replicates;
@@ -109,6 +111,12 @@ enum Verb {
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
     Logs(logs::Logs),
+    /// Copy the store into a file, also while it is served
+    Backup(backup::Backup),
+    /// Put a backup in the place of the store
+    Restore(backup::Restore),
+    /// Copy the store to another kind of store or another place
+    Migrate(migrate::Migrate),
     /// Show what happened to a fold
     History(history::History),
     /// List results of further attempts with what they say differently
@@ -173,6 +181,9 @@ impl Togl {
             Verb::Workers(verb) => verb.run().await,
             Verb::Explain(verb) => verb.run().await,
             Verb::Logs(verb) => verb.run().await,
+            Verb::Backup(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Restore(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Migrate(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::History(verb) => verb.run().await,
             Verb::Replicates(verb) => verb.run().await,
             Verb::Disputes(verb) => verb.run().await,

@@ -81,7 +81,7 @@ impl Plan {
     async fn known(&self, spec: &SweepSpec) -> Result<Known, Problem> {
         let mut known = Known::default();
         let state = self.target.state()?;
-        if self.target.coordinator.is_none() && state.store().exists() {
+        if self.target.coordinator.is_none() && state.has_store() {
             let stored = rows::stored_folds(&state)?;
             for fold in stored.finished {
                 known.learn(fold.title, fold.seconds, fold.peak_memory);

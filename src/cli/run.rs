@@ -35,6 +35,9 @@ pub struct Run {
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
+    #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
+    store: Option<String>,
     /// Where data sets are
     #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
     data_dir: Option<PathBuf>,
@@ -45,7 +48,7 @@ impl Run {
         let (yaml, spec) = super::read_sweep(&self.file)?;
         check_datasets(&spec, self.data_dir.clone())?;
         let program = local::worker_program()?;
-        let state = StateDir::resolve(self.state.clone())?;
+        let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } =
             Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
         let address = coordinator.address().to_string();

@@ -46,13 +46,16 @@ pub struct Serve {
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
+    #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
+    store: Option<String>,
 }
 
 impl Serve {
     pub(super) async fn run(self) -> Outcome {
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
-        let state = StateDir::resolve(self.state)?;
+        let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } = Embedded::start_with(&state, address, |settings| {
             settings.plaintext = self.plaintext;
             settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();

@@ -130,7 +130,14 @@ impl FoldResult {
         if !(self.seconds.is_finite() && self.seconds >= 0.0) {
             return Err(impossible("seconds".to_owned(), self.seconds));
         }
-        Ok(())
+        // No JSON can hold them, so a result with one could be stored but never read again.
+        let curve = self.history.iter().flat_map(|line| {
+            [line.lr, line.train.loss, line.train.accuracy, line.validation.loss, line.validation.accuracy]
+        });
+        match curve.into_iter().find(|number| !number.is_finite()) {
+            Some(number) => Err(impossible("learning curve".to_owned(), number)),
+            None => Ok(()),
+        }
     }
 
     /// Whether two results of the same fold say the same, apart from when and where they were made.
@@ -194,6 +201,15 @@ mod tests {
         assert!(result.check().is_err());
         result.version = RESULT_VERSION + 1;
         assert!(matches!(result.check(), Err(ResultError::Newer { .. })));
+    }
+
+    #[test]
+    fn a_learning_curve_that_json_cannot_hold_is_refused() {
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let mut result = example(0.75);
+            result.history[0].train.loss = number;
+            assert!(result.check().unwrap_err().to_string().starts_with("result has learning curve = "));
+        }
     }
 
     #[test]

@@ -58,6 +58,7 @@ impl Batch {
         if self.changes.is_empty() {
             return Ok(());
         }
+        crate::crash::point("commit");
         store.commit(&self.changes)
     }
 
@@ -73,9 +74,11 @@ impl Batch {
         for change in &self.changes {
             log(change);
         }
+        crate::crash::point("ack");
         for Waiting { reply, answers } in self.waiting {
             _ = reply.send(Ok(answers)); // a caller that went away asks again
         }
+        crate::crash::point("acked");
         for look in self.looks {
             look(scheduler, now);
         }

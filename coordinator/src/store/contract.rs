@@ -11,53 +11,92 @@ use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
+use super::address::StoreAddress;
 use super::history::Happened;
 use super::memory::MemoryStore;
+use super::postgres_server::Server;
 use super::sqlite::SqliteStore;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store, StoreError};
 
 /// A place for a store that can be opened again and again.
 trait Backend {
-    fn new() -> Self;
     fn open(&self) -> Box<dyn Store>;
+
+    /// Why a second coordinator is not let in; none where nothing can be shared.
+    fn second(&self) -> Option<StoreError>;
 }
+
+/// Makes places, each of its own.
+type Make<'a> = &'a dyn Fn() -> Box<dyn Backend>;
 
 struct Memory(MemoryStore);
 
 impl Backend for Memory {
-    fn new() -> Self {
-        Self(MemoryStore::default())
-    }
-
     fn open(&self) -> Box<dyn Store> {
         Box::new(self.0.clone())
     }
+
+    fn second(&self) -> Option<StoreError> {
+        None
+    }
 }
 
-struct Sqlite(TempDir);
+fn memory() -> Box<dyn Backend> {
+    Box::new(Memory(MemoryStore::default()))
+}
 
-impl Backend for Sqlite {
-    fn new() -> Self {
-        Self(TempDir::new().unwrap())
-    }
+/// A place that an address names.
+struct Place {
+    address: StoreAddress,
+    _folder: Option<TempDir>,
+}
 
+impl Backend for Place {
     fn open(&self) -> Box<dyn Store> {
-        Box::new(SqliteStore::open(&self.0.path().join("store.sqlite")).unwrap())
+        self.address.open().unwrap()
+    }
+
+    fn second(&self) -> Option<StoreError> {
+        Some(self.address.open().map(|_| ()).unwrap_err())
     }
 }
 
-/// Runs each contract on each back end.
+fn sqlite() -> Box<dyn Backend> {
+    let folder = TempDir::new().unwrap();
+    let address = StoreAddress::Sqlite(folder.path().join("store.sqlite"));
+    Box::new(Place { address, _folder: Some(folder) })
+}
+
+/// Runs each contract on each back end; those on PostgreSQL share one server, which takes a second to make.
 macro_rules! contracts {
     ($($name:ident),+ $(,)?) => {
-        mod on_memory { $(#[test] fn $name() { super::$name::<super::Memory>(); })+ }
-        mod on_sqlite { $(#[test] fn $name() { super::$name::<super::Sqlite>(); })+ }
+        mod on_memory { $(#[test] fn $name() { super::$name(&super::memory); })+ }
+        mod on_sqlite { $(#[test] fn $name() { super::$name(&super::sqlite); })+ }
+
+        #[test]
+        fn all_hold_on_postgres() {
+            let Some(server) = Server::quick() else { return };
+            let make = || -> Box<dyn Backend> {
+                Box::new(Place { address: StoreAddress::Postgres(Box::new(server.database())), _folder: None })
+            };
+            let contracts: &[(&str, fn(Make<'_>))] = &[$((stringify!($name), $name)),+];
+            for (name, contract) in contracts {
+                eprintln!("{name}");
+                contract(&make);
+            }
+        }
     };
 }
 
 contracts!(
     a_new_store_is_empty,
     what_was_committed_is_loaded_again,
+    facts_of_any_history_in_batches_of_any_size_are_loaded_again,
+    big_batches_are_one_transaction,
+    any_text_comes_back_as_it_was,
+    numbers_that_cannot_be_read_again_are_refused_with_all_that_came_with_them,
     the_store_keeps_its_incarnation_and_no_two_are_alike,
+    a_second_coordinator_is_refused_and_told_of_the_first,
     results_come_in_the_order_of_the_sweep_and_in_pages,
     replicates_and_conflicts_are_kept_apart,
     results_of_a_sweep_that_is_not_there_are_an_error,
@@ -65,6 +104,7 @@ contracts!(
     steered_sweeps_memory_floors_and_disputes_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
     a_reader_sees_what_was_committed_after_it_was_made,
+    readers_see_whole_transactions_while_others_are_written,
     a_fold_has_a_history_that_only_grows,
 );
 
@@ -151,12 +191,12 @@ impl Script {
     }
 }
 
-fn a_new_store_is_empty<B: Backend>() {
-    assert_eq!(B::new().open().load().unwrap(), Snapshot::default());
+fn a_new_store_is_empty(make: Make<'_>) {
+    assert_eq!(make().open().load().unwrap(), Snapshot::default());
 }
 
-fn what_was_committed_is_loaded_again<B: Backend>() {
-    let backend = B::new();
+fn what_was_committed_is_loaded_again(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::on(backend.open());
     script.tell(submission("s", 0..6));
     script.tell(submission("shared", 4..8));
@@ -181,15 +221,259 @@ fn what_was_committed_is_loaded_again<B: Backend>() {
     assert_eq!(backend.open().load().unwrap(), expected);
 }
 
-fn the_store_keeps_its_incarnation_and_no_two_are_alike<B: Backend>() {
-    let (one, two) = (B::new(), B::new());
+fn facts_of_any_history_in_batches_of_any_size_are_loaded_again(make: Make<'_>) {
+    for seed in 1..=4 {
+        eprintln!("seed {seed}");
+        let backend = make();
+        let mut store = backend.open();
+        let mut history = History::new(seed);
+        for _ in 0..40 {
+            let changes = history.some_facts();
+            store.commit(&changes).unwrap();
+            assert_eq!(store.load().unwrap(), history.scheduler.snapshot(), "seed {seed}");
+        }
+        store.close().unwrap();
+        assert_eq!(backend.open().load().unwrap(), history.scheduler.snapshot(), "seed {seed}");
+    }
+}
+
+fn big_batches_are_one_transaction(make: Make<'_>) {
+    let backend = make();
+    let mut store = backend.open();
+    let mut scheduler = Scheduler::restore(Limits::default(), store.load().unwrap(), Timestamp(0));
+    let mut tell = |event| scheduler.handle(Timestamp(0), event).unwrap();
+    let folds = 6_000;
+    let mut changes = tell(submission("s", 0..folds)).changes;
+    store.commit(&changes).unwrap();
+    changes.clear();
+    for n in 0..folds / 1_000 {
+        let name = format!("w{n}");
+        changes.extend(tell(join(&name, 1_000)).changes);
+        let asked = tell(Event::LeasesAsked { worker: worker(&name), count: 1_000 });
+        changes.extend(asked.changes);
+        let Reply::Leases(leases) = asked.reply else { panic!("leases") };
+        for lease in leases {
+            changes.extend(tell(report(&name, &lease, example(0.5))).changes);
+        }
+    }
+    store.commit(&changes).unwrap();
+    let snapshot = scheduler.snapshot();
+    assert_eq!(store.load().unwrap(), snapshot);
+    let reader = store.reader().unwrap();
+    let query = ResultQuery { limit: u64::MAX, ..ResultQuery::accepted(sweep("s")) };
+    assert_eq!(reader.results(&query).unwrap().rows.len(), folds as usize);
+}
+
+fn any_text_comes_back_as_it_was(make: Make<'_>) {
+    let texts =
+        ["", "plain", "日本語 ünï", "a\0b", "\u{10ffff}", "'; DROP TABLE fold; --", "\\x00 {\"a\"} \r\n\t"];
+    let backend = make();
+    let mut script = Script::on(backend.open());
+    script.tell(submission("s", 0..8));
+    for (n, text) in texts.iter().enumerate() {
+        let name = format!("w{n}");
+        let info =
+            WorkerInfo { host: text.to_string(), slots: 1, numerics: NUMERICS, ..WorkerInfo::default() };
+        script.tell(Event::WorkerJoined { worker: worker(&name), info, running: vec![] });
+        let lease = script.lease(&name, 1).remove(0);
+        let (fold, attempt) = (lease.fold, lease.attempt);
+        let failure = Failure::new(FailureClass::Config, *text);
+        script.tell(Event::FailureReported { worker: worker(&name), fold, attempt, failure });
+        script.store.append_log(&[LogPiece { fold, attempt, text: text.to_string() }]).unwrap();
+        let log = script.store.reader().unwrap().log(&fold).unwrap();
+        assert_eq!(log, [LogPiece { fold, attempt, text: text.to_string() }]);
+    }
+    assert_eq!(script.store.load().unwrap(), script.scheduler.snapshot());
+}
+
+fn numbers_that_cannot_be_read_again_are_refused_with_all_that_came_with_them(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::with_results(backend.open(), 2);
+    let before = script.store.load().unwrap();
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let mut result = Box::new(example(0.5));
+        result.history[0].train.loss = number;
+        let (fold, attempt, worker) = (fold(1), Attempt(1), worker("w"));
+        let digest = togl_scheduler::Digest::of(&result);
+        let pause = Change::SweepStateSet {
+            sweep: sweep("s"),
+            state: togl_scheduler::SweepState::Paused,
+            note: None,
+        };
+        let finish = Change::FoldFinished { fold, attempt, worker, digest, result };
+        let error = script.store.commit(&[pause, finish]).unwrap_err();
+        assert!(error.to_string().contains("impossible result"), "{error}");
+        assert_eq!(script.store.load().unwrap(), before);
+    }
+}
+
+fn a_second_coordinator_is_refused_and_told_of_the_first(make: Make<'_>) {
+    let backend = make();
+    let first = backend.open();
+    if let Some(error) = backend.second() {
+        let message = error.to_string();
+        assert!(message.contains("another coordinator ("), "{message}");
+        assert!(message.contains(&std::process::id().to_string()), "{message}");
+    }
+    first.reader().expect("reading is possible meanwhile");
+    first.close().unwrap();
+    backend.open();
+}
+
+fn readers_see_whole_transactions_while_others_are_written(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::on(backend.open());
+    script.tell(submission("s", 0..40));
+    script.tell(join("w", 40));
+    let leases = script.lease("w", 40);
+    let reader = script.store.reader().unwrap();
+    let ready = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        let read = std::thread::Builder::new().spawn_scoped(scope, {
+            let ready = &ready;
+            move || {
+                ready.wait();
+                let mut seen = 0;
+                while seen < 40 {
+                    let rows = reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len();
+                    assert!(rows >= seen && rows % 2 == 0, "{rows} after {seen}: half a transaction");
+                    seen = rows;
+                }
+            }
+        });
+        ready.wait();
+        for pair in leases.chunks(2) {
+            let tell = |lease: &Lease| report("w", lease, example(0.5));
+            let changes = pair
+                .iter()
+                .flat_map(|lease| script.scheduler.handle(script.now, tell(lease)).unwrap().changes);
+            let changes: Vec<Change> = changes.collect();
+            script.store.commit(&changes).unwrap();
+        }
+        read.unwrap().join().unwrap();
+    });
+}
+
+/// A random but repeatable life of a scheduler, told in facts.
+pub(crate) struct History {
+    pub(crate) scheduler: Scheduler,
+    now: Timestamp,
+    random: u64,
+    leases: Vec<(String, Lease)>,
+}
+
+impl History {
+    pub(crate) fn new(seed: u64) -> Self {
+        let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut history = Self { scheduler, now: Timestamp(0), random, leases: vec![] };
+        history.draw(7);
+        history
+    }
+
+    pub(crate) fn draw(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        self.random % below
+    }
+
+    /// What one to forty events led to.
+    pub(crate) fn some_facts(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for _ in 0..=self.draw(60) {
+            let event = self.event();
+            if let Ok(outcome) = self.scheduler.handle(self.now, event) {
+                changes.extend(outcome.changes);
+            }
+        }
+        changes
+    }
+
+    fn event(&mut self) -> Event {
+        let name = format!("w{}", self.draw(4));
+        let sweep = sweep(&format!("s{}", self.draw(3)));
+        match self.draw(21) {
+            0 => {
+                let from = self.draw(20) as u32;
+                submission(sweep.as_str(), from..from + 1 + self.draw(20) as u32)
+            }
+            1 => Event::Cancel { sweep },
+            2 => Event::Pause { sweep },
+            3 => Event::Resume { sweep },
+            4 => Event::Retry { sweep },
+            5 => Event::WorkerLeft { worker: worker(&name) },
+            6 => {
+                self.now = self.now.plus(self.draw(20_000));
+                Event::Tick
+            }
+            7..=9 => {
+                let mine = self.leases.iter().filter(|(who, _)| *who == name);
+                let running = mine.map(|(_, lease)| (lease.fold, lease.attempt)).collect();
+                let info = WorkerInfo {
+                    host: "h".to_owned(),
+                    slots: 5,
+                    numerics: NUMERICS,
+                    ..WorkerInfo::default()
+                };
+                Event::WorkerJoined { worker: worker(&name), info, running }
+            }
+            10..=12 => self.lease(&name),
+            18 => Event::Prioritise { sweep, priority: self.draw(5) as i32 },
+            19 => Event::Archive { sweep },
+            20 => {
+                let digest = if self.draw(3) == 0 { "other" } else { "data" };
+                Event::SettleData { data: "cycles".to_owned(), digest: digest.to_owned() }
+            }
+            choice => self.report(choice),
+        }
+    }
+
+    /// Asks for leases beforehand, so that their answers are known; the facts come with the next event.
+    fn lease(&mut self, name: &str) -> Event {
+        let count = 1 + self.draw(3) as u32;
+        let event = Event::LeasesAsked { worker: worker(name), count };
+        let mut trial = Scheduler::restore(Limits::default(), self.scheduler.snapshot(), self.now);
+        let info = WorkerInfo { host: "h".to_owned(), slots: 5, numerics: NUMERICS, ..WorkerInfo::default() };
+        let _ = trial.handle(self.now, Event::WorkerJoined { worker: worker(name), info, running: vec![] });
+        if let Ok(outcome) = trial.handle(self.now, event.clone())
+            && let Reply::Leases(leases) = outcome.reply
+        {
+            self.leases.extend(leases.into_iter().map(|lease| (name.to_owned(), lease)));
+        }
+        event
+    }
+
+    fn report(&mut self, choice: u64) -> Event {
+        if self.leases.is_empty() {
+            return Event::Tick;
+        }
+        let at = self.draw(self.leases.len() as u64) as usize;
+        let (name, lease) = self.leases[at].clone();
+        let (fold, attempt) = (lease.fold, lease.attempt);
+        if choice < 16 {
+            let mut result = example(self.draw(4) as f64 / 4.0);
+            if self.draw(9) == 0 {
+                result.data_digest = "other".to_owned();
+            }
+            return report(&name, &lease, result);
+        }
+        let classes = FailureClass::ALL;
+        let class = classes[self.draw(classes.len() as u64) as usize];
+        let failure = Failure::new(class, format!("message {}", self.draw(100)));
+        Event::FailureReported { worker: worker(&name), fold, attempt, failure }
+    }
+}
+
+fn the_store_keeps_its_incarnation_and_no_two_are_alike(make: Make<'_>) {
+    let (one, two) = (make(), make());
     let incarnation = one.open().incarnation();
     assert_eq!(one.open().incarnation(), incarnation);
     assert_ne!(two.open().incarnation(), incarnation);
 }
 
-fn results_come_in_the_order_of_the_sweep_and_in_pages<B: Backend>() {
-    let backend = B::new();
+fn results_come_in_the_order_of_the_sweep_and_in_pages(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::with_results(backend.open(), 10);
     script.tell(submission("reversed", (0..10).rev()));
     let reader = script.store.reader().unwrap();
@@ -214,8 +498,8 @@ fn results_come_in_the_order_of_the_sweep_and_in_pages<B: Backend>() {
     assert_eq!(reader.results(&query).unwrap().rows, []);
 }
 
-fn replicates_and_conflicts_are_kept_apart<B: Backend>() {
-    let backend = B::new();
+fn replicates_and_conflicts_are_kept_apart(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::on(backend.open());
     script.tell(submission("s", 0..1));
     script.tell(join("w", 1));
@@ -243,15 +527,15 @@ fn replicates_and_conflicts_are_kept_apart<B: Backend>() {
     assert_eq!(found(ResultKind::Conflict), [(1, 0.75), (2, 0.125)], "the first conflict of each attempt");
 }
 
-fn results_of_a_sweep_that_is_not_there_are_an_error<B: Backend>() {
-    let backend = B::new();
+fn results_of_a_sweep_that_is_not_there_are_an_error(make: Make<'_>) {
+    let backend = make();
     let reader = backend.open().reader().unwrap();
     let error = reader.results(&ResultQuery::accepted(sweep("nowhere"))).unwrap_err();
     assert!(matches!(error, StoreError::UnknownSweep(_)), "{error}");
 }
 
-fn edited_sweeps_lose_folds_but_no_results<B: Backend>() {
-    let backend = B::new();
+fn edited_sweeps_lose_folds_but_no_results(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::with_results(backend.open(), 4);
     script.tell(submission("s", [1, 2]));
     let reader = script.store.reader().unwrap();
@@ -264,8 +548,8 @@ fn edited_sweeps_lose_folds_but_no_results<B: Backend>() {
 }
 
 /// Everything an operator says and a device teaches survives, and results set aside are replicates.
-fn steered_sweeps_memory_floors_and_disputes_are_loaded_again<B: Backend>() {
-    let backend = B::new();
+fn steered_sweeps_memory_floors_and_disputes_are_loaded_again(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::on(backend.open());
     script.tell(submission("s", 0..3));
     script.tell(submission("t", 0..1));
@@ -295,8 +579,8 @@ fn steered_sweeps_memory_floors_and_disputes_are_loaded_again<B: Backend>() {
     }
 }
 
-fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts<B: Backend>() {
-    let backend = B::new();
+fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::with_results(backend.open(), 2);
     let piece =
         |n, attempt, text: &str| LogPiece { fold: fold(n), attempt: Attempt(attempt), text: text.to_owned() };
@@ -316,8 +600,8 @@ fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts<B: Backend>() {
     assert!(text.starts_with(&line), "whole lines are dropped, oldest first");
 }
 
-fn a_reader_sees_what_was_committed_after_it_was_made<B: Backend>() {
-    let backend = B::new();
+fn a_reader_sees_what_was_committed_after_it_was_made(make: Make<'_>) {
+    let backend = make();
     let store = backend.open();
     let reader = store.reader().unwrap();
     assert_eq!(reader.sweeps().unwrap(), []);
@@ -327,8 +611,8 @@ fn a_reader_sees_what_was_committed_after_it_was_made<B: Backend>() {
     drop(script);
 }
 
-fn a_fold_has_a_history_that_only_grows<B: Backend>() {
-    let backend = B::new();
+fn a_fold_has_a_history_that_only_grows(make: Make<'_>) {
+    let backend = make();
     let mut script = Script::with_results(backend.open(), 2);
     let words = |store: &dyn Store, n| -> Vec<(String, Option<u32>, Option<String>)> {
         let happened = store.reader().unwrap().history(&fold(n)).unwrap();

@@ -13,7 +13,7 @@ use crate::clock;
 use super::history::{self, Happened, Note};
 use super::{
     LogPiece, Reader, ResultKind, ResultPage, ResultQuery, ResultRow, Store, StoreError, StoredSweep,
-    append_bounded,
+    append_bounded, impossible,
 };
 
 /// The store. See the file's documentation.
@@ -67,6 +67,9 @@ impl Store for MemoryStore {
         if contents.fails {
             return Err(StoreError::Injected("commits fail because the test said so"));
         }
+        for result in changes.iter().filter_map(result_of) {
+            result.check().map_err(|error| impossible("result", error))?;
+        }
         contents.commits += 1;
         let at = clock::unix_milliseconds();
         for change in changes {
@@ -99,6 +102,16 @@ impl Store for MemoryStore {
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// The result that a fact carries.
+fn result_of(change: &Change) -> Option<&FoldResult> {
+    match change {
+        Change::FoldFinished { result, .. }
+        | Change::ReplicateKept { result, .. }
+        | Change::ConflictLogged { result, .. } => Some(result),
+        _ => None,
     }
 }
 

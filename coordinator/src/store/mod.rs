@@ -1,19 +1,26 @@
 //! The store: what must outlive the process, in domain words. One trait for the driver, which writes, and one
 //! for whoever reads results beside it. Back ends keep facts; they decide nothing and know no wire type.
 //!
-//! [`sqlite`] is the embedded default, [`memory`] is for tests; one suite of contract tests runs on both.
+//! [`sqlite`] is the embedded default, [`postgres`] is for labs that outgrow one machine, [`memory`] is for tests;
+//! one suite of contract tests runs on all. [`address`] says which one is meant, [`copy`] moves contents between them.
 
+pub mod address;
+pub mod copy;
 pub mod history;
 pub mod memory;
+pub mod postgres;
 pub mod sqlite;
 
 #[cfg(test)]
 pub(crate) mod contract;
+#[cfg(test)]
+pub(crate) mod postgres_server;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use self::history::Happened;
-use togl_scheduler::{Change, Snapshot, SweepState};
+use togl_scheduler::{Change, Digest, Snapshot, SweepState};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, WorkerId};
 
 /// Bytes of trainer output that are kept for one attempt; older ones make room for newer ones.
@@ -227,12 +234,102 @@ pub enum StoreError {
     /// No sweep of this name.
     #[error("there is no sweep `{0}` in the store")]
     UnknownSweep(SweepName),
+    /// The text names no store.
+    #[error("`{text}` names no store: {reason}; use sqlite:PATH, postgres://USER@HOST/DATABASE or memory:")]
+    Address {
+        /// As given, without a password.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The server of a store does not answer.
+    #[error("cannot reach the store {address}: {reason}; check that PostgreSQL runs and who may connect")]
+    Unreachable {
+        /// Which store.
+        address: String,
+        /// What was said.
+        reason: String,
+    },
+    /// A PostgreSQL store is used by another coordinator.
+    #[error(
+        "another coordinator ({holder}) is using {address}; stop it, or choose another store with `--store`"
+    )]
+    Held {
+        /// Which store.
+        address: String,
+        /// Who has it.
+        holder: String,
+    },
+    /// Another coordinator took a PostgreSQL store over while this one could not reach it.
+    #[error("another coordinator has taken {address} over; this one stops, and nothing acknowledged is lost")]
+    TakenOver {
+        /// Which store.
+        address: String,
+    },
+    /// A PostgreSQL store that cannot be used as it is.
+    #[error("{address} {problem}")]
+    Unusable {
+        /// Which store.
+        address: String,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
+    /// PostgreSQL said no.
+    #[error("the store {address} failed: {reason}")]
+    Postgres {
+        /// Which store.
+        address: String,
+        /// What it said.
+        reason: String,
+    },
+    /// A copy that does not say what the original says.
+    #[error("the copy differs from the original in `{table}`; it must not be used")]
+    CopyDiffers {
+        /// The first table that differs.
+        table: &'static str,
+    },
+    /// A place that must be empty is not.
+    #[error("{place} is not empty; {hint}")]
+    NotEmpty {
+        /// Which place.
+        place: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// This kind of store cannot do it.
+    #[error("a store in memory cannot {0}")]
+    InMemory(&'static str),
     /// SQLite said no.
     #[error("the store failed: {0}")]
     Sqlite(#[from] rusqlite::Error),
     /// A fault that a test asked for.
     #[error("the store failed: {0}")]
     Injected(&'static str),
+}
+
+/// A value that cannot have been stored.
+pub(crate) fn impossible(what: &'static str, error: impl ToString) -> StoreError {
+    StoreError::Impossible { what, detail: error.to_string() }
+}
+
+/// A stored word of a fixed list.
+pub(crate) fn word<T: FromStr<Err: ToString>>(what: &'static str, text: &str) -> Result<T, StoreError> {
+    text.parse().map_err(|error: T::Err| impossible(what, error))
+}
+
+/// A result as it is stored. One that could not be read again is refused here, whoever let it pass before.
+pub(crate) fn encode(result: &FoldResult) -> Result<String, StoreError> {
+    result.check().map_err(|error| impossible("result", error))?;
+    serde_json::to_string(result).map_err(|error| impossible("result", error))
+}
+
+/// A stored result, if its numbers are those of its digest.
+pub(crate) fn decode(fold: &FoldKey, digest: Digest, body: &str) -> Result<FoldResult, StoreError> {
+    let result: FoldResult = serde_json::from_str(body).map_err(|error| impossible("result", error))?;
+    if Digest::of(&result) != digest {
+        return Err(impossible("result", format!("the numbers of fold {fold} do not fit their digest")));
+    }
+    Ok(result)
 }
 
 /// Adds `more` to `text` and lets the oldest lines go if that makes it too long.

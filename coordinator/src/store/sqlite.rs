@@ -1,21 +1,26 @@
-//! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening, locking and
-//! recognising the file; `schema` has the tables, `write` the facts, `read` what comes back.
+//! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
+//! `place` has its names and its lock, `pages` the checksums, `counter` the number of the last transaction, `schema` the
+//! tables, `write` the facts, `read` what comes back.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it.
 
+mod counter;
+mod pages;
+mod place;
 mod read;
 mod schema;
 mod write;
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
+use self::counter::Counter;
+pub(super) use self::place::{beside, publish, put_aside};
 use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
 
@@ -31,6 +36,7 @@ pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     incarnation: u64,
+    counter: Counter,
     /// Locked for as long as it is open.
     _lock: File,
 }
@@ -45,29 +51,38 @@ pub struct SqliteReader {
 impl SqliteStore {
     /// Opens the store in the file `path`, making it if it is not there.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        check_folder(path)?;
-        let lock = lock(path)?;
-        if is_empty(path)? {
+        place::check_folder(path)?;
+        let lock = place::lock(path)?;
+        if place::is_empty(path)? {
             create(path)?;
         } else {
             schema::recognise(path)?;
+            if !place::has_log(path) {
+                schema::inspect(path)?; // a crash may have left the file half written, with the log to mend it
+            }
+            if schema::is_unchecked(path)? {
+                upgrade(path)?;
+            }
+            drop(open_read_only(path)?); // refuses what lost transactions before anything is written
         }
-        let mut connection = Connection::open_with_flags(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))
+        let mut connection = pages::open(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))
             .map_err(|error| explain(path, error))?;
-        let incarnation = prepare(&mut connection, path).map_err(|error| refine(path, error))?;
-        Ok(Self { connection, path: path.to_owned(), incarnation, _lock: lock })
+        let (incarnation, commits) = prepare(&mut connection, path).map_err(|error| refine(path, error))?;
+        let counter = Counter::open(path, incarnation, commits)?;
+        Ok(Self { connection, path: path.to_owned(), incarnation, counter, _lock: lock })
     }
 }
 
 /// Opens a store for reading, also while a coordinator serves it.
 pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
-    if is_empty(path)? {
+    if place::is_empty(path)? {
         return Err(StoreError::Missing { path: path.to_owned() });
     }
     schema::recognise(path)?;
+    let noted = counter::noted(path);
     let open = |name: &str| {
         let flags = flags(OpenFlags::SQLITE_OPEN_READ_ONLY) | OpenFlags::SQLITE_OPEN_URI;
-        let connection = Connection::open_with_flags(name, flags)?;
+        let connection = pages::open(Path::new(name), flags)?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
@@ -75,24 +90,31 @@ pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
     };
     // In a folder where nothing may be written, SQLite reads only a file that it may take for unchanging.
     // That is not so while a log waits to be copied into it: then the newest results would silently be missing.
-    let connection = open(&schema::uri(path, "")).or_else(|error: rusqlite::Error| match has_log(path) {
-        true => Err(error),
-        false => open(&schema::uri(path, "?immutable=1")),
-    });
+    let connection =
+        open(&schema::uri(path, "")).or_else(|error: rusqlite::Error| match place::has_log(path) {
+            true => Err(error),
+            false => open(&schema::uri(path, "?immutable=1")),
+        });
     let connection = connection.map_err(|error| explain(path, error))?;
-    schema::check_version(&connection, path).map_err(|error| refine(path, error))?;
+    let identity = schema::check_version(&connection, path).and_then(|()| schema::identity(&connection));
+    let (incarnation, commits) = identity.map_err(|error| refine(path, error))?;
+    counter::check(path, noted, incarnation, commits)?;
     Ok(SqliteReader { connection, path: path.to_owned() })
 }
 
-fn has_log(path: &Path) -> bool {
-    fs::metadata(beside(path, "-wal")).is_ok_and(|metadata| metadata.len() > 0)
+impl SqliteReader {
+    /// The connection, for copies.
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
 }
 
 fn flags(access: OpenFlags) -> OpenFlags {
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-fn prepare(connection: &mut Connection, path: &Path) -> Result<u64, StoreError> {
+/// Makes the connection ready to write; gives incarnation and number of transactions.
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(u64, u64), StoreError> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     schema::check_version(connection, path)?;
@@ -107,8 +129,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<u64, StoreError> 
     }
     settle(connection, path)?;
     schema::migrate(connection)?;
-    let incarnation: i64 = connection.query_row("SELECT incarnation FROM store", [], |row| row.get(0))?;
-    Ok(incarnation.cast_unsigned())
+    schema::identity(connection)
 }
 
 /// Copies what a crash left in the log into the file, then checks that nothing of the file is missing.
@@ -119,69 +140,70 @@ fn settle(connection: &Connection, path: &Path) -> Result<(), StoreError> {
 
 /// Makes a store beside its place and moves it there, so that a crash leaves nothing half made.
 fn create(path: &Path) -> Result<(), StoreError> {
-    let draft = beside(path, ".new");
-    let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    match fs::remove_file(&draft) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(not_writable(error)),
-        _ => {}
-    }
-    File::create_new(&draft).map_err(not_writable)?;
-    let mut connection = Connection::open(&draft).map_err(|error| explain(&draft, error))?;
-    schema::create(&mut connection)?;
-    connection.close().map_err(|(_, error)| error)?;
-    File::open(&draft).and_then(|file| file.sync_all()).map_err(not_writable)?;
-    fs::rename(&draft, path).map_err(not_writable)
+    let new = beside(path, ".new");
+    draft(&new, |_| Ok(()))?;
+    publish(&new, path)
 }
 
-fn check_folder(path: &Path) -> Result<(), StoreError> {
-    let folder = match path.parent() {
-        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
-        Some(folder) => folder,
-        None => path,
+/// Makes a store that nobody knows yet and lets `fill` write to it. Nothing is flushed before it is published.
+pub(super) fn draft<T>(
+    path: &Path,
+    fill: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    place::clear(path)?;
+    let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
+    File::create_new(path).map_err(not_writable)?;
+    let made = || -> Result<T, StoreError> {
+        let mut connection = pages::open(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
+        pages::reserve(&connection)?;
+        connection.pragma_update(None, "synchronous", "OFF")?;
+        connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
+        schema::create(&mut connection)?;
+        let filled = fill(&mut connection)?;
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(filled)
     };
-    if folder.is_dir() { Ok(()) } else { Err(StoreError::NoFolder { path: folder.to_owned() }) }
+    made().map_err(|error| refine(path, error))
 }
 
-/// Whether there is no file, or nothing in it.
-fn is_empty(path: &Path) -> Result<bool, StoreError> {
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_file() => Ok(metadata.len() == 0),
-        Ok(_) => Err(StoreError::Foreign { path: path.to_owned() }),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
-        Err(source) => Err(StoreError::NotReadable { path: path.to_owned(), source }),
-    }
+/// Gives the pages of an older store their checksums, by copying it. The old file is kept beside the new one.
+fn upgrade(path: &Path) -> Result<(), StoreError> {
+    tracing::info!(store = %path.display(), "bringing the store up to date");
+    let mut connection =
+        pages::open(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE)).map_err(|error| explain(path, error))?;
+    settle(&connection, path)?;
+    schema::migrate(&mut connection).map_err(|error| refine(path, error))?;
+    connection.close().map_err(|(_, error)| explain(path, error))?;
+    super::copy::sqlite_file::renew(path)
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// Takes the lock file beside the store. The operating system lets go of it when the process ends, however.
-fn lock(path: &Path) -> Result<File, StoreError> {
-    let name = beside(path, ".lock");
-    let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name);
-    let mut file = options.map_err(not_writable)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut pid = String::new();
-            _ = file.take(32).read_to_string(&mut pid); // only for the message
-            let pid = pid.trim();
-            let holder = if pid.is_empty() { "starting".to_owned() } else { format!("pid {pid}") };
-            return Err(StoreError::Locked { path: path.to_owned(), holder });
+/// Takes the lock of a place that something new is to be put in. What is there must be empty, unless it may be given
+/// up; it need not even be readable then.
+pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Result<File, StoreError> {
+    place::check_folder(path)?;
+    let lock = place::lock(path)?;
+    let free = || -> Result<bool, StoreError> {
+        if place::is_empty(path)? {
+            return Ok(true);
         }
-        Err(TryLockError::Error(source)) => return Err(not_writable(source)),
+        let reader = open_read_only(path)?;
+        Ok(read::load(&reader.connection)? == Snapshot::default())
+    };
+    match (replace, place::is_empty(path)?) {
+        (_, true) | (true, false) => Ok(lock),
+        (false, false) if free()? => Ok(lock),
+        (false, false) => Err(StoreError::NotEmpty { place: path.display().to_string(), hint }),
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(not_writable)?;
-    Ok(file)
 }
 
 /// What an error of SQLite means for the user of `path`.
 fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     let path = path.to_owned();
+    if let rusqlite::Error::SqliteFailure(failure, _) = &error
+        && failure.extended_code == ffi::SQLITE_IOERR_DATA
+    {
+        return StoreError::Corrupt { path, detail: "a page does not fit its checksum".to_owned() };
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
             StoreError::Corrupt { path, detail: error.to_string() }
@@ -193,7 +215,8 @@ fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-fn refine(path: &Path, error: StoreError) -> StoreError {
+/// The same for an error that may be one of SQLite.
+pub(super) fn refine(path: &Path, error: StoreError) -> StoreError {
     match error {
         StoreError::Sqlite(error) => explain(path, error),
         other => other,
@@ -206,7 +229,12 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        write::commit(&mut self.connection, changes).map_err(|error| refine(&self.path, error))
+        let number =
+            write::commit(&mut self.connection, changes).map_err(|error| refine(&self.path, error))?;
+        crate::crash::point("committed");
+        self.counter.set(number);
+        crate::crash::point("counted");
+        Ok(())
     }
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {

@@ -2,24 +2,17 @@
 //! typed error, and a result whose digest does not fit is refused rather than shown.
 
 use std::collections::{BTreeMap, HashMap};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, SweepName, TrialId};
+use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
 use super::super::history::Happened;
-use super::super::{LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep};
+use super::super::{
+    LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
+};
 use super::write::find_fold;
-
-fn impossible(what: &'static str, error: impl ToString) -> StoreError {
-    StoreError::Impossible { what, detail: error.to_string() }
-}
-
-fn word<T: FromStr<Err: ToString>>(what: &'static str, text: &str) -> Result<T, StoreError> {
-    text.parse().map_err(|error: T::Err| impossible(what, error))
-}
 
 /// Everything the scheduler needs to start.
 pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
@@ -32,9 +25,8 @@ pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
     };
     let mut keys = HashMap::new();
     let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
-                   fold.message, fold.attempt, result.digest
-               FROM fold JOIN trial ON trial.id = fold.trial
-               LEFT JOIN result ON result.fold = fold.id AND result.kind = 'accepted'";
+                   fold.message, fold.attempt, fold.digest
+               FROM fold JOIN trial ON trial.id = fold.trial";
     let mut statement = on.prepare(sql)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
@@ -102,30 +94,48 @@ fn load_data(on: &Connection) -> Result<BTreeMap<String, SavedData>, StoreError>
 }
 
 fn load_attempts(on: &Connection) -> Result<HashMap<i64, Vec<SavedAttempt>>, StoreError> {
-    let sql = "SELECT attempt.fold, attempt.attempt, worker.name, worker.host, attempt.ending, result.digest
-               FROM attempt JOIN worker ON worker.id = attempt.worker
-               LEFT JOIN result ON result.fold = attempt.fold AND result.kind = 'replicate'
-                   AND result.attempt = attempt.attempt
-               ORDER BY attempt.fold, attempt.attempt";
+    let replicates = load_replicates(on)?;
+    let workers = load_workers(on)?;
+    let sql = "SELECT fold, attempt, worker, ending FROM attempt ORDER BY fold, attempt";
     let mut statement = on.prepare(sql)?;
     let mut rows = statement.query([])?;
     let mut attempts: HashMap<i64, Vec<SavedAttempt>> = HashMap::new();
     while let Some(row) = rows.next()? {
-        let of_fold = attempts.entry(row.get(0)?).or_insert_with(|| Vec::with_capacity(1));
-        let (number, name): (u32, String) = (row.get(1)?, row.get(2)?);
+        let (fold, number): (i64, u32) = (row.get(0)?, row.get(1)?);
+        let of_fold = attempts.entry(fold).or_insert_with(|| Vec::with_capacity(1));
         if number as usize != of_fold.len() + 1 {
             return Err(impossible("attempt", format!("number {number} after {}", of_fold.len())));
         }
-        let ending: Option<String> = row.get(4)?;
-        let replicate: Option<i64> = row.get(5)?;
+        let worker: i64 = row.get(2)?;
+        let (name, host) = workers.get(&worker).ok_or_else(|| impossible("worker of an attempt", worker))?;
+        let ending: Option<String> = row.get(3)?;
         of_fold.push(SavedAttempt {
-            worker: word("worker", &name)?,
-            host: row.get(3)?,
+            worker: name.clone(),
+            host: host.clone(),
             ending: ending.map(|ending| word("ending", &ending)).transpose()?,
-            replicate: replicate.map(|digest| Digest(digest.cast_unsigned())),
+            replicate: replicates.get(&(fold, number)).copied(),
         });
     }
     Ok(attempts)
+}
+
+fn load_replicates(on: &Connection) -> Result<HashMap<(i64, u32), Digest>, StoreError> {
+    let mut statement = on.prepare("SELECT fold, attempt, digest FROM result WHERE kind = 'replicate'")?;
+    let rows = statement.query_map([], |row| {
+        Ok(((row.get(0)?, row.get(1)?), Digest(row.get::<_, i64>(2)?.cast_unsigned())))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn load_workers(on: &Connection) -> Result<HashMap<i64, (WorkerId, String)>, StoreError> {
+    let mut statement = on.prepare("SELECT id, name, host FROM worker")?;
+    let mut rows = statement.query([])?;
+    let mut workers = HashMap::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(1)?;
+        workers.insert(row.get(0)?, (word("worker", &name)?, row.get(2)?));
+    }
+    Ok(workers)
 }
 
 fn load_sweeps(
@@ -218,10 +228,7 @@ fn result_row(row: &Row<'_>) -> Result<ResultRow, StoreError> {
     let fold = fold_key(row, 0)?;
     let worker: String = row.get(4)?;
     let body = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
-    let result: FoldResult = serde_json::from_str(body).map_err(|error| impossible("result", error))?;
-    if Digest::of(&result).0.cast_signed() != row.get::<_, i64>(6)? {
-        return Err(impossible("result", format!("the numbers of fold {fold} do not fit their digest")));
-    }
+    let result = decode(&fold, Digest(row.get::<_, i64>(6)?.cast_unsigned()), body)?;
     let worker = word("worker", &worker)?;
     Ok(ResultRow { fold, attempt: Attempt(row.get(3)?), worker, trial: row.get(5)?, result })
 }

@@ -8,10 +8,12 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::StoreError;
-use super::{beside, explain};
+use super::explain;
+use super::pages::{self, PAGE, RESERVED, RESERVED_AT};
+use super::place::has_log;
 
 /// Marks the file as a togl store: the letters `TOGL`.
-const APPLICATION_ID: u32 = 0x544f_474c;
+pub(super) const APPLICATION_ID: u32 = 0x544f_474c;
 
 /// Bytes of the header of an SQLite file.
 const HEADER: usize = 100;
@@ -19,10 +21,16 @@ const HEADER: usize = 100;
 /// Where SQLite keeps the application id in the file's header.
 const APPLICATION_ID_AT: usize = 68;
 
-/// What each version adds to the one before.
-const STEPS: [&str; 3] = [FIRST, STEERING, HISTORY];
+/// Where the header keeps SQLite's `user_version`: not 0 if the pages of the file have checksums.
+const CHECKED_AT: usize = 60;
 
-const FIRST: &str = "
+/// The first version that counts transactions.
+const COUNTED_SINCE: u32 = 4;
+
+/// What each version adds to the one before.
+const STEPS: [&str; 4] = [FIRST, STEERING, HISTORY, COUNTED];
+
+pub(super) const FIRST: &str = "
 CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
 INSERT INTO store VALUES (random());
 
@@ -134,6 +142,15 @@ CREATE TABLE history (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// Transactions are counted, so that a lost one is noticed; what a start needs of results lies with the folds.
+const COUNTED: &str = "
+ALTER TABLE store ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE fold ADD COLUMN digest INTEGER;
+UPDATE fold SET digest = (SELECT digest FROM result WHERE result.fold = fold.id AND result.kind = 'accepted')
+    WHERE state = 'finished';
+CREATE INDEX replicates ON result (fold, attempt, digest) WHERE kind = 'replicate';
+";
+
 /// The version that this program writes.
 fn known() -> u32 {
     STEPS.len() as u32
@@ -154,8 +171,7 @@ pub(super) fn uri(path: &Path, options: &str) -> String {
     name + options
 }
 
-/// Refuses a file that is not ours, is cut short or is newer than we are, without touching it or anything
-/// beside it.
+/// Refuses a file that is not ours or is cut short, by its header alone.
 pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
     let header = header(path)?;
     let ours = APPLICATION_ID.to_be_bytes();
@@ -163,15 +179,35 @@ pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
     if !(header.starts_with(b"SQLite format 3\0") && marked) {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
-    // While a log waits to be copied into the file, the file may be shorter than its header says.
-    let log = fs::metadata(beside(path, "-wal")).map_or(0, |metadata| metadata.len());
-    if log == 0 {
-        check_length(path)?;
+    let (page, checked) = (number::<2>(&header, 16), number::<4>(&header, CHECKED_AT));
+    let reserved = number::<1>(&header, RESERVED_AT);
+    if page != PAGE as u64 || (checked != 0 && reserved != RESERVED as u64) {
+        let detail = format!("its header speaks of pages of {page} bytes, {reserved} of them for checksums");
+        return Err(StoreError::Corrupt { path: path.to_owned(), detail });
     }
+    // While a log waits to be copied into the file, the file may be shorter than its header says.
+    if has_log(path) { Ok(()) } else { check_length(path) }
+}
+
+/// Refuses a file that is newer than we are or damaged where it says so, without touching it or anything beside it.
+/// Only for files that nobody writes: it would see half of what is being written.
+pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = Connection::open_with_flags(uri(path, "?immutable=1"), flags);
-    let connection = connection.map_err(|error| explain(path, error))?;
-    check_version(&connection, path)
+    let connection = pages::open(Path::new(&uri(path, "?immutable=1")), flags);
+    check_version(&connection.map_err(|error| explain(path, error))?, path)
+}
+
+/// Whether the pages of a store have no checksums yet.
+pub(super) fn is_unchecked(path: &Path) -> Result<bool, StoreError> {
+    Ok(number::<1>(&header(path)?, RESERVED_AT) == 0)
+}
+
+/// Incarnation and number of transactions; an older store did not count them.
+pub(super) fn identity(connection: &Connection) -> Result<(u64, u64), StoreError> {
+    let commits = if version(connection)? < COUNTED_SINCE { "0" } else { "commits" };
+    let sql = format!("SELECT incarnation, {commits} FROM store");
+    let found = connection.query_row(&sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+    Ok((found.0.cast_unsigned(), found.1.cast_unsigned()))
 }
 
 fn header(path: &Path) -> Result<Vec<u8>, StoreError> {
@@ -222,6 +258,7 @@ fn version(connection: &Connection) -> rusqlite::Result<u32> {
 /// Makes an empty file a store.
 pub(super) fn create(connection: &mut Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "application_id", APPLICATION_ID)?;
+    connection.pragma_update(None, "user_version", 1)?;
     connection.execute_batch("CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT")?;
     migrate(connection)
 }

@@ -6,15 +6,14 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use togl_scheduler::{Change, Digest, SweepSaved};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
 
-use crate::clock;
-
 use super::super::history::{self, Note};
-use super::super::{LogPiece, ResultKind, StoreError, append_bounded};
+use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
+use crate::clock;
 
 type Written = Result<(), StoreError>;
 
-/// Keeps all of `changes`, or none.
-pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Written {
+/// Keeps all of `changes`, or none. Says how many transactions there have been.
+pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Result<u64, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let at = clock::unix_milliseconds();
     for change in changes {
@@ -23,8 +22,11 @@ pub(super) fn commit(connection: &mut Connection, changes: &[Change]) -> Written
             remember(&transaction, at, &note)?;
         }
     }
+    let sql = "UPDATE store SET commits = commits + 1 RETURNING commits";
+    let number: i64 = transaction.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+    crate::crash::point("commit-written");
     transaction.commit()?;
-    Ok(())
+    Ok(number.cast_unsigned())
 }
 
 fn write(on: &Transaction<'_>, change: &Change) -> Written {
@@ -108,7 +110,7 @@ fn one(rows: usize, what: &'static str, which: impl ToString) -> Written {
 }
 
 fn missing(what: &'static str, which: impl ToString) -> StoreError {
-    StoreError::Impossible { what, detail: format!("{} is not there", which.to_string()) }
+    impossible(what, format!("{} is not there", which.to_string()))
 }
 
 pub(super) fn fold_id(on: &Connection, fold: &FoldKey) -> Result<i64, StoreError> {
@@ -130,12 +132,10 @@ fn add_fold(on: &Transaction<'_>, fold: &FoldKey) -> Written {
 }
 
 fn save_sweep(on: &Transaction<'_>, sweep: &SweepSaved) -> Written {
-    let limits = serde_json::to_string(&sweep.limits)
-        .map_err(|error| StoreError::Impossible { what: "limits of a sweep", detail: error.to_string() })?;
-    let resources = serde_json::to_string(&sweep.resources).map_err(|error| StoreError::Impossible {
-        what: "resources of a sweep",
-        detail: error.to_string(),
-    })?;
+    let limits =
+        serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
+    let resources =
+        serde_json::to_string(&sweep.resources).map_err(|error| impossible("resources of a sweep", error))?;
     let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state, resources, note)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                ON CONFLICT (name) DO UPDATE SET place = excluded.place, yaml = excluded.yaml,
@@ -208,7 +208,8 @@ fn set_aside(on: &Transaction<'_>, fold: &FoldKey) -> Written {
     let id = fold_id(on, fold)?;
     let sql = "UPDATE result SET kind = 'replicate' WHERE fold = ?1 AND kind = 'accepted'";
     one(on.prepare_cached(sql)?.execute([id])?, "result", fold)?;
-    on.prepare_cached("UPDATE fold SET state = 'pending', attempt = NULL WHERE id = ?1")?.execute([id])?;
+    on.prepare_cached("UPDATE fold SET state = 'pending', attempt = NULL, digest = NULL WHERE id = ?1")?
+        .execute([id])?;
     Ok(())
 }
 
@@ -228,8 +229,9 @@ fn finish(
     result: &FoldResult,
 ) -> Written {
     let id = fold_id(on, fold)?;
-    let sql = "UPDATE fold SET state = 'finished', attempt = ?2, class = NULL, message = NULL WHERE id = ?1";
-    on.prepare_cached(sql)?.execute(params![id, attempt.0])?;
+    let sql = "UPDATE fold SET state = 'finished', attempt = ?2, digest = ?3, class = NULL, message = NULL
+               WHERE id = ?1";
+    on.prepare_cached(sql)?.execute(params![id, attempt.0, digest.0.cast_signed()])?;
     keep(on, id, attempt, ResultKind::Accepted, digest, result)
 }
 
@@ -242,8 +244,7 @@ fn keep(
     digest: Digest,
     result: &FoldResult,
 ) -> Written {
-    let body = serde_json::to_string(result)
-        .map_err(|error| StoreError::Impossible { what: "result", detail: error.to_string() })?;
+    let body = encode(result)?;
     let sql = match kind {
         ResultKind::Conflict => {
             "INSERT INTO result (fold, attempt, kind, digest, body) VALUES (?1, ?2, ?3, ?4, ?5)

@@ -1,0 +1,270 @@
+//! The store in PostgreSQL, for labs that outgrow one machine: the schema `togl` of a database. Owns opening,
+//! locking, and knowing what became of a transaction when the connection breaks; `schema` has the tables, `stage`
+//! and `write` the facts, `read` what comes back, `link` the connection.
+//!
+//! A transaction raises a counter. When the connection breaks in the middle of one, the store connects again, waits
+//! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
+//! If the server does not come back in time, the commit fails and the coordinator stops; nothing was acknowledged.
+
+mod link;
+pub(super) mod read;
+pub(super) mod schema;
+mod stage;
+mod write;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use ::postgres::Config;
+use togl_scheduler::{Change, Snapshot};
+use togl_sweeps::FoldKey;
+
+pub(super) use self::link::{Failed, Link};
+use self::stage::Staged;
+use super::address::shown;
+use super::history::Happened;
+use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
+use crate::clock;
+
+/// How often a lost server is looked for before the coordinator stops.
+const TRIES: u32 = 120;
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Looks after which the server is asked to end a session of ours that it still believes in.
+const BEFORE_ENDING: u32 = 8;
+
+/// How often the lock of a store that is being opened is asked for.
+const BURIALS: u32 = 4;
+
+/// How often one transaction is tried; a server that dies of it three times would die again.
+const ROUNDS: u32 = 3;
+
+/// The store of a coordinator that serves. Keeps everybody else away until it is dropped.
+#[derive(Debug)]
+pub struct PostgresStore {
+    link: Mutex<Link>,
+    config: Config,
+    address: String,
+    incarnation: u64,
+    /// Drawn at every opening: tells whether somebody else opened the store after us.
+    holder: i64,
+    /// Transactions so far.
+    commits: i64,
+    /// How often a lost server is looked for.
+    tries: u32,
+}
+
+/// A store that is only read, while a coordinator serves it or not.
+#[derive(Debug)]
+pub struct PostgresReader {
+    link: Mutex<Link>,
+    config: Config,
+    address: String,
+}
+
+impl PostgresStore {
+    /// Opens the store in a database, making it if it is not there.
+    pub fn open(config: &Config) -> Result<Self, StoreError> {
+        let address = shown(config);
+        let mut link = Link::connect(config)?;
+        lock_patiently(&mut link)?;
+        let holder = random()?;
+        let (incarnation, commits) = link.with(|client| {
+            schema::prepare(client, random)?;
+            let sql = "UPDATE store SET holder = $1 RETURNING incarnation, commits";
+            let row = client.query_one(sql, &[&holder])?;
+            Ok((row.try_get::<_, i64>(0)?, row.try_get(1)?))
+        })?;
+        let incarnation = incarnation.cast_unsigned();
+        Ok(Self {
+            link: Mutex::new(link),
+            config: config.clone(),
+            address,
+            incarnation,
+            holder,
+            commits,
+            tries: TRIES,
+        })
+    }
+
+    /// Which store this is, for people.
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The mark of this opening.
+    pub(super) fn holder(&self) -> i64 {
+        self.holder
+    }
+
+    pub(super) fn link(&mut self) -> &mut Link {
+        self.link.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes one transaction once.
+    fn write(&mut self, staged: &Staged, number: i64) -> Result<(), Failed> {
+        let holder = self.holder;
+        self.link().try_write(|client, statements| write::commit(client, statements, staged, number, holder))
+    }
+
+    /// Connects again and says how many transactions the server knows. The lock is ours again when this returns, so
+    /// no session of ours is left that could still write.
+    fn come_back(&mut self) -> Result<i64, StoreError> {
+        let old = self.link().backend();
+        let mut last = None;
+        for look in 0..self.tries {
+            if look > 0 {
+                std::thread::sleep(PAUSE);
+            }
+            match self.look_again(old, look >= BEFORE_ENDING) {
+                Ok(commits) => return Ok(commits),
+                Err(error @ (StoreError::Unreachable { .. } | StoreError::Held { .. })) => last = Some(error),
+                Err(other) => return Err(other),
+            }
+        }
+        Err(last.unwrap_or_else(|| StoreError::TakenOver { address: self.address.clone() }))
+    }
+
+    fn look_again(&mut self, old: i32, end_the_old: bool) -> Result<i64, StoreError> {
+        let mut link = Link::connect(&self.config)?;
+        if end_the_old {
+            link.end(old)?;
+        }
+        link.lock()?;
+        let (commits, holder) = link.with(|client| {
+            schema::configure(client)?;
+            let row = client.query_one("SELECT commits, holder FROM store", &[])?;
+            Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?))
+        })?;
+        if holder != self.holder {
+            return Err(StoreError::TakenOver { address: self.address.clone() });
+        }
+        *self.link() = link;
+        Ok(commits)
+    }
+}
+
+/// Takes the lock; a coordinator that has just died may be buried first.
+fn lock_patiently(link: &mut Link) -> Result<(), StoreError> {
+    for _ in 0..BURIALS {
+        match link.lock() {
+            Err(StoreError::Held { .. }) => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    link.lock()
+}
+
+/// A random number for whom it need not be guessable, only different.
+pub(super) fn random() -> Result<i64, StoreError> {
+    let number = getrandom::u64()
+        .map_err(|error| StoreError::Impossible { what: "random number", detail: error.to_string() })?;
+    Ok(number.cast_signed())
+}
+
+/// Opens a store for reading, also while a coordinator serves it.
+pub fn open_read_only(config: &Config) -> Result<PostgresReader, StoreError> {
+    let mut link = Link::connect(config)?;
+    link.with(schema::recognise)?;
+    Ok(PostgresReader { link: Mutex::new(link), config: config.clone(), address: shown(config) })
+}
+
+impl Store for PostgresStore {
+    fn load(&self) -> Result<Snapshot, StoreError> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).with(read::load)
+    }
+
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        let staged = stage::stage(changes, clock::unix_milliseconds())?;
+        let number = self.commits + 1;
+        for round in 1..=ROUNDS {
+            let error = match self.write(&staged, number) {
+                Ok(()) => {
+                    self.commits = number;
+                    return Ok(());
+                }
+                Err(Failed::Refused(error)) => return Err(error),
+                Err(Failed::Lost(error)) => error,
+            };
+            tracing::warn!(%error, "the connection to the store broke; looking what became of the commit");
+            let stored = self.come_back()?;
+            tracing::info!(number, stored, "connected to the store again");
+            if stored == number {
+                self.commits = number;
+                return Ok(());
+            }
+            if stored != self.commits || round == ROUNDS {
+                return Err(error);
+            }
+        }
+        Err(StoreError::TakenOver { address: self.address.clone() })
+    }
+
+    fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
+        match self.link().try_with(|client| write::append_log(client, pieces)) {
+            Ok(()) => Ok(()),
+            Err(Failed::Refused(error)) => Err(error),
+            // Whether the piece was kept does not matter much; that the next commit finds a connection does.
+            Err(Failed::Lost(error)) => {
+                self.come_back()?;
+                Err(error)
+            }
+        }
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.incarnation
+    }
+
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        Ok(Box::new(open_read_only(&self.config)?))
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(()) // every commit is where it belongs, and the server lets go of the lock with the connection
+    }
+}
+
+impl PostgresReader {
+    /// Reads; once more on a new connection if the old one broke.
+    pub(super) fn read<T: Send>(
+        &self,
+        mut read: impl FnMut(&mut ::postgres::Client) -> Result<T, Failed> + Send,
+    ) -> Result<T, StoreError> {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        match link.try_with(&mut read) {
+            Ok(found) => return Ok(found),
+            Err(Failed::Refused(error)) => return Err(error),
+            Err(Failed::Lost(error)) => {
+                tracing::info!(%error, store = self.address, "reading again on a new connection");
+            }
+        }
+        *link = Link::connect(&self.config)?;
+        link.with(schema::recognise)?;
+        link.with(read)
+    }
+}
+
+impl Reader for PostgresReader {
+    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
+        self.read(read::sweeps)
+    }
+
+    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
+        self.read(|client| read::results(client, query))
+    }
+
+    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
+        self.read(|client| read::log(client, fold))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        self.read(|client| read::history(client, fold))
+    }
+}
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;

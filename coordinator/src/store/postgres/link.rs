@@ -1,0 +1,222 @@
+//! A connection to PostgreSQL and the lock that goes with it. The client waits with a small runtime of its own, which
+//! must not happen on a thread that already runs one: every call borrows a thread, which costs microseconds beside
+//! the milliseconds of a flushed commit.
+
+use std::time::Duration;
+
+use ::postgres::error::SqlState;
+use ::postgres::{Client, Config, NoTls};
+
+use super::super::StoreError;
+use super::super::address::{said, shown};
+use super::write::Statements;
+
+/// The advisory lock of a store: the letters `togl`. Advisory locks belong to a database, as the schema does.
+const LOCK: i64 = 0x746f_676c;
+
+/// How long a server may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a silent network is believed to be alive.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Why a call has no answer.
+pub(in super::super) enum Failed {
+    /// The connection broke: what was asked may or may not have happened.
+    Lost(StoreError),
+    /// It did not happen.
+    Refused(StoreError),
+}
+
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<::postgres::Error> for Failed {
+    fn from(error: ::postgres::Error) -> Self {
+        // The address is filled in by the link, which knows it.
+        let failed = StoreError::Postgres { address: String::new(), reason: said(&error) };
+        if is_lost(&error) { Self::Lost(failed) } else { Self::Refused(failed) }
+    }
+}
+
+/// Whether the connection is gone: no answer of the server at all, or its last words.
+fn is_lost(error: &::postgres::Error) -> bool {
+    let last_words = [
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::IDLE_SESSION_TIMEOUT,
+    ];
+    match error.code() {
+        Some(code) => last_words.contains(code) || code.code().starts_with("08"),
+        None => error.is_closed() || has_io_cause(error),
+    }
+}
+
+fn has_io_cause(error: &::postgres::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if inner.is::<std::io::Error>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+/// A connection.
+pub(in super::super) struct Link {
+    /// There until it is dropped.
+    client: Option<Client>,
+    statements: Statements,
+    address: String,
+    backend: i32,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link").field("address", &self.address).field("backend", &self.backend).finish()
+    }
+}
+
+impl Link {
+    /// Connects; without TLS, which a tunnel or the server's own network has to give.
+    pub(in super::super) fn connect(config: &Config) -> Result<Self, StoreError> {
+        let mut config = config.clone();
+        config.connect_timeout(PATIENCE).tcp_user_timeout(SILENCE).keepalives_idle(SILENCE);
+        config.application_name(&format!("togl, process {}", std::process::id()));
+        let address = shown(&config);
+        let connected = apart(|| {
+            let mut client = config.connect(NoTls)?;
+            let backend = client.query_one("SELECT pg_backend_pid()", &[])?.try_get(0)?;
+            Ok((client, backend))
+        })?;
+        match connected {
+            Ok((client, backend)) => {
+                Ok(Self { client: Some(client), statements: Statements::new(), address, backend })
+            }
+            Err(error) => Err(refused(address, &error)),
+        }
+    }
+
+    /// The process that serves this connection.
+    pub(super) fn backend(&self) -> i32 {
+        self.backend
+    }
+
+    /// Takes the lock of the store, or says who has it.
+    pub(super) fn lock(&mut self) -> Result<(), StoreError> {
+        let holder = self.with(|client| {
+            if client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])?.try_get(0)? {
+                return Ok(None);
+            }
+            let sql = "SELECT coalesce(application_name, ''), coalesce(host(client_addr), 'this machine')
+                       FROM pg_locks JOIN pg_stat_activity USING (pid)
+                       WHERE locktype = 'advisory' AND granted AND objid::bigint = $1
+                           AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+            let found = client.query_opt(sql, &[&LOCK])?;
+            let holder = found.map(|row| Ok::<_, ::postgres::Error>((row.try_get(0)?, row.try_get(1)?)));
+            Ok(Some(holder.transpose()?.unwrap_or((String::new(), "elsewhere".to_owned()))))
+        })?;
+        match holder {
+            None => Ok(()),
+            Some((name, host)) => {
+                let holder = format!("{name} on {host}");
+                Err(StoreError::Held { address: self.address.clone(), holder })
+            }
+        }
+    }
+
+    /// Asks the server to end a session of ours that it still believes in.
+    pub(super) fn end(&mut self, backend: i32) -> Result<(), StoreError> {
+        let name = format!("togl, process {}", std::process::id());
+        let sql =
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND application_name = $2";
+        self.with(|client| Ok(client.execute(sql, &[&backend, &name]).map(drop)?))
+    }
+
+    /// Does something with the connection.
+    pub(in super::super) fn with<T: Send>(
+        &mut self,
+        work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
+    ) -> Result<T, StoreError> {
+        self.try_with(work).map_err(|failed| match failed {
+            Failed::Lost(StoreError::Postgres { address, reason }) => {
+                StoreError::Unreachable { address, reason }
+            }
+            Failed::Lost(error) | Failed::Refused(error) => error,
+        })
+    }
+
+    /// The same, for whom it matters whether the connection broke.
+    pub(in super::super) fn try_with<T: Send>(
+        &mut self,
+        work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
+    ) -> Result<T, Failed> {
+        self.try_write(|client, _| work(client))
+    }
+
+    /// The same, with the statements that this connection keeps ready.
+    pub(super) fn try_write<T: Send>(
+        &mut self,
+        work: impl FnOnce(&mut Client, &mut Statements) -> Result<T, Failed> + Send,
+    ) -> Result<T, Failed> {
+        let Self { client, statements, address, .. } = self;
+        let client = client.as_mut().ok_or_else(|| closed(address))?;
+        apart(|| work(client, statements))?.map_err(|failed| match failed {
+            Failed::Lost(error) => Failed::Lost(named(error, address)),
+            Failed::Refused(error) => Failed::Refused(named(error, address)),
+        })
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let client = self.client.take();
+        _ = apart(move || drop(client)); // saying goodbye is a courtesy
+    }
+}
+
+fn closed(address: &str) -> Failed {
+    Failed::Lost(StoreError::Postgres { address: address.to_owned(), reason: "closed".to_owned() })
+}
+
+fn named(error: StoreError, name: &str) -> StoreError {
+    match error {
+        StoreError::Postgres { reason, .. } => StoreError::Postgres { address: name.to_owned(), reason },
+        StoreError::TakenOver { .. } => StoreError::TakenOver { address: name.to_owned() },
+        StoreError::Unusable { problem, .. } => StoreError::Unusable { address: name.to_owned(), problem },
+        other => other,
+    }
+}
+
+/// Why there is no connection.
+fn refused(address: String, error: &::postgres::Error) -> StoreError {
+    let reason = said(error);
+    match error.code() {
+        Some(code) if *code == SqlState::INVALID_CATALOG_NAME => StoreError::Unusable {
+            address,
+            problem: "does not exist; make it with `createdb --encoding=UTF8 --template=template0 NAME`"
+                .to_owned(),
+        },
+        Some(code) if *code == SqlState::TOO_MANY_CONNECTIONS || is_lost(error) => {
+            StoreError::Unreachable { address, reason: format!("{reason} ({})", code.code()) }
+        }
+        Some(_) => StoreError::Postgres { address, reason },
+        None => StoreError::Unreachable { address, reason },
+    }
+}
+
+/// Runs `work` on a thread of its own and waits for it.
+fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, StoreError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("togl-postgres".to_owned());
+        let thread = thread
+            .spawn_scoped(scope, work)
+            .map_err(|error| StoreError::Impossible { what: "thread", detail: error.to_string() })?;
+        thread.join().map_err(|panic| std::panic::resume_unwind(panic))
+    })
+}

@@ -1,0 +1,295 @@
+//! Tables back into values. Everything that comes back is checked: a value that cannot have been stored is a typed
+//! error, and a result whose digest does not fit is refused rather than shown.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use ::postgres::fallible_iterator::FallibleIterator;
+use ::postgres::{Client, GenericClient, IsolationLevel, Row, RowIter};
+use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
+use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
+
+use super::super::history::Happened;
+use super::super::{
+    LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
+};
+use super::Failed;
+
+/// Rows one by one: a million of them need not be in memory at the same time.
+fn rows<'a>(client: &'a mut impl GenericClient, sql: &str) -> Result<RowIter<'a>, Failed> {
+    Ok(client.query_raw(sql, std::iter::empty::<i64>())?)
+}
+
+fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreError> {
+    String::from_utf8(bytes).map_err(|error| impossible(what, error))
+}
+
+fn number(what: &'static str, value: i64) -> Result<u32, StoreError> {
+    value.try_into().map_err(|_| impossible(what, value))
+}
+
+fn trial_id(bytes: &[u8]) -> Result<TrialId, StoreError> {
+    let bytes: [u8; 16] = bytes.try_into().map_err(|_| impossible("trial", "an id has 16 bytes"))?;
+    Ok(TrialId::from_bytes(bytes))
+}
+
+/// A fold's key from three columns: trial, split, seed.
+fn fold_key(row: &Row, first: usize) -> Result<FoldKey, Failed> {
+    let (split, seed): (i64, i64) = (row.try_get(first + 1)?, row.try_get(first + 2)?);
+    Ok(FoldKey {
+        trial: trial_id(row.try_get(first)?)?,
+        split: number("split", split)?,
+        seed: seed.cast_unsigned(),
+    })
+}
+
+/// Everything the scheduler needs to start.
+pub(super) fn load(client: &mut Client) -> Result<Snapshot, Failed> {
+    let mut on =
+        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
+    let mut attempts = load_attempts(&mut on)?;
+    let (trials, floors) = load_trials(&mut on)?;
+    let data = load_data(&mut on)?;
+    let mut snapshot = Snapshot { trials, floors, data, ..Snapshot::default() };
+    let mut keys = HashMap::new();
+    let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
+                   fold.message, fold.attempt, fold.digest
+               FROM fold JOIN trial ON trial.id = fold.trial";
+    let mut found = rows(&mut on, sql)?;
+    while let Some(row) = found.next()? {
+        let id: i64 = row.try_get(0)?;
+        let key = fold_key(&row, 1)?;
+        let attempts = attempts.remove(&id).unwrap_or_default();
+        keys.insert(id, key);
+        let forgiven = number("number of attempts", row.try_get(5)?)?;
+        snapshot.folds.insert(key, SavedFold { state: saved_state(&row)?, forgiven, attempts });
+    }
+    drop(found);
+    snapshot.sweeps = load_sweeps(&mut on, &keys)?;
+    Ok(snapshot)
+}
+
+fn saved_state(row: &Row) -> Result<SavedState, Failed> {
+    match row.try_get(4)? {
+        "pending" => Ok(SavedState::Pending),
+        "leased" => Ok(SavedState::Leased),
+        "finished" => {
+            let attempt = Attempt(number("attempt", row.try_get(8)?)?);
+            Ok(SavedState::Finished { attempt, digest: Digest(row.try_get::<_, i64>(9)?.cast_unsigned()) })
+        }
+        "failed" => {
+            let class = word("failure class", row.try_get(6)?)?;
+            Ok(SavedState::Failed(Failure { class, message: text("message", row.try_get(7)?)? }))
+        }
+        other => Err(impossible("state of a fold", format!("`{other}`")).into()),
+    }
+}
+
+type Trials = (BTreeMap<TrialId, Arc<str>>, BTreeMap<TrialId, u64>);
+
+/// Settings of trials, and the memory that some of them need.
+fn load_trials(on: &mut impl GenericClient) -> Result<Trials, Failed> {
+    let mut found = rows(on, "SELECT trial, canonical, memory_floor FROM trial")?;
+    let (mut trials, mut floors) = (BTreeMap::new(), BTreeMap::new());
+    while let Some(row) = found.next()? {
+        let (trial, floor): (_, i64) = (trial_id(row.try_get(0)?)?, row.try_get(2)?);
+        trials.insert(trial, row.try_get::<_, &str>(1)?.into());
+        if floor != 0 {
+            floors.insert(trial, floor.cast_unsigned());
+        }
+    }
+    Ok((trials, floors))
+}
+
+fn load_data(on: &mut impl GenericClient) -> Result<BTreeMap<String, SavedData>, Failed> {
+    let mut data: BTreeMap<String, SavedData> = BTreeMap::new();
+    let mut found = rows(on, "SELECT name, digest FROM data_set")?;
+    while let Some(row) = found.next()? {
+        let digest = text("digest", row.try_get(1)?)?;
+        data.insert(text("data set", row.try_get(0)?)?, SavedData { digest, dissent: BTreeMap::new() });
+    }
+    drop(found);
+    let sql = "SELECT trial.trial, fold.split, fold.seed, dissent.data_set, dissent.digest
+               FROM dissent JOIN fold ON fold.id = dissent.fold JOIN trial ON trial.id = fold.trial";
+    let mut found = rows(on, sql)?;
+    while let Some(row) = found.next()? {
+        let (name, digest) = (text("data set", row.try_get(3)?)?, text("digest", row.try_get(4)?)?);
+        data.entry(name).or_default().dissent.insert(fold_key(&row, 0)?, digest);
+    }
+    Ok(data)
+}
+
+fn load_workers(on: &mut impl GenericClient) -> Result<HashMap<i64, (WorkerId, String)>, Failed> {
+    let mut found = rows(on, "SELECT id, name, host FROM worker")?;
+    let mut workers = HashMap::new();
+    while let Some(row) = found.next()? {
+        let worker = (word("worker", row.try_get(1)?)?, text("host", row.try_get(2)?)?);
+        workers.insert(row.try_get(0)?, worker);
+    }
+    Ok(workers)
+}
+
+fn load_attempts(on: &mut impl GenericClient) -> Result<HashMap<i64, Vec<SavedAttempt>>, Failed> {
+    let workers = load_workers(on)?;
+    let mut replicates = HashMap::new();
+    let mut found = rows(on, "SELECT fold, attempt, digest FROM result WHERE kind = 'replicate'")?;
+    while let Some(row) = found.next()? {
+        let of: (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        replicates.insert(of, Digest(row.try_get::<_, i64>(2)?.cast_unsigned()));
+    }
+    drop(found);
+    let mut found = rows(on, "SELECT fold, attempt, worker, ending FROM attempt ORDER BY fold, attempt")?;
+    let mut attempts: HashMap<i64, Vec<SavedAttempt>> = HashMap::new();
+    while let Some(row) = found.next()? {
+        let (fold, number, worker): (i64, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let of_fold = attempts.entry(fold).or_insert_with(|| Vec::with_capacity(1));
+        if number != of_fold.len() as i64 + 1 {
+            let detail = format!("number {number} after {}", of_fold.len());
+            return Err(impossible("attempt", detail).into());
+        }
+        let (name, host) = workers.get(&worker).ok_or_else(|| impossible("worker of an attempt", worker))?;
+        let ending: Option<&str> = row.try_get(3)?;
+        of_fold.push(SavedAttempt {
+            worker: name.clone(),
+            host: host.clone(),
+            ending: ending.map(|ending| word("ending", ending)).transpose()?,
+            replicate: replicates.get(&(fold, number)).copied(),
+        });
+    }
+    Ok(attempts)
+}
+
+fn load_sweeps(
+    on: &mut impl GenericClient,
+    keys: &HashMap<i64, FoldKey>,
+) -> Result<BTreeMap<SweepName, SweepSaved>, Failed> {
+    let mut references = load_references(on, keys)?;
+    let mut sweeps = BTreeMap::new();
+    let mut found =
+        rows(on, "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep")?;
+    while let Some(row) = found.next()? {
+        let name: SweepName = word("name of a sweep", row.try_get(1)?)?;
+        let (priority, note): (i64, Option<Vec<u8>>) = (row.try_get(4)?, row.try_get(8)?);
+        let sweep = SweepSaved {
+            name: name.clone(),
+            order: row.try_get::<_, i64>(2)?.cast_unsigned(),
+            yaml: text("text of a sweep", row.try_get(3)?)?.into(),
+            priority: priority.try_into().map_err(|_| impossible("priority", priority))?,
+            limits: serde_json::from_str(row.try_get(5)?)
+                .map_err(|error| impossible("limits of a sweep", error))?,
+            resources: serde_json::from_str(row.try_get(7)?)
+                .map_err(|error| impossible("resources of a sweep", error))?,
+            state: word("state of a sweep", row.try_get(6)?)?,
+            note: note.map(|note| text("note", note)).transpose()?.map(Into::into),
+            folds: references.remove(&row.try_get(0)?).unwrap_or_default(),
+        };
+        sweeps.insert(name, sweep);
+    }
+    Ok(sweeps)
+}
+
+fn load_references(
+    on: &mut impl GenericClient,
+    keys: &HashMap<i64, FoldKey>,
+) -> Result<HashMap<i64, Vec<FoldKey>>, Failed> {
+    let mut found = rows(on, "SELECT sweep, fold FROM sweep_fold ORDER BY sweep, position")?;
+    let mut references: HashMap<i64, Vec<FoldKey>> = HashMap::new();
+    while let Some(row) = found.next()? {
+        let (sweep, fold): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let key = keys.get(&fold).copied().ok_or_else(|| impossible("fold of a sweep", fold))?;
+        references.entry(sweep).or_default().push(key);
+    }
+    Ok(references)
+}
+
+/// All sweeps, in the order of their first submission.
+pub(super) fn sweeps(client: &mut Client) -> Result<Vec<StoredSweep>, Failed> {
+    let mut sweeps = Vec::new();
+    for row in client.query("SELECT name, yaml, state FROM sweep ORDER BY place", &[])? {
+        sweeps.push(StoredSweep {
+            name: word("name of a sweep", row.try_get(0)?)?,
+            yaml: text("text of a sweep", row.try_get(1)?)?,
+            state: word("state of a sweep", row.try_get(2)?)?,
+        });
+    }
+    Ok(sweeps)
+}
+
+/// A page of results.
+pub(super) fn results(client: &mut Client, query: &ResultQuery) -> Result<ResultPage, Failed> {
+    // One transaction, so that the page and the number of folds belong together.
+    let mut on =
+        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
+    let sql =
+        "SELECT id, (SELECT count(*) FROM sweep_fold WHERE sweep = sweep.id) FROM sweep WHERE name = $1";
+    let found = on.query_opt(sql, &[&query.sweep.as_str()])?;
+    let found = found.ok_or_else(|| StoreError::UnknownSweep(query.sweep.clone()))?;
+    let (sweep, folds): (i64, i64) = (found.try_get(0)?, found.try_get(1)?);
+    let next = query.from.saturating_add(query.limit).min(folds.cast_unsigned());
+    let from = query.from.min(folds.cast_unsigned()).cast_signed();
+    let sql = "SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical,
+                   result.digest, result.body
+               FROM sweep_fold
+               JOIN result ON result.fold = sweep_fold.fold AND result.kind = $2
+               JOIN attempt ON attempt.fold = result.fold AND attempt.attempt = result.attempt
+               JOIN worker ON worker.id = attempt.worker
+               JOIN fold ON fold.id = sweep_fold.fold
+               JOIN trial ON trial.id = fold.trial
+               WHERE sweep_fold.sweep = $1 AND sweep_fold.position >= $3 AND sweep_fold.position < $4
+               ORDER BY sweep_fold.position, result.attempt";
+    let mut rows = Vec::new();
+    for row in on.query(sql, &[&sweep, &query.kind.as_str(), &from, &next.cast_signed()])? {
+        rows.push(result_row(&row)?);
+    }
+    Ok(ResultPage { rows, next: (next < folds.cast_unsigned()).then_some(next) })
+}
+
+fn result_row(row: &Row) -> Result<ResultRow, Failed> {
+    let fold = fold_key(row, 0)?;
+    let digest = Digest(row.try_get::<_, i64>(6)?.cast_unsigned());
+    Ok(ResultRow {
+        fold,
+        attempt: Attempt(number("attempt", row.try_get(3)?)?),
+        worker: word("worker", row.try_get(4)?)?,
+        trial: row.try_get(5)?,
+        result: decode(&fold, digest, row.try_get(7)?)?,
+    })
+}
+
+/// What the trainers of a fold wrote.
+pub(super) fn log(client: &mut Client, fold: &FoldKey) -> Result<Vec<LogPiece>, Failed> {
+    let sql = "SELECT log.attempt, log.text FROM trial JOIN fold ON fold.trial = trial.id
+               JOIN log ON log.fold = fold.id
+               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY log.attempt";
+    let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
+    let trial: &[u8] = fold.trial.as_bytes();
+    let mut pieces = Vec::new();
+    for row in client.query(sql, &[&trial, &split, &seed])? {
+        let attempt = Attempt(number("attempt", row.try_get(0)?)?);
+        pieces.push(LogPiece { fold: *fold, attempt, text: text("log", row.try_get(1)?)? });
+    }
+    Ok(pieces)
+}
+
+/// What happened to a fold.
+pub(super) fn history(client: &mut Client, fold: &FoldKey) -> Result<Vec<Happened>, Failed> {
+    let sql = "SELECT history.at, history.event, history.attempt, worker.name, history.detail
+               FROM trial JOIN fold ON fold.trial = trial.id JOIN history ON history.fold = fold.id
+               LEFT JOIN attempt ON attempt.fold = history.fold AND attempt.attempt = history.attempt
+               LEFT JOIN worker ON worker.id = attempt.worker
+               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY history.number";
+    let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
+    let trial: &[u8] = fold.trial.as_bytes();
+    let mut happened = Vec::new();
+    for row in client.query(sql, &[&trial, &split, &seed])? {
+        let (attempt, worker): (Option<i64>, Option<&str>) = (row.try_get(2)?, row.try_get(3)?);
+        happened.push(Happened {
+            at: row.try_get(0)?,
+            event: row.try_get(1)?,
+            attempt: attempt.map(|attempt| number("attempt", attempt)).transpose()?.map(Attempt),
+            worker: worker.map(|name| word("worker", name)).transpose()?,
+            detail: text("detail", row.try_get(4)?)?,
+        });
+    }
+    Ok(happened)
+}

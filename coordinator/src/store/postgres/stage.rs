@@ -1,0 +1,257 @@
+//! Facts of one transaction gathered by table, so that a thousand of them take a handful of statements. Folds do not
+//! depend on each other, so facts about different folds may change places; facts about one fold keep their order,
+//! because of each column only the last value is kept. Facts that depend on what is stored end a gathering.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, TrialId};
+
+use super::super::history::{self, Note};
+use super::super::{ResultKind, StoreError, encode};
+
+/// What is written together. Operations are done in order.
+pub(super) enum Op {
+    /// Rows of folds.
+    Rows(Box<Rows>),
+    /// Folds that get a clean slate.
+    Retry(Keys),
+    /// A sweep that was submitted or edited.
+    Sweep(Box<SweepSaved>),
+    /// A sweep that was steered, and why.
+    State(SweepName, SweepState, Option<Arc<str>>),
+    /// A sweep that is more or less urgent.
+    Priority(SweepName, i32),
+    /// Bytes that a trial needs.
+    Floor(TrialId, u64),
+    /// What a data set must be; nobody disagrees any more.
+    Data(String, String),
+    /// A data set, a fold and the digest of the other data that its result comes from.
+    Dispute(String, FoldKey, String),
+    /// Folds whose results become replicates.
+    Aside(Keys),
+}
+
+/// A whole transaction.
+pub(super) struct Staged {
+    pub(super) ops: Vec<Op>,
+    pub(super) notes: Notes,
+    /// When, in milliseconds since 1970.
+    pub(super) at: i64,
+}
+
+/// What is added to the histories of folds.
+#[derive(Default)]
+pub(super) struct Notes {
+    pub(super) folds: Keys,
+    pub(super) events: Vec<&'static str>,
+    pub(super) attempts: Vec<Option<i64>>,
+    pub(super) details: Vec<Vec<u8>>,
+}
+
+impl Notes {
+    fn push(&mut self, note: &Note<'_>) {
+        self.folds.push(note.fold);
+        self.events.push(note.event);
+        self.attempts.push(note.attempt.map(|attempt| attempt.0.into()));
+        self.details.push(note.detail.as_bytes().to_vec());
+    }
+}
+
+/// Keys of folds, a column each.
+#[derive(Default)]
+pub(super) struct Keys {
+    pub(super) trials: Vec<Vec<u8>>,
+    pub(super) splits: Vec<i64>,
+    pub(super) seeds: Vec<i64>,
+}
+
+impl Keys {
+    pub(super) fn push(&mut self, fold: &FoldKey) {
+        self.trials.push(fold.trial.as_bytes().to_vec());
+        self.splits.push(fold.split.into());
+        self.seeds.push(fold.seed.cast_signed());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    fn extend(&mut self, more: Self) {
+        self.trials.extend(more.trials);
+        self.splits.extend(more.splits);
+        self.seeds.extend(more.seeds);
+    }
+}
+
+impl<'a> FromIterator<&'a FoldKey> for Keys {
+    fn from_iter<I: IntoIterator<Item = &'a FoldKey>>(folds: I) -> Self {
+        let mut keys = Self::default();
+        folds.into_iter().for_each(|fold| keys.push(fold));
+        keys
+    }
+}
+
+/// Rows to insert and to change, by table, in the order in which they are written.
+#[derive(Default)]
+pub(super) struct Rows {
+    pub(super) trials: Vec<Vec<u8>>,
+    pub(super) canonical: Vec<String>,
+    pub(super) added: Keys,
+    pub(super) workers: HashSet<(String, Vec<u8>)>,
+    pub(super) issued: Issued,
+    pub(super) endings: HashMap<(FoldKey, Attempt), Option<(&'static str, String)>>,
+    pub(super) states: HashMap<FoldKey, State>,
+    pub(super) results: Results,
+}
+
+/// Attempts that were issued.
+#[derive(Default)]
+pub(super) struct Issued {
+    pub(super) folds: Keys,
+    pub(super) attempts: Vec<i64>,
+    pub(super) workers: Vec<String>,
+    pub(super) hosts: Vec<Vec<u8>>,
+}
+
+/// Results to keep.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) folds: Keys,
+    pub(super) attempts: Vec<i64>,
+    pub(super) kinds: Vec<&'static str>,
+    pub(super) digests: Vec<i64>,
+    pub(super) bodies: Vec<String>,
+}
+
+/// Where a fold stands after the transaction.
+pub(super) enum State {
+    Pending,
+    Leased,
+    Finished(Attempt, Digest),
+    Failed(&'static str, String),
+}
+
+/// Gathers the facts of a transaction.
+pub(super) fn stage(changes: &[Change], at: i64) -> Result<Staged, StoreError> {
+    let (mut ops, mut notes) = (Vec::new(), Notes::default());
+    for change in changes {
+        if let Some(note) = history::note(change) {
+            notes.push(&note);
+        }
+        if let Some(op) = alone(change) {
+            join(&mut ops, op);
+            continue;
+        }
+        if !matches!(ops.last(), Some(Op::Rows(_))) {
+            ops.push(Op::Rows(Box::default()));
+        }
+        if let Some(Op::Rows(rows)) = ops.last_mut() {
+            rows.take(change)?;
+        }
+    }
+    Ok(Staged { ops, notes, at })
+}
+
+/// The operation of a fact that cannot be gathered with others.
+fn alone(change: &Change) -> Option<Op> {
+    Some(match change {
+        Change::SweepSaved(sweep) => Op::Sweep(sweep.clone()),
+        Change::SweepStateSet { sweep, state, note } => Op::State(sweep.clone(), *state, note.clone()),
+        Change::SweepPrioritySet { sweep, priority } => Op::Priority(sweep.clone(), *priority),
+        Change::MemoryFloorRaised { trial, bytes } => Op::Floor(*trial, *bytes),
+        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+            Op::Data(data.clone(), digest.clone())
+        }
+        Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
+        Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
+        Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
+        _ => return None,
+    })
+}
+
+/// Adds an operation; folds that are treated alike one after the other are treated together.
+fn join(ops: &mut Vec<Op>, op: Op) {
+    match (ops.last_mut(), op) {
+        (Some(Op::Retry(keys)), Op::Retry(more)) | (Some(Op::Aside(keys)), Op::Aside(more)) => {
+            keys.extend(more)
+        }
+        (_, op) => ops.push(op),
+    }
+}
+
+impl Rows {
+    fn take(&mut self, change: &Change) -> Result<(), StoreError> {
+        match change {
+            Change::TrialSaved { trial, canonical } => {
+                self.trials.push(trial.as_bytes().to_vec());
+                self.canonical.push(canonical.to_string());
+            }
+            Change::FoldAdded { fold } => self.added.push(fold),
+            Change::AttemptIssued { fold, attempt, worker, host } => {
+                self.issue(fold, *attempt, worker.as_str(), host);
+            }
+            Change::LeaseRevived { fold, attempt } => {
+                self.endings.insert((*fold, *attempt), None);
+                self.states.insert(*fold, State::Leased);
+            }
+            Change::AttemptEnded { fold, attempt, ending, message } => {
+                self.endings.insert((*fold, *attempt), Some((ending.as_str(), message.clone())));
+                self.states.insert(*fold, State::Pending);
+            }
+            Change::FoldFailed { fold, failure } => {
+                self.states.insert(*fold, State::Failed(failure.class.as_str(), failure.message.clone()));
+            }
+            Change::FoldFinished { fold, attempt, digest, result, .. } => {
+                self.states.insert(*fold, State::Finished(*attempt, *digest));
+                self.results.push(fold, *attempt, ResultKind::Accepted, *digest, result)?;
+            }
+            Change::ReplicateKept { fold, attempt, digest, result, .. } => {
+                self.results.push(fold, *attempt, ResultKind::Replicate, *digest, result)?;
+            }
+            Change::ConflictLogged { fold, attempt, digest, result, .. } => {
+                self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
+            }
+            Change::SweepSaved(_)
+            | Change::SweepStateSet { .. }
+            | Change::SweepPrioritySet { .. }
+            | Change::MemoryFloorRaised { .. }
+            | Change::DataPinned { .. }
+            | Change::DataSettled { .. }
+            | Change::DataDisputed { .. }
+            | Change::FoldRetried { .. }
+            | Change::ResultSetAside { .. } => {} // alone
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self, fold: &FoldKey, attempt: Attempt, worker: &str, host: &str) {
+        let (worker, host) = (worker.to_owned(), host.as_bytes().to_vec());
+        self.workers.insert((worker.clone(), host.clone()));
+        self.issued.folds.push(fold);
+        self.issued.attempts.push(attempt.0.into());
+        self.issued.workers.push(worker);
+        self.issued.hosts.push(host);
+        self.states.insert(*fold, State::Leased);
+    }
+}
+
+impl Results {
+    fn push(
+        &mut self,
+        fold: &FoldKey,
+        attempt: Attempt,
+        kind: ResultKind,
+        digest: Digest,
+        result: &FoldResult,
+    ) -> Result<(), StoreError> {
+        let body = encode(result)?;
+        self.folds.push(fold);
+        self.attempts.push(attempt.0.into());
+        self.kinds.push(kind.as_str());
+        self.digests.push(digest.0.cast_signed());
+        self.bodies.push(body);
+        Ok(())
+    }
+}

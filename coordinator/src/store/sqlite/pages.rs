@@ -1,0 +1,282 @@
+//! A checksum on every page of the file. SQLite believes what it reads; this layer between SQLite and the operating
+//! system does not: it writes a digest into the last bytes of each page and refuses a page whose digest does not fit.
+//! A flipped bit is then an error wherever it is, never another number. The log (`-wal`) has checksums of SQLite's own.
+//!
+//! The one file with unsafe code of this crate: SQLite calls these functions through C. Every method passes on to the
+//! ordinary one; only reading and writing whole pages of the main file do more.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::size_of;
+use std::ptr;
+use std::sync::OnceLock;
+
+use rusqlite::ffi::{
+    self, SQLITE_ERROR, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_IOERR_DATA, SQLITE_OK, SQLITE_OPEN_MAIN_DB,
+    sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
+};
+use rusqlite::{Connection, OpenFlags};
+
+/// Bytes of a page; SQLite's default, and the only size we make.
+pub(super) const PAGE: usize = 4_096;
+
+/// Bytes at the end of each page that SQLite leaves to us.
+pub(super) const RESERVED: usize = 8;
+
+/// Where the header of the file says how many bytes are left to us.
+pub(super) const RESERVED_AT: usize = 20;
+
+/// The name of this layer.
+const NAME: &CStr = c"togl-pages";
+
+/// Opens a connection whose pages are checked.
+pub(super) fn open(name: &std::path::Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let code = *REGISTERED.get_or_init(register);
+    if code != SQLITE_OK {
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+    }
+    Connection::open_with_flags_and_vfs(name, flags, NAME)
+}
+
+/// Asks SQLite to leave room for the digests in a file that is about to be made.
+pub(super) fn reserve(connection: &Connection) -> rusqlite::Result<()> {
+    let mut bytes = RESERVED as c_int;
+    // SAFETY: the handle is open for as long as `connection` is borrowed; the call reads and writes one int.
+    let code = unsafe {
+        let argument = ptr::from_mut(&mut bytes).cast();
+        ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), SQLITE_FCNTL_RESERVE_BYTES, argument)
+    };
+    match code {
+        SQLITE_OK => Ok(()),
+        code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+    }
+}
+
+/// The digest of a page: of its number, so that pages cannot change places, and of what SQLite wrote.
+fn digest(page: &[u8; PAGE], offset: u64) -> [u8; RESERVED] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&offset.to_le_bytes());
+    hasher.update(&page[..PAGE - RESERVED]);
+    let mut digest = [0; RESERVED];
+    hasher.finalize_xof().fill(&mut digest);
+    digest
+}
+
+/// Whether a page is as it was written.
+pub(super) fn fits(page: &[u8; PAGE], offset: u64) -> bool {
+    page[PAGE - RESERVED..] == digest(page, offset)
+}
+
+/// An open file: ours first, the ordinary one right behind it.
+#[repr(C)]
+struct File {
+    methods: *const sqlite3_io_methods,
+    /// Whether pages of it have digests.
+    checked: bool,
+}
+
+/// What SQLite knows of this layer, and the ordinary layer below. Lives as long as the process.
+#[repr(C)]
+struct Layer {
+    vfs: sqlite3_vfs,
+    below: *mut sqlite3_vfs,
+}
+
+static REGISTERED: OnceLock<c_int> = OnceLock::new();
+
+fn register() -> c_int {
+    // SAFETY: SQLite initialises itself here; what it returns lives as long as the process. Our copy of its entry is
+    // leaked on purpose, because SQLite keeps the pointer.
+    unsafe {
+        let below = ffi::sqlite3_vfs_find(ptr::null());
+        if below.is_null() {
+            return SQLITE_ERROR;
+        }
+        let vfs = sqlite3_vfs {
+            szOsFile: size_of::<File>() as c_int + (*below).szOsFile,
+            pNext: ptr::null_mut(),
+            zName: NAME.as_ptr(),
+            xOpen: Some(open_file),
+            ..*below
+        };
+        let layer = Box::leak(Box::new(Layer { vfs, below }));
+        ffi::sqlite3_vfs_register(&mut layer.vfs, 0)
+    }
+}
+
+/// The ordinary file behind ours.
+///
+/// # Safety
+/// `file` must be one that [`open_file`] was given.
+unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
+    // SAFETY: SQLite allocated `szOsFile` bytes, which is both files one behind the other.
+    unsafe { file.cast::<u8>().add(size_of::<File>()).cast() }
+}
+
+/// Opens the ordinary file; remembers whether it is the main one.
+unsafe extern "C" fn open_file(
+    vfs: *mut sqlite3_vfs,
+    name: *const c_char,
+    file: *mut sqlite3_file,
+    flags: c_int,
+    flags_out: *mut c_int,
+) -> c_int {
+    // SAFETY: SQLite passes the entry that we registered, which is the first field of a `Layer`, and room for a file
+    // of the size that the entry asks for. `pMethods` must be null unless the file is open.
+    unsafe {
+        let ours = file.cast::<File>();
+        (*ours).methods = ptr::null();
+        (*ours).checked = flags & SQLITE_OPEN_MAIN_DB != 0;
+        let real = below(file);
+        (*real).pMethods = ptr::null();
+        let layer = (*vfs.cast::<Layer>()).below;
+        let Some(open) = (*layer).xOpen else { return SQLITE_ERROR };
+        let code = open(layer, name, real, flags, flags_out);
+        if !(*real).pMethods.is_null() {
+            (*ours).methods = &raw const METHODS;
+        }
+        if code == SQLITE_OK && (*ours).checked {
+            (*ours).checked = is_checked(real);
+        }
+        code
+    }
+}
+
+/// Whether a file leaves room for digests; a new one will.
+unsafe fn is_checked(real: *mut sqlite3_file) -> bool {
+    let mut header = [0u8; 100];
+    // SAFETY: the file is open, and the buffer has the length that is asked for.
+    let code = unsafe {
+        let methods = &*(*real).pMethods;
+        methods.xRead.map_or(SQLITE_ERROR, |read| read(real, header.as_mut_ptr().cast(), 100, 0))
+    };
+    code != SQLITE_OK || usize::from(header[RESERVED_AT]) == RESERVED
+}
+
+/// Whether `amount` bytes at `offset` are whole pages.
+fn whole_pages(amount: c_int, offset: sqlite3_int64) -> bool {
+    let page = PAGE as i64;
+    amount > 0 && i64::from(amount) % page == 0 && offset % page == 0
+}
+
+unsafe extern "C" fn read(
+    file: *mut sqlite3_file,
+    buffer: *mut c_void,
+    amount: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
+    // SAFETY: `file` is one of ours and open; `buffer` has `amount` bytes.
+    unsafe {
+        let real = below(file);
+        let code = match (*(*real).pMethods).xRead {
+            Some(read) => read(real, buffer, amount, offset),
+            None => SQLITE_ERROR,
+        };
+        if code != SQLITE_OK || !(*file.cast::<File>()).checked || !whole_pages(amount, offset) {
+            return code;
+        }
+        let bytes = std::slice::from_raw_parts(buffer.cast::<u8>(), amount as usize);
+        let (pages, _) = bytes.as_chunks::<PAGE>();
+        let fit = (offset as u64..).step_by(PAGE).zip(pages).all(|(offset, page)| fits(page, offset));
+        if fit { SQLITE_OK } else { SQLITE_IOERR_DATA }
+    }
+}
+
+unsafe extern "C" fn write(
+    file: *mut sqlite3_file,
+    buffer: *const c_void,
+    amount: c_int,
+    offset: sqlite3_int64,
+) -> c_int {
+    // SAFETY: as for reading.
+    unsafe {
+        let real = below(file);
+        let Some(write) = (*(*real).pMethods).xWrite else { return SQLITE_ERROR };
+        if !(*file.cast::<File>()).checked || !whole_pages(amount, offset) {
+            return write(real, buffer, amount, offset);
+        }
+        let bytes = std::slice::from_raw_parts(buffer.cast::<u8>(), amount as usize);
+        let (pages, _) = bytes.as_chunks::<PAGE>();
+        for (at, page) in (offset as u64..).step_by(PAGE).zip(pages) {
+            // SQLite's own copy stays as it is: readers of the same page must not see it change.
+            let mut page = *page;
+            let digest = digest(&page, at);
+            page[PAGE - RESERVED..].copy_from_slice(&digest);
+            let code = write(real, page.as_ptr().cast(), PAGE as c_int, at as sqlite3_int64);
+            if code != SQLITE_OK {
+                return code;
+            }
+        }
+        SQLITE_OK
+    }
+}
+
+/// The ordinary method, for everything that has nothing to do with pages.
+macro_rules! pass_on {
+    ($($name:ident => $method:ident ($($argument:ident: $type:ty),*);)+) => {$(
+        unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
+            // SAFETY: `file` is one of ours and open, so the one behind it has its methods.
+            unsafe {
+                let real = below(file);
+                (*(*real).pMethods).$method.map_or(SQLITE_ERROR, |method| method(real $(, $argument)*))
+            }
+        }
+    )+};
+}
+
+pass_on! {
+    close => xClose();
+    truncate => xTruncate(size: sqlite3_int64);
+    sync => xSync(flags: c_int);
+    file_size => xFileSize(size: *mut sqlite3_int64);
+    lock => xLock(level: c_int);
+    unlock => xUnlock(level: c_int);
+    check_reserved_lock => xCheckReservedLock(taken: *mut c_int);
+    file_control => xFileControl(op: c_int, argument: *mut c_void);
+    sector_size => xSectorSize();
+    all_characteristics => xDeviceCharacteristics();
+    shm_map => xShmMap(page: c_int, size: c_int, extend: c_int, address: *mut *mut c_void);
+    shm_lock => xShmLock(offset: c_int, count: c_int, flags: c_int);
+    shm_unmap => xShmUnmap(delete: c_int);
+}
+
+/// What the device can do, but for reading parts of pages, which nobody could check.
+unsafe extern "C" fn characteristics(file: *mut sqlite3_file) -> c_int {
+    // SAFETY: passed on as it is.
+    unsafe { all_characteristics(file) & !SUBPAGE_READ }
+}
+
+/// `SQLITE_IOCAP_SUBPAGE_READ`.
+const SUBPAGE_READ: c_int = 0x8000;
+
+unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
+    // SAFETY: as for the others.
+    unsafe {
+        let real = below(file);
+        if let Some(barrier) = (*(*real).pMethods).xShmBarrier {
+            barrier(real);
+        }
+    }
+}
+
+/// Version 2: with shared memory for the log, without mapping the file, which would go around the checks.
+static METHODS: sqlite3_io_methods = sqlite3_io_methods {
+    iVersion: 2,
+    xClose: Some(close),
+    xRead: Some(read),
+    xWrite: Some(write),
+    xTruncate: Some(truncate),
+    xSync: Some(sync),
+    xFileSize: Some(file_size),
+    xLock: Some(lock),
+    xUnlock: Some(unlock),
+    xCheckReservedLock: Some(check_reserved_lock),
+    xFileControl: Some(file_control),
+    xSectorSize: Some(sector_size),
+    xDeviceCharacteristics: Some(characteristics),
+    xShmMap: Some(shm_map),
+    xShmLock: Some(shm_lock),
+    xShmBarrier: Some(shm_barrier),
+    xShmUnmap: Some(shm_unmap),
+    xFetch: None,
+    xUnfetch: None,
+};
