@@ -3,7 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
 
 use insta::assert_snapshot;
 
@@ -69,8 +70,106 @@ fn a_table_without_a_store_is_bad_input() {
 }
 
 #[test]
-fn listening_beyond_this_machine_without_encryption_must_be_asked_for() {
-    assert_snapshot!("plaintext", seen(&["serve", "--listen", "0.0.0.0:0"]));
+fn a_file_that_is_no_list_of_cas_is_bad_input() {
+    let refused = seen(&["serve", "--listen", "127.0.0.1:0", "--client-ca", "nosuch.pem"]);
+    assert!(refused.starts_with("exit 2\nerror: cannot use nosuch.pem: No such file"), "{refused}");
+}
+
+#[test]
+fn before_the_first_start_there_are_no_tokens() {
+    let refused = seen(&["token", "list"]);
+    assert!(refused.starts_with("exit 2\nerror: cannot use the token file"), "{refused}");
+    assert!(refused.contains("`togl serve` makes the first ones"), "{refused}");
+    let refused = seen(&["token", "create", "--role", "boss"]);
+    assert!(
+        refused.starts_with("exit 2\n") && refused.contains("use operator, viewer or worker"),
+        "{refused}"
+    );
+}
+
+/// A `togl serve` of its own, stopped with SIGTERM.
+struct Served {
+    state: tempfile::TempDir,
+    child: std::process::Child,
+}
+
+impl Served {
+    /// Starts and waits until it says that workers can be added. Gives what it said so far.
+    fn start(arguments: &[&str]) -> (Self, String) {
+        let state = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_togl"))
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .env("TOGL_STATE", state.path())
+            .env_remove("RUST_LOG")
+            .env_remove("JOURNAL_STREAM")
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        for line in BufReader::new(child.stderr.as_mut().unwrap()).lines() {
+            said += &(line.unwrap() + "\n");
+            if said.contains("togl-worker join") {
+                break;
+            }
+        }
+        (Self { state, child }, said)
+    }
+
+    fn togl(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
+        command.args(arguments).env("TOGL_STATE", self.state.path()).env_remove("TOGL_TOKEN");
+        command.env_remove("TOGL_COORDINATOR").output().unwrap()
+    }
+
+    fn stop(mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+#[test]
+fn a_token_lives_from_create_to_revoke_while_the_coordinator_runs() {
+    let (served, said) = Served::start(&[]);
+    assert!(said.contains("  TOGL_TOKEN=togl1.worker."), "{said}");
+    let made = served.togl(&["token", "create", "--role", "viewer", "--name", "wall", "--expires", "30d"]);
+    let token = String::from_utf8(made.stdout).unwrap();
+    let file = served.state.path().join("viewer");
+    std::fs::write(&file, &token).unwrap();
+    let with_it = |verb: &[&str]| {
+        let arguments: Vec<&str> =
+            verb.iter().copied().chain(["--token-file", file.to_str().unwrap()]).collect();
+        served.togl(&arguments).status.code().unwrap()
+    };
+    assert_eq!(
+        (with_it(&["sweeps"]), with_it(&["cancel", "x"])),
+        (0, 2),
+        "a viewer reads and changes nothing"
+    );
+    let listed = String::from_utf8(served.togl(&["token", "list", "--format", "csv"]).stdout).unwrap();
+    let id = listed.lines().find(|line| line.contains(",viewer,wall,")).unwrap().split(',').next().unwrap();
+    assert!(
+        listed.lines().count() == 4 && !listed.contains(token.trim().split('.').nth(2).unwrap()),
+        "{listed}"
+    );
+    assert!(served.togl(&["token", "revoke", id]).status.success());
+    assert_eq!(with_it(&["sweeps"]), 2);
+    assert_eq!(served.togl(&["token", "revoke", id]).status.code(), Some(1));
+    assert!(served.stop().success(), "a coordinator that is asked to stop does so well");
+}
+
+#[test]
+fn a_log_for_programs_is_json_and_holds_no_secret() {
+    let (served, said) = Served::start(&["--log-format", "json", "--metrics", "127.0.0.1:0"]);
+    let logged: Vec<serde_json::Value> = said
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(logged.iter().any(|line| line["fields"]["message"] == "loaded the store"), "{said}");
+    assert!(said.contains("metrics at http://127.0.0.1:") && !said.contains("togl1."), "{said}");
+    assert!(served.stop().success());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod convert;
+pub mod hostile;
 mod tls;
 pub mod token;
 

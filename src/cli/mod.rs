@@ -142,10 +142,10 @@ enum Verb {
 impl Togl {
     /// How the log is written, and what is in it unless the user says otherwise. A coordinator tells more of itself
     /// than a command that is over in a moment.
-    pub fn log(&self) -> (serve::LogFormat, &'static str) {
+    pub fn log(&self) -> (LogFormat, &'static str) {
         let (format, level) = match &self.verb {
             Verb::Serve(serve) => (serve.log_format, "info"),
-            _ => (serve::LogFormat::Human, "warn"),
+            _ => (LogFormat::Human, "warn"),
         };
         let level = match self.verbose {
             0 => level,
