@@ -96,12 +96,28 @@ fn an_older_store_is_brought_up_to_date() {
     let (_folder, path) = place();
     filled_sqlite(&path, 2);
     let connection = Connection::open(&path).unwrap();
-    let drop_all = "PRAGMA foreign_keys = OFF; DROP TABLE log; DROP TABLE result; DROP TABLE attempt;
+    let drop_all = "PRAGMA foreign_keys = OFF; DROP TABLE dissent; DROP TABLE data_set; DROP TABLE log; DROP TABLE result; DROP TABLE attempt;
         DROP TABLE worker; DROP TABLE sweep_fold; DROP TABLE sweep; DROP TABLE fold; DROP TABLE trial;
         DROP TABLE store; DELETE FROM schema_version;";
     connection.execute_batch(drop_all).unwrap();
     drop(connection);
     assert_eq!(SqliteStore::open(&path).unwrap().load().unwrap(), Snapshot::default());
+}
+
+#[test]
+fn a_store_from_before_devices_and_data_digests_keeps_everything_it_had() {
+    let (_folder, path) = place();
+    let before = filled_sqlite(&path, 4);
+    let connection = Connection::open(&path).unwrap();
+    let undo = "DROP TABLE dissent; DROP TABLE data_set; ALTER TABLE sweep DROP COLUMN resources;
+        ALTER TABLE sweep DROP COLUMN note; ALTER TABLE trial DROP COLUMN memory_floor;
+        DELETE FROM schema_version WHERE version = 2;";
+    connection.execute_batch(undo).unwrap();
+    drop(connection);
+    let after = SqliteStore::open(&path).unwrap().load().unwrap();
+    assert_eq!((after.folds, after.trials), (before.folds, before.trials));
+    assert_eq!(after.sweeps.keys().collect::<Vec<_>>(), before.sweeps.keys().collect::<Vec<_>>());
+    assert!(after.sweeps.values().all(|sweep| sweep.resources == Default::default()));
 }
 
 #[test]
