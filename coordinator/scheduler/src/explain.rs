@@ -121,13 +121,7 @@ impl fmt::Display for Reason {
                 workers.iter().map(WorkerId::as_str).collect::<Vec<_>>().join(", ")
             ),
             Self::NoSuchDevice { device, memory } => {
-                let device = if *device == DeviceKind::Any { "device" } else { device.as_str() };
-                match memory {
-                    0 => write!(f, "no connected worker has a {device} slot"),
-                    _ => {
-                        write!(f, "no connected worker has a {device} slot with {} of memory", bytes(*memory))
-                    }
-                }
+                write!(f, "no connected worker has a {}", slot_words(*device, *memory))
             }
             Self::Unreadable { versions } => write!(
                 f,
@@ -142,6 +136,16 @@ impl fmt::Display for Reason {
             Self::AllBusy { slots } => write!(f, "all {slots} slots are busy"),
             Self::Queued { ahead } => write!(f, "it is next in line after {ahead} folds of its sweep"),
         }
+    }
+}
+
+/// A slot, as people would ask for it.
+fn slot_words(device: DeviceKind, memory: u64) -> String {
+    let device = if device == DeviceKind::Any { "device" } else { device.as_str() };
+    if memory == 0 {
+        format!("{device} slot")
+    } else {
+        format!("{device} slot with {} of memory", bytes(memory))
     }
 }
 

@@ -10,6 +10,8 @@
 //! trains nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`), `TOGL_WORLD_SEED` repeats one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "says what happened in the worlds, to whoever asks for it")]
+#![allow(clippy::needless_update, reason = "messages may get further fields")]
 #![expect(
     clippy::disallowed_methods,
     reason = "virtual time is read where it is needed, and tasks die with their host"
