@@ -19,6 +19,7 @@ use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
 use crate::place::{DataAt, FoldAt, HostAt, SweepAt, WorkerAt};
 use crate::queue::Sweep;
+use crate::views::Counts;
 
 /// All state. See the crate's documentation for how it is used.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub struct Scheduler {
     pub(crate) revision: u64,
     pub(crate) supply: u64,
     pub(crate) steps: u64,
+    /// Folds by state, whoever has them.
+    pub(crate) totals: Counts,
 }
 
 /// The order in which sweeps are served: priority, then whoever runs the least, then whoever waited longest.
@@ -131,6 +134,7 @@ impl Scheduler {
             revision: 0,
             supply: 0,
             steps: 0,
+            totals: Counts::default(),
         }
     }
 
@@ -168,6 +172,7 @@ impl Scheduler {
     pub(crate) fn add_fold(&mut self, key: FoldKey) -> FoldAt {
         let at = FoldAt::next(self.folds.len());
         self.folds.push(Fold::new(key));
+        self.totals.pending += 1;
         let (hasher, folds) = (&self.hasher, &self.folds);
         let hash = |at: &FoldAt| hasher.hash_one(folds[at.at()].key);
         self.by_key.insert_unique(hasher.hash_one(key), at, hash);
@@ -211,6 +216,9 @@ impl Scheduler {
 
     fn move_to(&mut self, at: FoldAt, state: State) {
         self.take_out(at);
+        let before = self.totals.of(&self.folds[at.at()].state);
+        *before = before.saturating_sub(1);
+        *self.totals.of(&state) += 1;
         self.folds[at.at()].state = state;
         self.put_in(at);
     }

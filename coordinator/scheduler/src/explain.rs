@@ -61,12 +61,12 @@ pub enum Reason {
     },
     /// Nobody is connected.
     NoWorkers,
-    /// Everybody who is connected is draining, kept out or about to be lost.
-    NoWorkerTakesMore {
-        /// Workers that finish what they run.
-        draining: u64,
-        /// Workers whose host is kept out for a while.
-        quarantined: u64,
+    /// Everybody who is connected is draining or about to be lost.
+    NoWorkerTakesMore,
+    /// Those who could train it are kept out for a while.
+    Quarantined {
+        /// Those workers.
+        workers: Vec<WorkerId>,
     },
     /// Nobody who takes folds has such a device.
     NoSuchDevice {
@@ -114,18 +114,14 @@ impl fmt::Display for Reason {
                 digests.join(", ")
             ),
             Self::NoWorkers => write!(f, "no worker is connected; start one with `togl worker join`"),
-            Self::NoWorkerTakesMore { draining, quarantined } => write!(
+            Self::NoWorkerTakesMore => write!(f, "every connected worker is draining or has just been lost"),
+            Self::Quarantined { workers } => write!(
                 f,
-                "every connected worker is draining ({draining}), quarantined ({quarantined}) or has just been lost"
+                "who could train it is quarantined, because what fails there succeeds elsewhere: {}",
+                workers.iter().map(WorkerId::as_str).collect::<Vec<_>>().join(", ")
             ),
             Self::NoSuchDevice { device, memory } => {
-                let device = if *device == DeviceKind::Any { "device" } else { device.as_str() };
-                match memory {
-                    0 => write!(f, "no connected worker has a {device} slot"),
-                    _ => {
-                        write!(f, "no connected worker has a {device} slot with {} of memory", bytes(*memory))
-                    }
-                }
+                write!(f, "no connected worker has a {}", slot_words(*device, *memory))
             }
             Self::Unreadable { versions } => write!(
                 f,
@@ -143,11 +139,21 @@ impl fmt::Display for Reason {
     }
 }
 
+/// A slot, as people would ask for it.
+fn slot_words(device: DeviceKind, memory: u64) -> String {
+    let device = if device == DeviceKind::Any { "device" } else { device.as_str() };
+    if memory == 0 {
+        format!("{device} slot")
+    } else {
+        format!("{device} slot with {} of memory", bytes(memory))
+    }
+}
+
 /// What the workers that take folds could do with one of them.
 #[derive(Default)]
 struct Offers {
-    draining: u64,
-    quarantined: u64,
+    /// Workers that could train it and are kept out.
+    quarantined: Vec<WorkerId>,
     /// Slots of workers that take folds.
     slots: u64,
     /// Whether one has a device that fits, and of those one that can read it, one that is free, another one.
@@ -200,8 +206,9 @@ impl Scheduler {
         }
         let offers = self.offers(fold, bar, wait);
         match wait {
-            _ if offers.slots == 0 => {
-                Reason::NoWorkerTakesMore { draining: offers.draining, quarantined: offers.quarantined }
+            _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
+            _ if !offers.fits && !offers.quarantined.is_empty() => {
+                Reason::Quarantined { workers: offers.quarantined }
             }
             _ if !offers.fits => self.no_such_device(fold, bar),
             _ if !offers.reads => Reason::Unreadable { versions: self.version_names(bar.unread) },
@@ -223,17 +230,15 @@ impl Scheduler {
         let mut offers = Offers::default();
         let wanted = self.wanted_by(fold);
         for (at, worker) in (0..).map(WorkerAt).zip(&self.workers) {
-            let Some(presence) = worker.presence.as_ref().filter(|presence| !presence.closed) else {
+            let takes = |presence: &&Presence| !presence.closed && !presence.draining;
+            let Some(presence) = worker.presence.as_ref().filter(takes) else { continue };
+            if self.is_kept_out(at) {
+                let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));
+                offers.quarantined.extend(fits.then(|| worker.id.clone()));
                 continue;
-            };
-            if presence.draining {
-                offers.draining += 1;
-            } else if self.is_kept_out(at) {
-                offers.quarantined += 1;
-            } else {
-                let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);
-                offers.add(presence, bar, &wanted, avoided);
             }
+            let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);
+            offers.add(presence, bar, &wanted, avoided);
         }
         offers
     }

@@ -41,6 +41,9 @@ impl Scheduler {
             "the timers are not what the states say".to_owned()
         })?;
         self.check_data()?;
+        let mut totals = Counts::default();
+        self.folds.iter().for_each(|fold| *totals.of(&fold.state) += 1);
+        ensure(totals == self.totals, || "the totals are wrong".to_owned())?;
         let present = self.workers.iter().filter(|worker| worker.presence.is_some()).count();
         ensure(present == self.connected, || "the number of connected workers is wrong".to_owned())
     }

@@ -85,28 +85,12 @@ impl Snapshot {
                 let new = SavedFold { state: SavedState::Pending, forgiven: 0, attempts: Vec::new() };
                 self.folds.entry(*fold).or_insert(new);
             }
-            Change::SweepSaved(sweep) => {
-                self.sweeps.insert(sweep.name.clone(), SweepSaved::clone(sweep));
-            }
-            Change::SweepStateSet { sweep, state, note } => {
-                if let Some(sweep) = self.sweeps.get_mut(sweep) {
-                    (sweep.state, sweep.note) = (*state, note.clone());
-                }
-            }
-            Change::SweepPrioritySet { sweep, priority } => {
-                if let Some(sweep) = self.sweeps.get_mut(sweep) {
-                    sweep.priority = *priority;
-                }
+            Change::SweepSaved(_) | Change::SweepStateSet { .. } | Change::SweepPrioritySet { .. } => {
+                self.apply_to_sweep(change);
             }
             Change::MemoryFloorRaised { trial, bytes } => _ = self.floors.insert(*trial, *bytes),
-            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
-                let saved = SavedData { digest: digest.clone(), dissent: BTreeMap::new() };
-                self.data.insert(data.clone(), saved);
-            }
-            Change::DataDisputed { data, fold, digest } => {
-                if let Some(data) = self.data.get_mut(data) {
-                    data.dissent.insert(*fold, digest.clone());
-                }
+            Change::DataPinned { .. } | Change::DataSettled { .. } | Change::DataDisputed { .. } => {
+                self.apply_to_data(change);
             }
             Change::AttemptIssued { fold, .. }
             | Change::LeaseRevived { fold, .. }
@@ -121,6 +105,40 @@ impl Snapshot {
                     fold.apply(change);
                 }
             }
+        }
+    }
+
+    fn apply_to_sweep(&mut self, change: &Change) {
+        match change {
+            Change::SweepSaved(sweep) => {
+                self.sweeps.insert(sweep.name.clone(), SweepSaved::clone(sweep));
+            }
+            Change::SweepStateSet { sweep, state, note } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    (sweep.state, sweep.note) = (*state, note.clone());
+                }
+            }
+            Change::SweepPrioritySet { sweep, priority } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    sweep.priority = *priority;
+                }
+            }
+            _ => {} // not about a sweep
+        }
+    }
+
+    fn apply_to_data(&mut self, change: &Change) {
+        match change {
+            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+                let saved = SavedData { digest: digest.clone(), dissent: BTreeMap::new() };
+                self.data.insert(data.clone(), saved);
+            }
+            Change::DataDisputed { data, fold, digest } => {
+                if let Some(data) = self.data.get_mut(data) {
+                    data.dissent.insert(*fold, digest.clone());
+                }
+            }
+            _ => {} // not about data
         }
     }
 }

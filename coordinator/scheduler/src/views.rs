@@ -202,9 +202,7 @@ impl Scheduler {
 
     /// Folds of all sweeps by state; each fold counts once.
     pub fn totals(&self) -> Counts {
-        let mut counts = Counts::default();
-        self.folds.iter().for_each(|fold| *counts.of(&fold.state) += 1);
-        counts
+        self.totals
     }
 
     /// One sweep in one line.

@@ -128,7 +128,7 @@ impl Handle {
         self.look(|scheduler, _| scheduler.check_invariants()).await
     }
 
-    /// Folds of all sweeps by state. Looks at every fold.
+    /// Folds of all sweeps by state; each fold counts once.
     pub async fn totals(&self) -> Result<Counts, CallError> {
         self.look(|scheduler, _| scheduler.totals()).await
     }

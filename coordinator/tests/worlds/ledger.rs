@@ -19,6 +19,8 @@ pub struct Notes {
     pub acknowledged: BTreeSet<(FoldKey, Attempt, u64)>,
     /// Folds whose acceptance was committed.
     pub finished: BTreeMap<FoldKey, Attempt>,
+    /// The attempt of each fold that runs, as far as is committed.
+    pub running: BTreeMap<FoldKey, Attempt>,
     /// Promises that were broken.
     pub broken: Vec<String>,
     /// Counts of what happened, to see that worlds are not dull.
@@ -41,7 +43,22 @@ impl Ledger {
     /// Looks at what is committed.
     pub fn committed(&self, change: &Change) {
         match change {
+            Change::AttemptIssued { fold, attempt, .. } => {
+                let before = self.notes().running.insert(*fold, *attempt);
+                if let Some(before) = before {
+                    self.broken(format!("{fold}: attempt {attempt} was given away while {before} runs"));
+                }
+            }
+            Change::LeaseRevived { fold, attempt } => {
+                self.notes().running.insert(*fold, *attempt);
+                self.count("revived leases");
+            }
+            Change::AttemptEnded { fold, .. } => {
+                self.notes().running.remove(fold);
+                self.count("ended attempts");
+            }
             Change::FoldFinished { fold, attempt, .. } => {
+                self.notes().running.remove(fold);
                 let before = self.notes().finished.insert(*fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was accepted after {before}"));
@@ -51,8 +68,6 @@ impl Ledger {
             Change::ReplicateKept { .. } => self.count("replicates"),
             Change::ConflictLogged { .. } => self.count("conflicts"),
             Change::FoldFailed { .. } => self.count("failed folds"),
-            Change::LeaseRevived { .. } => self.count("revived leases"),
-            Change::AttemptEnded { .. } => self.count("ended attempts"),
             _ => {}
         }
     }

@@ -3,12 +3,15 @@
 //! restarts of either side, clocks that jump, commits that are slow or fail before or after they are kept.
 //!
 //! Checked in every world: at most one accepted result a fold, no acknowledged result lost, no result of an issued
-//! attempt refused, no lease beyond a slot, all books in step, and every sweep ends once the faults stop.
+//! attempt refused, no lease beyond a slot, no fold given away while its lease runs, all books in step, and every
+//! sweep ends once the faults stop.
 //!
 //! The workers are played by `agent.rs`, which speaks the real protocol in the way of the worker program but
 //! trains nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`), `TOGL_WORLD_SEED` repeats one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "says what happened in the worlds, to whoever asks for it")]
+#![allow(clippy::needless_update, reason = "messages may get further fields")]
 #![expect(
     clippy::disallowed_methods,
     reason = "virtual time is read where it is needed, and tasks die with their host"

@@ -58,13 +58,7 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
     let (jumps, troubles, dead) = (Jumps::default(), Troubles::default(), Arc::new(AtomicBool::new(false)));
-    let mut sim = turmoil::Builder::new()
-        .simulation_duration(Duration::from_secs(240))
-        .tick_duration(Duration::from_millis(20))
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(Duration::from_millis(*pick(&mut rng, &[5, 50, 400])))
-        .rng_seed(seed)
-        .build();
+    let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     {
         let (store, ledger, tokens) = (store.clone(), ledger.clone(), tokens.clone());
         let (jumps, troubles, dead) = (jumps.clone(), troubles.clone(), dead.clone());
@@ -98,6 +92,16 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &ledger);
     std::mem::take(&mut ledger.notes().seen)
+}
+
+fn simulation<'a>(seed: u64, latency: u64) -> Sim<'a> {
+    turmoil::Builder::new()
+        .simulation_duration(Duration::from_secs(240))
+        .tick_duration(Duration::from_millis(20))
+        .min_message_latency(Duration::from_millis(1))
+        .max_message_latency(Duration::from_millis(latency))
+        .rng_seed(seed)
+        .build()
 }
 
 fn judge(seed: u64, ended: turmoil::Result, ledger: &Ledger) {

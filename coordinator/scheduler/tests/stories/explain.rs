@@ -25,7 +25,7 @@ fn each_obstacle_is_named_in_turn() {
     assert_eq!(reason(&world, 0), waits);
     assert!(waits.to_string().ends_with("w may try again in 59 s"), "{waits}");
     world.tell(Event::Drain { worker: worker("w") });
-    assert_eq!(reason(&world, 0), Reason::NoWorkerTakesMore { draining: 1, quarantined: 0 });
+    assert_eq!(reason(&world, 0), Reason::NoWorkerTakesMore);
     world.tell(Event::Pause { sweep: sweep("s") });
     assert_eq!(reason(&world, 0), Reason::Paused { note: None });
     world.cancel("s");

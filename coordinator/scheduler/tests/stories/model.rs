@@ -18,6 +18,11 @@ const SWEEPS: [&str; 3] = ["a", "b", "c"];
 const WORKERS: [&str; 3] = ["w", "x", "y"];
 const FOLDS: u32 = 6;
 
+/// All but one: what nobody of one version can read is left behind rightly, which this model cannot tell.
+fn classes() -> Vec<FailureClass> {
+    FailureClass::ALL.into_iter().filter(|class| *class != FailureClass::Unreadable).collect()
+}
+
 /// What people asked of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 struct Asked {
@@ -87,7 +92,7 @@ impl ReferenceStateMachine for Model {
             6 => (any::<Index>(), select(&[0.25, 0.5][..]), 1u8..3)
                 .prop_map(|(lease, accuracy, times)| Step::Report { lease, accuracy, times }),
             1 => (worker(), any::<Index>()).prop_map(|(worker, lease)| Step::Foreign { worker, lease }),
-            3 => (any::<Index>(), select(&FailureClass::ALL[..]))
+            3 => (any::<Index>(), select(classes()))
                 .prop_map(|(lease, class)| Step::Fail { lease, class }),
             3 => select(&[1, 1_000, 2_000, 7_500, 15_000, 60_000][..]).prop_map(Step::Pass),
             1 => Just(Step::Restart),

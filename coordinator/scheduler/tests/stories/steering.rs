@@ -1,6 +1,7 @@
 //! What operators say: archive, priority, drain and undrain; and sweeps that pause themselves.
 
 use togl_scheduler::{Connection, Event, FailureAnswer, Reason, Rejection, Reply, SweepState};
+use togl_sweeps::spec::DeviceKind;
 use togl_sweeps::{Failure, FailureClass};
 
 use crate::world::{World, fold, submission, sweep, worker};
@@ -189,4 +190,24 @@ fn the_last_worker_is_not_kept_out_and_undrain_pardons_its_host() {
     assert_eq!(world.leases("bad", 1), []);
     world.tell(Event::Undrain { worker: worker("bad") });
     assert_eq!(world.leases("bad", 1).len(), 1);
+}
+
+#[test]
+fn a_fold_that_only_a_quarantined_worker_could_train_says_so() {
+    let mut world = World::default();
+    world.submit(submission("s", 0..40));
+    world.join_devices("bad", "bad", &[("cuda:0", 0)]);
+    world.join_devices("good", "good", &[("cpu", 0)]);
+    for _ in 0..3 {
+        let lease = world.lease("bad");
+        world.fail("bad", &lease, FailureClass::Error);
+        let again = world.lease("good");
+        world.report("good", &again, 0.5);
+    }
+    let mut gpu = submission("gpu", 40..41);
+    gpu.resources.device = DeviceKind::Cuda;
+    world.submit(gpu);
+    let reason = world.scheduler.explain(world.now, &fold(40)).unwrap().reason;
+    assert_eq!(reason, Reason::Quarantined { workers: vec![worker("bad")] });
+    assert!(reason.to_string().ends_with("what fails there succeeds elsewhere: bad"), "{reason}");
 }

@@ -38,29 +38,6 @@ fn write(on: &Transaction<'_>, change: &Change) -> Written {
         }
         Change::FoldAdded { fold } => add_fold(on, fold),
         Change::SweepSaved(sweep) => save_sweep(on, sweep),
-        Change::SweepStateSet { sweep, state, note } => {
-            let sql = "UPDATE sweep SET state = ?2, note = ?3 WHERE name = ?1";
-            let values = params![sweep.as_str(), state.as_str(), note.as_deref()];
-            one(on.prepare_cached(sql)?.execute(values)?, "sweep", sweep)
-        }
-        Change::SweepPrioritySet { sweep, priority } => {
-            let sql = "UPDATE sweep SET priority = ?2 WHERE name = ?1";
-            one(on.prepare_cached(sql)?.execute(params![sweep.as_str(), priority])?, "sweep", sweep)
-        }
-        Change::MemoryFloorRaised { trial, bytes } => {
-            let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
-            let values = params![trial.as_bytes(), bytes.cast_signed()];
-            one(on.prepare_cached(sql)?.execute(values)?, "trial", trial)
-        }
-        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
-            settle(on, data, digest)
-        }
-        Change::DataDisputed { data, fold, digest } => {
-            let sql = "INSERT OR REPLACE INTO dissent (fold, data_set, digest) VALUES (?1, ?2, ?3)";
-            on.prepare_cached(sql)?.execute(params![fold_id(on, fold)?, data, digest])?;
-            Ok(())
-        }
-        Change::ResultSetAside { fold } => set_aside(on, fold),
         Change::AttemptIssued { fold, attempt, worker, host } => issue(on, fold, *attempt, worker, host),
         Change::LeaseRevived { fold, attempt } => {
             let id = fold_id(on, fold)?;
@@ -88,6 +65,37 @@ fn write(on: &Transaction<'_>, change: &Change) -> Written {
         Change::ConflictLogged { fold, attempt, digest, result, .. } => {
             keep(on, fold_id(on, fold)?, *attempt, ResultKind::Conflict, *digest, result)
         }
+        steering => write_steering(on, steering),
+    }
+}
+
+/// What operators said, and what was learnt about memory and data.
+fn write_steering(on: &Transaction<'_>, change: &Change) -> Written {
+    match change {
+        Change::SweepStateSet { sweep, state, note } => {
+            let sql = "UPDATE sweep SET state = ?2, note = ?3 WHERE name = ?1";
+            let values = params![sweep.as_str(), state.as_str(), note.as_deref()];
+            one(on.prepare_cached(sql)?.execute(values)?, "sweep", sweep)
+        }
+        Change::SweepPrioritySet { sweep, priority } => {
+            let sql = "UPDATE sweep SET priority = ?2 WHERE name = ?1";
+            one(on.prepare_cached(sql)?.execute(params![sweep.as_str(), priority])?, "sweep", sweep)
+        }
+        Change::MemoryFloorRaised { trial, bytes } => {
+            let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
+            let values = params![trial.as_bytes(), bytes.cast_signed()];
+            one(on.prepare_cached(sql)?.execute(values)?, "trial", trial)
+        }
+        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+            settle(on, data, digest)
+        }
+        Change::DataDisputed { data, fold, digest } => {
+            let sql = "INSERT OR REPLACE INTO dissent (fold, data_set, digest) VALUES (?1, ?2, ?3)";
+            on.prepare_cached(sql)?.execute(params![fold_id(on, fold)?, data, digest])?;
+            Ok(())
+        }
+        Change::ResultSetAside { fold } => set_aside(on, fold),
+        other => Err(StoreError::Impossible { what: "fact", detail: format!("{other:?} has no table") }),
     }
 }
 
