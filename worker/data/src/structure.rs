@@ -7,6 +7,9 @@ use thiserror::Error;
 use crate::dataset::{Content, Task};
 use crate::splits::SplitRule;
 
+/// Far above any benchmark's.
+const MOST_CLASSES: u32 = 1 << 20;
+
 /// Why parts do not form a data set.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StructureError {
@@ -81,6 +84,12 @@ pub enum StructureError {
         position: usize,
         /// Its label.
         label: u32,
+        /// The number of classes.
+        classes: u32,
+    },
+    /// Counting the members of so many classes would fill the memory.
+    #[error("{classes} classes; no data set has more than {MOST_CLASSES}")]
+    Classes {
         /// The number of classes.
         classes: u32,
     },
@@ -213,6 +222,9 @@ fn check_labels(parts: &Content) -> Result<(), StructureError> {
         Task::GraphClassification | Task::GraphBinaryAuc => graphs,
     };
     expect_length("labels", parts.labels.len(), expected)?;
+    if parts.classes > MOST_CLASSES {
+        return Err(StructureError::Classes { classes: parts.classes });
+    }
     if parts.task == Task::GraphBinaryAuc && parts.classes != 2 {
         return Err(StructureError::NotBinary { classes: parts.classes });
     }
@@ -321,6 +333,8 @@ pub(crate) mod tests {
         assert_eq!(problem_after(|p| p.task = Task::NodeClassification), "labels has 2 entries, expected 5");
         let binary = |p: &mut DatasetParts| (p.task, p.classes) = (Task::GraphBinaryAuc, 3);
         assert_eq!(problem_after(binary), "a binary task has 2 classes, not 3");
+        let enormous = problem_after(|p| p.classes = u32::MAX);
+        assert_eq!(enormous, "4294967295 classes; no data set has more than 1048576");
     }
 
     #[test]
