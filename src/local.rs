@@ -108,9 +108,9 @@ fn given_up(how: &str, state: &Path) -> Problem {
         .hint("run `togl-worker doctor` to see whether this machine can train")
 }
 
-/// Its lifeline is cut, so it says goodbye; makes sure that it goes.
+/// Its lifeline is cut, so it lets folds save (10 s) and says goodbye (2 s); makes sure that it goes.
 async fn dismiss(mut child: Child) {
-    if tokio::time::timeout(Duration::from_secs(5), child.wait()).await.is_err() {
+    if tokio::time::timeout(Duration::from_secs(15), child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }

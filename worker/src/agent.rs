@@ -7,14 +7,14 @@ use std::time::Duration;
 use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_proto::{convert, wire::WorkerMessage};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, WorkerId};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::clock::later;
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::link::LinkEvent;
 use crate::protocol::{EpochReport, Request};
-use crate::slot::{Assignment, Order, Report, SlotEvent};
+use crate::slot::{Assignment, Latest, Order, Report, SlotEvent};
 use crate::spool::{Entry, Outcome, Spool};
 
 /// Who this worker is and what it has.
@@ -58,7 +58,16 @@ pub enum Stopped {
 struct Slot {
     device: String,
     orders: mpsc::Sender<Order>,
+    latest: watch::Receiver<Latest>,
     work: Option<Work>,
+}
+
+impl Slot {
+    /// The latest epoch of this attempt; what an earlier one left does not count.
+    fn progress_of(&self, work: &Work) -> Option<EpochReport> {
+        let (fold, attempt, report) = (*self.latest.borrow())?;
+        ((fold, attempt) == (work.fold, work.attempt)).then_some(report)
+    }
 }
 
 /// An attempt in training.
@@ -66,7 +75,6 @@ struct Work {
     fold: FoldKey,
     attempt: Attempt,
     incarnation: String,
-    progress: Option<EpochReport>,
 }
 
 /// An open session.
@@ -90,10 +98,16 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent with one order channel per device.
-    pub fn new(identity: Identity, habits: Habits, spool: Spool, orders: Vec<mpsc::Sender<Order>>) -> Self {
-        let slots = identity.devices.iter().cloned().zip(orders);
-        let slots = slots.map(|(device, orders)| Slot { device, orders, work: None }).collect();
+    /// An agent with one slot per device: where its orders go, and where its progress comes from.
+    pub fn new(
+        identity: Identity,
+        habits: Habits,
+        spool: Spool,
+        slots: Vec<(mpsc::Sender<Order>, watch::Receiver<Latest>)>,
+    ) -> Self {
+        let slots = identity.devices.iter().cloned().zip(slots);
+        let slot = |(device, (orders, latest))| Slot { device, orders, latest, work: None };
+        let slots = slots.map(slot).collect();
         let (heartbeat, last_trouble) = (Duration::from_secs(3), String::new());
         Self { identity, habits, spool, slots, session: None, heartbeat, last_trouble, leaving: false }
     }
@@ -232,7 +246,7 @@ impl Agent {
             keeping: self.habits.keeping.clone(),
         };
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
-        slot.work = Some(Work { fold, attempt, incarnation, progress: None });
+        slot.work = Some(Work { fold, attempt, incarnation });
         let save_every = self.habits.save_every;
         let assignment = Assignment { attempt, request, time_limit, save_every };
         let _ = slot.orders.send(Order::Train(Box::new(assignment))).await;
@@ -267,12 +281,6 @@ impl Agent {
     async fn on_slot(&mut self, event: SlotEvent) {
         let SlotEvent { slot, fold, attempt, report } = event;
         let outcome = match report {
-            Report::Epoch(progress) => {
-                if let Some(work) = &mut self.slots[slot].work {
-                    work.progress = Some(progress);
-                }
-                return;
-            }
             Report::Log(text) => return self.send_log(fold, attempt, text).await,
             Report::Done(mut result) => {
                 // Whoever reports it later, this is the worker that the attempt was given to.
@@ -338,7 +346,7 @@ impl Agent {
             slot.work.as_ref().map(|work| wire::Running {
                 fold: Some(work.fold.into()),
                 attempt: work.attempt.0,
-                progress: work.progress.map(progress),
+                progress: slot.progress_of(work).map(progress),
                 slot: number as u32,
             })
         };

@@ -13,6 +13,7 @@ struct World {
     said: mpsc::Receiver<WorkerMessage>,
     orders: mpsc::Receiver<Order>,
     slot: mpsc::Sender<SlotEvent>,
+    progress: watch::Sender<Latest>,
     stop: mpsc::Sender<()>,
     agent: tokio::task::JoinHandle<()>,
     stopped: mpsc::Receiver<Stopped>,
@@ -45,7 +46,8 @@ impl World {
         };
         let (worker, host, devices) = ("w1".parse().unwrap(), "host".to_owned(), vec!["cpu".to_owned()]);
         let (order, orders) = mpsc::channel(8);
-        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, vec![order]);
+        let (progress, latest) = watch::channel(None);
+        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, vec![(order, latest)]);
         let (link, link_inbox) = mpsc::channel(64);
         let (slot, slot_inbox) = mpsc::channel(64);
         let (stop, stop_inbox) = mpsc::channel(1);
@@ -54,7 +56,7 @@ impl World {
         let agent = crate::tasks::spawn("agent", run);
         let (outgoing, said) = mpsc::channel(64);
         link.send(LinkEvent::Open(outgoing)).await.unwrap();
-        let mut world = Self { folder, link, said, orders, slot, stop, agent, stopped };
+        let mut world = Self { folder, link, said, orders, slot, progress, stop, agent, stopped };
         world.lease().await;
         world
     }
@@ -83,6 +85,19 @@ impl World {
                 | worker_message::Kind::Hello(_)
                 | worker_message::Kind::Ask(_) => {}
                 other => return Some(other),
+            }
+        }
+    }
+
+    /// The epoch in the next message about what is in training: joining again makes one due at once.
+    async fn progress_heard(&mut self) -> Option<u32> {
+        while self.said.try_recv().is_ok() {}
+        let (outgoing, said) = mpsc::channel(64);
+        self.said = said;
+        self.link.send(LinkEvent::Open(outgoing)).await.unwrap();
+        loop {
+            if let Some(worker_message::Kind::Hello(hello)) = self.said.recv().await.unwrap().kind {
+                return hello.running[0].progress.map(|progress| progress.epoch);
             }
         }
     }
@@ -154,6 +169,21 @@ async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
     let (_, _folder) = world.ends().await;
     assert!(!ours.iter().any(|path| path.exists()), "those of all attempts go");
     assert!(other.exists(), "those of another fold stay");
+}
+
+#[tokio::test]
+async fn the_coordinator_hears_the_latest_epoch_of_the_attempt_in_training() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let metrics = result::Metrics { loss: 0.5, accuracy: 0.5 };
+    let (train, validation) = (metrics, metrics);
+    let report =
+        |epoch| EpochReport { epoch, max_epochs: 9, lr: 0.1, train, validation, graphs_per_second: 1.0 };
+    for (attempt, epoch) in [(1, 1), (1, 2), (1, 3)] {
+        world.progress.send_replace(Some((fold(), Attempt(attempt), report(epoch))));
+    }
+    assert_eq!(world.progress_heard().await, Some(3), "what nobody looked at is replaced");
+    world.progress.send_replace(Some((fold(), Attempt(7), report(8))));
+    assert_eq!(world.progress_heard().await, None, "another attempt is not this one");
 }
 
 /// Somebody sent SIGTERM to the trainer alone: its fold goes back, and the worker asks for more.

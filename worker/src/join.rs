@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use togl_proto::client::Access;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::agent::{Agent, Habits, Identity, Stopped};
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
+use crate::slot::Program;
 use crate::spool::Spool;
 use crate::{link, slot, tasks};
 
@@ -34,6 +35,10 @@ pub struct Join {
     device: Option<String>,
     #[command(flatten)]
     data: Data,
+    /// Threads of each slot; one is bit-reproducible, and several slots of one thread train faster than one of several
+    #[arg(long, value_name = "N", env = "TOGL_THREADS", default_value_t = 1,
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: u32,
     /// Leave after this many seconds without work, so that a cluster job ends
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
@@ -92,13 +97,16 @@ impl Join {
     }
 
     async fn work(self, access: Access, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
-        let program = std::env::current_exe().context("cannot find this program's own file")?;
+        let path = std::env::current_exe().context("cannot find this program's own file")?;
+        let program = Program { path, threads: self.threads };
         let (slot_events, slot_inbox) = mpsc::channel(256);
-        let mut orders = Vec::new();
+        let mut slots = Vec::new();
         for number in 0..devices.len() {
             let (sender, receiver) = mpsc::channel(8);
-            tasks::spawn("slot", slot::run(number, program.clone(), receiver, slot_events.clone()));
-            orders.push(sender);
+            let (progress, latest) = watch::channel(None);
+            let run = slot::run(number, program.clone(), receiver, slot_events.clone(), progress);
+            tasks::spawn("slot", run);
+            slots.push((sender, latest));
         }
         let (link_events, link_inbox) = mpsc::channel(256);
         tasks::spawn("link", link::keep(self.address, access, link_events));
@@ -115,7 +123,7 @@ impl Join {
             idle_exit: self.idle_exit.map(Duration::from_secs),
         };
         say_where_checkpoints_are(&habits.keeping);
-        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, orders);
+        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, slots);
         Ok(agent.run(link_inbox, slot_inbox, stopped).await)
     }
 }

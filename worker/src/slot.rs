@@ -9,7 +9,7 @@ use togl_learning::error::is_out_of_memory;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
 use crate::clock::later;
@@ -45,8 +45,6 @@ pub struct Assignment {
 /// What a slot reports about the attempt in training.
 #[derive(Debug)]
 pub enum Report {
-    /// An epoch is done.
-    Epoch(EpochReport),
     /// What the trainer wrote to its standard error.
     Log(String),
     /// Finished.
@@ -70,23 +68,37 @@ pub struct SlotEvent {
     pub report: Report,
 }
 
+/// How far the fold in training is. Only the latest matters: it replaces what nobody has looked at yet, so whoever is
+/// slow to look never slows the training.
+pub type Latest = Option<(FoldKey, Attempt, EpochReport)>;
+
+/// How a trainer is started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// The program.
+    pub path: PathBuf,
+    /// Threads of its training.
+    pub threads: u32,
+}
+
 /// Runs a slot until its orders end; the trainer dies with it.
 pub async fn run(
     slot: usize,
-    program: PathBuf,
+    program: Program,
     mut orders: mpsc::Receiver<Order>,
     events: mpsc::Sender<SlotEvent>,
+    latest: watch::Sender<Latest>,
 ) {
     let mut trainer = None;
     while let Some(order) = orders.recv().await {
         let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
         let (fold, attempt) = (assignment.request.fold, assignment.attempt);
-        let reporter = Reporter { slot, fold, attempt, events: events.clone() };
+        let reporter = Reporter { slot, fold, attempt, events: events.clone(), latest: latest.clone() };
         let last = match take_or_start(&mut trainer, &program) {
             Ok(process) => train(process, *assignment, &mut orders, &reporter).await,
             Err(error) => Ended::Broken(Failure::new(
                 FailureClass::Error,
-                format!("cannot start the trainer {}: {error}", program.display()),
+                format!("cannot start the trainer {}: {error}", program.path.display()),
             )),
         };
         let report = match last {
@@ -114,12 +126,26 @@ struct Reporter {
     fold: FoldKey,
     attempt: Attempt,
     events: mpsc::Sender<SlotEvent>,
+    latest: watch::Sender<Latest>,
 }
 
 impl Reporter {
+    /// Waits until the agent has room for what must not be lost.
     async fn send(&self, report: Report) {
-        let event = SlotEvent { slot: self.slot, fold: self.fold, attempt: self.attempt, report };
-        let _ = self.events.send(event).await; // the agent is gone: nobody is left to tell
+        let _ = self.events.send(self.event(report)).await; // the agent is gone: nobody is left to tell
+    }
+
+    /// A line of the log, dropped if the agent is too busy for it: the trainer must never wait for a reader.
+    fn log(&self, line: String) {
+        let _ = self.events.try_send(self.event(Report::Log(line)));
+    }
+
+    fn epoch(&self, report: EpochReport) {
+        self.latest.send_replace(Some((self.fold, self.attempt, report)));
+    }
+
+    fn event(&self, report: Report) -> SlotEvent {
+        SlotEvent { slot: self.slot, fold: self.fold, attempt: self.attempt, report }
     }
 }
 
@@ -141,7 +167,7 @@ struct Trainer {
 
 fn take_or_start<'a>(
     trainer: &'a mut Option<Trainer>,
-    program: &PathBuf,
+    program: &Program,
 ) -> std::io::Result<&'a mut Trainer> {
     if let Some(Trainer { child, .. }) = trainer
         && child.try_wait()?.is_some()
@@ -154,11 +180,12 @@ fn take_or_start<'a>(
     }
 }
 
-fn start(program: &PathBuf) -> std::io::Result<Trainer> {
-    let mut child = Command::new(program)
-        .arg("trainer")
-        // One thread a trainer; idle OpenMP threads must not spin beside it.
-        .env("OMP_NUM_THREADS", "1")
+fn start(program: &Program) -> std::io::Result<Trainer> {
+    let threads = program.threads.to_string();
+    let mut child = Command::new(&program.path)
+        .args(["trainer", "--threads", &threads])
+        // Idle OpenMP threads must not spin beside the trainer's own.
+        .env("OMP_NUM_THREADS", &threads)
         .env("OMP_WAIT_POLICY", "passive")
         .env_remove("TOGL_TOKEN")
         .stdin(Stdio::piped())
@@ -204,11 +231,11 @@ async fn train(
             // In this order: what a trainer noted before its last event belongs to the log of this attempt.
             biased;
             line = trainer.log.next_line(), if log_open => match line {
-                Ok(Some(line)) => { last_words.clone_from(&line); reporter.send(Report::Log(line)).await }
+                Ok(Some(line)) => { last_words.clone_from(&line); reporter.log(line) }
                 _ => log_open = false,
             },
             line = trainer.events.next_line() => match line {
-                Ok(Some(line)) => match understand(&line, reporter).await {
+                Ok(Some(line)) => match understand(&line, reporter) {
                     // Fetching the data is not the fold's fault.
                     Step::Started => timer.as_mut().reset(later(limit)),
                     Step::Ended(ended) => return ended,
@@ -247,18 +274,18 @@ enum Step {
     Ended(Ended),
 }
 
-async fn understand(line: &str, reporter: &Reporter) -> Step {
+fn understand(line: &str, reporter: &Reporter) -> Step {
     match serde_json::from_str(line) {
         Ok(Event::Started) => Step::Started,
         Ok(Event::Epoch(progress)) => {
-            reporter.send(Report::Epoch(progress)).await;
+            reporter.epoch(progress);
             Step::Told
         }
         Ok(Event::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
         Ok(Event::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
         Err(_) => {
             // A library printed to standard output; it belongs to the log.
-            reporter.send(Report::Log(line.to_owned())).await;
+            reporter.log(line.to_owned());
             Step::Told
         }
     }
@@ -273,12 +300,16 @@ async fn post_mortem(trainer: &mut Trainer, last_words: &str) -> Failure {
     {
         words = line;
     }
-    let status = waited.ok().and_then(Result::ok);
+    ending(waited.ok().and_then(Result::ok), &words)
+}
+
+/// The failure of a trainer that ended with this status after these words.
+fn ending(status: Option<ExitStatus>, words: &str) -> Failure {
     let mut message = format!("the trainer died: {}", describe(status));
     if !words.is_empty() {
         message = format!("{message}; its last words: {words}");
     }
-    let class = if is_out_of_memory(&words) { FailureClass::OutOfMemory } else { FailureClass::Crashed };
+    let class = if is_out_of_memory(words) { FailureClass::OutOfMemory } else { FailureClass::Crashed };
     Failure::new(class, message)
 }
 
@@ -292,3 +323,7 @@ fn describe(status: Option<ExitStatus>) -> String {
         None => "it closed its output but did not exit".to_owned(),
     }
 }
+
+#[cfg(test)]
+#[path = "slot_tests.rs"]
+mod tests;

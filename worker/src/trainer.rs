@@ -21,13 +21,17 @@ use crate::{devices, host, version, wishes};
 
 /// The child process that trains
 #[derive(Debug, clap::Args)]
-pub struct Trainer {}
+pub struct Trainer {
+    /// Threads of the training; one is bit-reproducible
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
 
 impl Trainer {
     /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         wishes::stop_on(&[libc::SIGTERM]);
-        device::use_threads(1);
+        device::use_threads(self.threads);
         device::use_interop_threads(1)?;
         let requests = listen();
         let mut shelf = Shelf::default();
