@@ -203,3 +203,43 @@ fn after_a_choice_only_what_was_chosen_among_may_differ_within_a_cell() {
         "{error}"
     );
 }
+
+#[test]
+fn a_filter_leaves_only_trials_with_these_settings_and_counts_nothing_as_unplanned() {
+    let (shallow, deep) = (trial("DD", Backbone::Gcn, 2), trial("DD", Backbone::Gcn, 4));
+    let mut rows = folds(0, &shallow, &[0.5, 0.6]);
+    rows.extend(folds(1, &deep, &[0.7, 0.8]));
+    let spec = TableSpec { filter: vec![("depth".to_owned(), vec!["4".to_owned()])], ..TableSpec::default() };
+    let plan = plan(&[(&shallow, 2), (&deep, 2)]);
+    let table = Table::of_block(&frame(rows.clone()), &plan, &spec, None).unwrap();
+    let labels: Vec<&str> = table.rows.iter().map(|row| row.labels[0].as_str()).collect();
+    assert_eq!((labels, table.unplanned), (vec!["GCN-4"], 0));
+    let misspelt = TableSpec { filter: vec![("dpth".to_owned(), Vec::new())], ..TableSpec::default() };
+    let error = Table::of_block(&frame(rows), &plan, &misspelt, None).unwrap_err();
+    insta::assert_snapshot!(error, @"no setting `dpth`; did you mean `depth`?");
+}
+
+#[test]
+fn a_group_puts_a_common_header_over_its_columns() {
+    let mut rows = Vec::new();
+    let mut trials = Vec::new();
+    for (position, (dataset, depth)) in (0..).zip([("DD", 2), ("MNIST", 2), ("DD", 4), ("MNIST", 4)]) {
+        let config = trial(dataset, Backbone::Gcn, depth);
+        rows.extend(folds(position, &config, &[0.5, 0.1 * depth as f64]));
+        trials.push(config);
+    }
+    let planned: Vec<(&TrialConfig, u32)> = trials.iter().map(|config| (config, 2)).collect();
+    let spec = TableSpec {
+        rows: vec!["model".to_owned()],
+        columns: "depth".to_owned(),
+        group: Some("dataset".to_owned()),
+        ..TableSpec::default()
+    };
+    let table = Table::of_block(&frame(rows), &plan(&planned), &spec, None).unwrap();
+    insta::assert_snapshot!(crate::render::terminal(&table, false), @"");
+    insta::assert_snapshot!(crate::render::markdown(&table).lines().nth(2).unwrap(), @"");
+    let json: Vec<serde_json::Value> = serde_json::from_str(&crate::render::json(&table)).unwrap();
+    assert_eq!((&json[1]["dataset"], &json[1]["depth"]), (&"DD".into(), &4.into()));
+    assert!(crate::render::html(&table).contains("colspan=\"2\">MNIST</th>"));
+    assert!(crate::render::latex(&table).contains(r"\multicolumn{6}{c}{MNIST}"));
+}

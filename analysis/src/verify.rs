@@ -139,6 +139,7 @@ impl SavedTable {
             rows: self.row_settings.clone(),
             columns: self.column_setting.clone(),
             metric: self.metric,
+            ..TableSpec::default()
         }
     }
 
@@ -175,12 +176,18 @@ fn text_of(value: &Value) -> String {
 
 /// The cells that the JSON of this table would have.
 fn current(table: &Table) -> BTreeMap<Vec<String>, Numbers> {
-    let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0 || cell.n > 0);
-    let settings: Vec<&str> =
-        table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect();
+    let cells = table.cells().filter(|(_, _, cell)| cell.is_there() && !cell.cited);
+    let settings: Vec<&str> = table
+        .row_settings
+        .iter()
+        .chain(&table.group_setting)
+        .chain([&table.column_setting])
+        .map(String::as_str)
+        .collect();
     cells
         .map(|(labels, column, cell)| {
-            let labels = labels.iter().chain([&column.label]).zip(&settings);
+            let group = column.group.iter().filter(|_| table.group_setting.is_some());
+            let labels = labels.iter().chain(group).chain([&column.label]).zip(&settings);
             // As JSON spells them, so that 1e-5 and 0.00001 are the same learning rate.
             let labels = labels.map(|(label, setting)| text_of(&crate::render::typed(setting, label)));
             (labels.collect(), numbers_of(cell))

@@ -41,6 +41,13 @@ pub fn notes(table: &Table) -> Vec<String> {
     if cells(table).any(|cell| cell.n == 1) {
         notes.push(format!("± n/a: one fold has no {}", table.spread.noun()));
     }
+    if cells(table).any(|cell| cell.cited) {
+        notes.push(
+            "cited: taken over from the publication, which has it from elsewhere; not trained here, and no rival for \
+             the best"
+                .to_owned(),
+        );
+    }
     match table.unplanned {
         0 => {}
         1 => notes.push("1 finished fold is not part of the plan and is left out".to_owned()),

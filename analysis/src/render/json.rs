@@ -17,7 +17,7 @@ pub fn json(table: &Table) -> String {
         row.cells.iter().zip(&table.columns).map(move |(cell, column)| JsonCell { table, row, column, cell })
     });
     let lines: Vec<String> = cells
-        .filter(|shown| shown.cell.planned > 0 || shown.cell.n > 0)
+        .filter(|shown| shown.cell.is_there())
         .map(|cell| {
             // Texts and finite numbers always serialise; not a number becomes null.
             serde_json::to_string(&cell).unwrap_or_default()
@@ -62,6 +62,9 @@ impl Serialize for JsonCell<'_> {
         for (setting, label) in self.table.row_settings.iter().zip(&self.row.labels) {
             map.serialize_entry(setting, &typed(setting, label))?;
         }
+        if let (Some(setting), Some(group)) = (&self.table.group_setting, &self.column.group) {
+            map.serialize_entry(setting, &typed(setting, group))?;
+        }
         map.serialize_entry(
             &self.table.column_setting,
             &typed(&self.table.column_setting, &self.column.label),
@@ -77,6 +80,9 @@ impl Serialize for JsonCell<'_> {
         let marks: Vec<&str> = self.cell.marks.iter().map(|mark| mark.word()).collect();
         map.serialize_entry("marks", &marks)?;
         map.serialize_entry("folds", &self.cell.folds)?;
+        if self.cell.cited {
+            map.serialize_entry("cited", &true)?;
+        }
         self.serialize_choices(&mut map)?;
         map.end()
     }

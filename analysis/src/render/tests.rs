@@ -54,9 +54,8 @@ fn every_kind() -> Table {
         notes: vec!["* fewer folds than planned have finished (n=finished/planned)".to_owned()],
         row_settings: vec!["method".to_owned(), "lr".to_owned()],
         column_setting: "dataset".to_owned(),
-        columns: columns
-            .map(|label| crate::table::TableColumn { label: label.to_owned(), printed_as: None })
-            .to_vec(),
+        group_setting: None,
+        columns: columns.map(|label| crate::table::TableColumn::plain(label)).to_vec(),
         rows: rows_of_every_kind(),
         winners: Winners::PerColumn,
         metric: togl_sweeps::spec::Metric::TestAccuracy,
