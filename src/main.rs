@@ -2,6 +2,7 @@
 //! exit code. Decides nothing itself.
 
 mod cli;
+mod clock;
 mod embedded;
 mod local;
 mod output;

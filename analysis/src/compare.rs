@@ -185,12 +185,12 @@ impl Comparison {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    fn lines(&self) -> Vec<Vec<String>> {
+    pub(crate) fn lines(&self) -> Vec<Vec<String>> {
         self.cells.iter().map(line).collect()
     }
 }
 
-const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
+pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
 
 fn quoted(text: &str) -> String {
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }

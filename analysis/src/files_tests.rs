@@ -192,3 +192,35 @@ fn a_fold_in_two_files_is_refused_with_both_files_named() {
     assert!(message.starts_with("the same fold twice: "), "{message}");
     assert!(message.contains("first.parquet and ") && message.contains("second.arrow)"), "{message}");
 }
+
+/// A Python that can execute notebooks and read Parquet, if this machine has one.
+fn python() -> Option<String> {
+    let wanted = std::env::var("TOGL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let imports = "import nbconvert, ipykernel, pandas, pyarrow, polars";
+    let tried = std::process::Command::new(&wanted).args(["-c", imports]).output();
+    tried.is_ok_and(|output| output.status.success()).then_some(wanted)
+}
+
+#[test]
+fn the_notebook_of_the_documents_reads_what_is_written() {
+    let Some(python) = python() else {
+        println!(
+            "skipped: no Python with nbconvert, ipykernel, pandas, pyarrow and polars (TOGL_PYTHON names one)"
+        );
+        return;
+    };
+    let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
+    rows.extend(folds(1, &trial("DD", Backbone::Gin, 4), &[0.4, 0.65, 0.8]));
+    let (folder, path) = folder_with(&frame(rows), "folds.parquet");
+    let notebook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/notebooks/results.ipynb");
+    let output = std::process::Command::new(python)
+        .args(["-m", "nbconvert", "--to", "notebook", "--execute", "--output", "done.ipynb", "--output-dir"])
+        .arg(folder.path())
+        .arg(notebook)
+        .env("TOGL_FOLDS", &path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let done = fs::read_to_string(folder.path().join("done.ipynb")).unwrap();
+    assert!(done.contains("2 cells agree"), "{done}");
+}

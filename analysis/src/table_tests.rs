@@ -1,16 +1,16 @@
 //! Requirements of tables: honest cells, winners, and independence of the order of arrival.
 
-use togl_sweeps::SweepSpec;
 use togl_sweeps::trial::Backbone;
+use togl_sweeps::{SweepSpec, TrialConfig};
 
 use super::*;
 use crate::test_folds::{fold, folds, frame, plan, trial};
 
-fn gcn() -> togl_sweeps::TrialConfig {
+fn gcn() -> TrialConfig {
     trial("DD", Backbone::Gcn, 4)
 }
 
-fn gin() -> togl_sweeps::TrialConfig {
+fn gin() -> TrialConfig {
     trial("DD", Backbone::Gin, 4)
 }
 
@@ -98,7 +98,7 @@ fn a_cell_of_different_code_data_devices_or_numerics_is_marked() {
 
 #[test]
 fn trials_that_fall_into_one_cell_are_refused_with_the_setting_to_add() {
-    let (fast, slow) = (gcn(), togl_sweeps::TrialConfig { lr: 1e-4, ..gcn() });
+    let (fast, slow) = (gcn(), TrialConfig { lr: 1e-4, ..gcn() });
     let plan = plan(&[(&fast, 2), (&slow, 2)]);
     let mut rows = folds(0, &fast, &[0.5, 0.6]);
     rows.extend(folds(1, &slow, &[0.7, 0.8]));
@@ -185,8 +185,8 @@ fn a_setting_named_as_row_and_as_column_only_makes_columns() {
 
 #[test]
 fn after_a_choice_only_what_was_chosen_among_may_differ_within_a_cell() {
-    let (fast, slow) = (gcn(), togl_sweeps::TrialConfig { lr: 1e-4, ..gcn() });
-    let deep = togl_sweeps::TrialConfig { hidden_dim: 64, ..gin() };
+    let (fast, slow) = (gcn(), TrialConfig { lr: 1e-4, ..gcn() });
+    let deep = TrialConfig { hidden_dim: 64, ..gin() };
     let frame = frame([
         fold(0, &fast, 0, 0.5),
         fold(1, &slow, 1, 0.7),
@@ -236,8 +236,19 @@ fn a_group_puts_a_common_header_over_its_columns() {
         ..TableSpec::default()
     };
     let table = Table::of_block(&frame(rows), &plan(&planned), &spec, None).unwrap();
-    insta::assert_snapshot!(crate::render::terminal(&table, false), @"");
-    insta::assert_snapshot!(crate::render::markdown(&table).lines().nth(2).unwrap(), @"");
+    insta::assert_snapshot!(crate::render::terminal(&table, false), @"
+    small sweep
+
+                     DD                      MNIST
+           ───────────────────────  ───────────────────────
+    model            2           4            2           4
+    ─────  ───────────  ──────────  ───────────  ──────────
+    gcn    35.0 ± 21.2  45.0 ± 7.1  35.0 ± 21.2  45.0 ± 7.1
+
+    Test accuracy of the best checkpoint in percent, mean ± sample standard deviation (divisor n - 1) over 2 folds.
+    ");
+    let header = crate::render::markdown(&table).lines().nth(2).unwrap().to_owned();
+    assert_eq!(header, "| model | DD: 2 | DD: 4 | MNIST: 2 | MNIST: 4 |");
     let json: Vec<serde_json::Value> = serde_json::from_str(&crate::render::json(&table)).unwrap();
     assert_eq!((&json[1]["dataset"], &json[1]["depth"]), (&"DD".into(), &4.into()));
     assert!(crate::render::html(&table).contains("colspan=\"2\">MNIST</th>"));

@@ -116,7 +116,10 @@ impl SavedTable {
     /// Reads what [`crate::render::json`] wrote; `origin` names the file in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let refuse = |reason: String| Error::BadSavedTable { origin: origin.to_owned(), reason };
-        let cells: Vec<Entries> = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        let mut cells: Vec<Entries> =
+            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        // Cited numbers come from print; there is nothing to make anew.
+        cells.retain(|cell| cell.get("cited").is_none());
         let first = cells.first().ok_or_else(|| refuse("it has no cells".to_owned()))?;
         let mut settings: Vec<String> = first.settings().map(|(name, _)| name.clone()).collect();
         let column_setting = settings.pop().ok_or_else(|| refuse("its cells have no labels".to_owned()))?;

@@ -9,12 +9,14 @@ mod lists;
 mod logs;
 mod plan;
 mod plot;
+mod report;
 mod run;
 mod serve;
 mod status;
 mod steer;
 mod submit;
 mod table;
+mod table_block;
 mod version;
 mod worker;
 
@@ -84,7 +86,7 @@ enum Verb {
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
-    Report(plot::Report),
+    Report(report::Report),
     /// Import runs of other systems
     Import(import::Import),
     /// List sweeps

@@ -98,10 +98,11 @@ fn group_lines(table: &Table, labels: usize) -> Vec<String> {
     vec![line(cells.into_iter()), format!("    {rules}")]
 }
 
-/// Whether a new block of rows begins, such as another data set.
+/// Whether a new block of rows begins, such as another data set; a block has several rows.
 fn starts_block(table: &Table, at: usize) -> bool {
     let first = |at: usize| table.rows[at].labels.first();
-    at > 0 && table.row_settings.len() > 1 && first(at) != first(at - 1)
+    let differs = |at: usize| first(at) != first(at - 1);
+    at > 0 && differs(at) && !(1..table.rows.len()).all(differs)
 }
 
 fn row_line(row: &Row, table: &Table) -> String {
@@ -173,7 +174,7 @@ fn escape(text: &str) -> String {
             None if character.is_ascii() || ('\u{c0}'..='\u{17f}').contains(&character) => {
                 escaped.push(character);
             }
-            None => escaped.push_str(&format!("[U+{:04X}]", u32::from(character))),
+            None => escaped.push_str(&format!("{{[}}U+{:04X}{{]}}", u32::from(character))),
         }
         escaped
     })
@@ -195,6 +196,9 @@ fn command(character: char) -> Option<&'static str> {
         '_' => r"\_",
         '{' => r"\{",
         '}' => r"\}",
+        // At the beginning of a row a bracket would be taken for an option of the line before.
+        '[' => "{[}",
+        ']' => "{]}",
         '±' => r"$\pm$",
         '–' => "--",
         '†' => r"$^{\dagger}$",
