@@ -9,7 +9,7 @@ use crate::cells::CellFolds;
 #[cfg(doc)]
 use crate::emphasis::Emphasis;
 use crate::spread::Spread;
-use crate::statistics::Summary;
+use crate::statistics::{Summary, quartiles};
 
 /// Something that a reader of a cell must know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -99,6 +99,14 @@ impl Cell {
     /// The number behind ± (in percentage points); not defined for fewer than two folds.
     pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
         if spread == Spread::SampleStd || self.cited { self.std } else { spread.of(&self.values) }
+    }
+
+    /// The number before ± (in percent): the mean, or the median where ± is the interquartile range.
+    pub fn centre(&self, spread: Spread) -> Option<f64> {
+        if spread != Spread::Quartiles || self.cited {
+            return self.mean;
+        }
+        quartiles(&self.values).map(|quartiles| quartiles.median)
     }
 
     /// A number from print.

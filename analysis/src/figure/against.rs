@@ -144,7 +144,7 @@ fn point(
     let word = x_names.iter().position(|name| name == value).map(|at| at as f64);
     Some(Point {
         x: word.or_else(|| value.parse().ok())?,
-        y: cell.mean?,
+        y: cell.centre(table.spread)?,
         error: cell.plus_minus(table.spread),
     })
 }
@@ -186,7 +186,8 @@ fn note(table: &Table) -> String {
         1 => " 1 point rests on fewer folds than planned.".to_owned(),
         cells => format!(" {cells} points rest on fewer folds than planned."),
     };
-    format!("{}: mean over folds; bars: ± {}.{incomplete}", metric_words(table.metric), table.spread)
+    let (metric, centre) = (metric_words(table.metric), table.spread.centre());
+    format!("{metric}: {centre} over folds; bars: ± {}.{incomplete}", table.spread)
 }
 
 fn short_metric(metric: Metric) -> &'static str {

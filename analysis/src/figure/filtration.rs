@@ -152,7 +152,7 @@ fn draw_panel(
     }
     let largest = graph.degree.iter().copied().fold(1.0, f64::max);
     // Many vertices are drawn smaller, so that they do not cover each other.
-    let room = (side / (graph.nodes as f64).sqrt() / 2.2).clamp(3.0, 13.0);
+    let room = (side / (graph.nodes as f64).sqrt() / 4.0).clamp(2.5, 11.0);
     for vertex in 0..graph.nodes {
         let radius = (room * (0.35 + 0.65 * (graph.degree[vertex] / largest).sqrt())).round() as i32;
         let fill = viridis(share(values[vertex]));

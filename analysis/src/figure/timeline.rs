@@ -180,7 +180,10 @@ fn draw_lane(area: &Area<'_>, lane: &Lane, at: (i32, i32), end: f64, kinds: usiz
         let colour = Look::of(if kinds > MOST_COLOURS { 0 } else { *kind }).colour();
         let place = [(x(*start), at.1 + 3), (x(start + length).max(x(*start) + 1), at.1 + LANE - 3)];
         area.draw(&Rectangle::new(place, colour.mix(0.85).filled())).map_err(failed)?;
-        area.draw(&Rectangle::new(place, WHITE.stroke_width(1))).map_err(failed)?;
+        // A rim would hide a narrow bar and look like a gap.
+        if place[1].0 - place[0].0 > 4 {
+            area.draw(&Rectangle::new(place, WHITE.stroke_width(1))).map_err(failed)?;
+        }
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ pub fn csv(table: &Table) -> String {
     let has_cited = table.cells().any(|(_, _, cell)| cell.cited);
     let cited = has_cited.then_some("cited");
     let headers = headers.chain(printed).chain(rest).chain(cited).map(str::to_owned);
-    let mut text = line(headers.chain(spread.clone()).chain(tested.clone()));
+    let median = (table.spread == Spread::Quartiles).then_some("median".to_owned());
+    let mut text = line(headers.chain(spread.clone()).chain(median.clone()).chain(tested.clone()));
     let cells = table
         .rows
         .iter()
@@ -38,9 +39,10 @@ pub fn csv(table: &Table) -> String {
             marks.join(" "),
         ];
         let spread = spread.is_some().then(|| number(cell.plus_minus(table.spread)));
+        let median = median.is_some().then(|| number(cell.centre(table.spread)));
         let tested = tested.is_some().then(|| cell.stands_out().to_string());
         let cited = has_cited.then(|| cell.cited.to_string());
-        text.push_str(&line(labels.chain(values).chain(cited).chain(spread).chain(tested)));
+        text.push_str(&line(labels.chain(values).chain(cited).chain(spread).chain(median).chain(tested)));
     }
     text
 }

@@ -49,6 +49,9 @@ impl JsonCell<'_> {
         if self.table.spread != Spread::SampleStd {
             map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;
         }
+        if self.table.spread == Spread::Quartiles {
+            map.serialize_entry("median", &self.cell.centre(self.table.spread))?;
+        }
         if self.table.emphasis == Emphasis::NotSignificantlyWorse {
             map.serialize_entry(NOT_WORSE, &self.cell.stands_out())?;
         }

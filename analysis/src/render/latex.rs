@@ -20,6 +20,9 @@ const OPEN: &str = r"% For a paper: \input this file, with \usepackage{booktabs,
 const CLOSE: &str = r"\ifdefined\toglEnd\expandafter\toglEnd\fi
 ";
 
+/// Characters in a line of a header.
+const HEADER_WIDTH: usize = 14;
+
 /// The table as a LaTeX `table` environment.
 pub fn latex(table: &Table) -> String {
     let headers = row_headers(table);
@@ -35,7 +38,7 @@ pub fn latex(table: &Table) -> String {
         r"    \toprule".to_owned(),
     ];
     lines.extend(group_lines(table, headers.len()));
-    let names = table.columns.iter().map(|column| centred(&escape(&column.label)));
+    let names = table.columns.iter().map(|column| centred(&stacked(&column.label)));
     lines.push(line(headers.iter().map(|text| escape(text)).chain(names)));
     lines.push(r"    \midrule".to_owned());
     for (at, row) in table.rows.iter().enumerate() {
@@ -65,7 +68,31 @@ fn column(table: &Table, at: usize) -> String {
         _ => String::new(),
     };
     let decimals = table.decimals;
-    format!(r"S[table-format={mean}.{decimals}]@{{\,}}c@{{\,}}S[table-format={std}.{decimals}{room}]")
+    // Both numbers keep to the sign between them, however wide the header is.
+    format!(
+        r"S[table-format={mean}.{decimals}, table-number-alignment=right]@{{\,}}c@{{\,}}S[table-format={std}.{decimals}, table-number-alignment=left, table-text-alignment=left{room}]"
+    )
+}
+
+/// A header in lines of a few words, because numbers are narrow.
+fn stacked(label: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in label.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < HEADER_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    match lines.as_slice() {
+        [line] => escape(line),
+        lines => {
+            let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+            format!(r"\shortstack{{{}}}", lines.join(r"\\"))
+        }
+    }
 }
 
 fn after_number(row: &Row, at: usize, table: &Table) -> String {
@@ -113,10 +140,15 @@ fn row_line(row: &Row, table: &Table) -> String {
 
 fn caption(table: &Table) -> String {
     let below = lines_below(table, "Bold:", "Italic:");
-    let sentences: Vec<String> =
-        below.iter().map(|text| format!("{}.", escape(text.trim_end_matches('.')))).collect();
+    let sentences: Vec<String> = below.iter().map(|text| sentence(text)).collect();
     let grey = if table.rows.iter().any(Row::is_cited) { " Grey rows are cited." } else { "" };
     format!("{}: {}{grey}", escape(&table.title), sentences.join(" "))
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    format!("{}.", escape(&(first + letters.as_str())))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
@@ -199,6 +231,7 @@ fn command(character: char) -> Option<&'static str> {
         // At the beginning of a row a bracket would be taken for an option of the line before.
         '[' => "{[}",
         ']' => "{]}",
+        '`' => "'",
         '±' => r"$\pm$",
         '–' => "--",
         '†' => r"$^{\dagger}$",

@@ -63,7 +63,7 @@ struct Value {
 
 fn shown(cell: &Cell, table: &Table) -> Shown {
     let decimals = table.decimals;
-    let Some(mean) = cell.mean else {
+    let Some(mean) = cell.centre(table.spread) else {
         return if cell.planned == 0 { Shown::NotPlanned } else { Shown::Missing };
     };
     let spread = cell.plus_minus(table.spread);

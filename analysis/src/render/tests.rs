@@ -129,9 +129,9 @@ fn latex_is_escaped_and_uses_booktabs() {
       \caption{every kind: Test accuracy in percent, mean $\pm$ sample standard deviation over 10 folds. Bold: best mean of its column. $^{*}$ fewer folds than planned have finished (n=finished/planned).}
       \sisetup{detect-all, mode=text}
       \setlength{\tabcolsep}{4pt}
-      \begin{tabular}{llS[table-format=2.1]@{\,}c@{\,}S[table-format=1.1, table-space-text-post={$^{\dagger\ddagger\S\P}$}]S[table-format=2.1]@{\,}c@{\,}S[table-format=2.1, table-space-text-post={$^{*}$ (n=1/10)}]S[table-format=2.1]@{\,}c@{\,}S[table-format=1.1]}
+      \begin{tabular}{llS[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{\dagger\ddagger\S\P}$}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=2.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{*}$ (n=1/10)}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left]}
         \toprule
-        method & lr & \multicolumn{3}{c}{DD} & \multicolumn{3}{c}{PROTEINS\_full} & \multicolumn{3}{c}{100\% \& \textless{}data\textgreater{}\textbar{}{[}U+30B0{]}} \\
+        method & lr & \multicolumn{3}{c}{DD} & \multicolumn{3}{c}{PROTEINS\_full} & \multicolumn{3}{c}{\shortstack{100\% \&\\\textless{}data\textgreater{}\textbar{}{[}U+30B0{]}}} \\
         \midrule
         GCN-4 & 0.001 & \bfseries 68.0 & $\pm$ & \bfseries 3.6 & 72.2 & $\pm$ & 10.0 {$^{*}$ (n=7/10)} & \multicolumn{3}{c}{--} \\
         GCN-4-TOGL-1 & 0.001 & \bfseries 68.0 & $\pm$ & \bfseries 0.0 & 7.0 & $\pm$ & {n/a} {$^{*}$ (n=1/10)} & \multicolumn{3}{c}{} \\
