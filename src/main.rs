@@ -4,6 +4,7 @@
 mod bench;
 mod calibrate;
 mod cli;
+mod clock;
 mod embedded;
 mod local;
 mod output;

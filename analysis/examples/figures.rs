@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use togl_analysis::figure::{self, Curve, Figure};
+use togl_analysis::figure::{self, Curve, Figure, Filtrations, MethodCurves, Work};
 use togl_analysis::import::wandb::{self, Mapping};
 use togl_analysis::report::{self, FailedFold, ReportInput};
 use togl_analysis::{Error, FoldRow, Layout, Plan, Result};
@@ -31,6 +31,13 @@ fn main() -> Result<()> {
     let plan = Plan::of_frame("structure-only runs", &runs)?;
     let families = figure::family_table(&runs, &plan, "depth", Metric::LastValidationAccuracy)?;
     save("families", figure::against(&families, "depth")?)?;
+    save("methods", figure::method_curves("Learning curves by method (made up)", &method_curves())?)?;
+    save("filtrations", figure::filtrations(&necklace())?)?;
+    save("work", figure::timeline("structure-only runs", &Work::of_frame(&runs)?)?)?;
+    save("timeline", figure::timeline("a made-up sweep", &timed_work())?)?;
+    std::fs::write(folder.join("table1.tex"), togl_analysis::render::latex(&main)).map_err(unwritten)?;
+    let extended = togl_analysis::render::latex(&structural);
+    std::fs::write(folder.join("structural-extended.tex"), extended).map_err(unwritten)?;
     write_report(&folder.join("report.html"))?;
     match Layout::PlacementNecklaces.make(&frame) {
         Ok(placement) => save("placement", figure::against(&placement, "togl_position")?),
@@ -41,6 +48,59 @@ fn main() -> Result<()> {
     }
 }
 
+fn unwritten(source: std::io::Error) -> Error {
+    Error::Io { what: "cannot write", path: PathBuf::from("table.tex"), source }
+}
+
+/// A chain with two rings, and three filtrations on it.
+fn necklace() -> Filtrations {
+    let mut edges: Vec<(usize, usize)> = (0..19).map(|at| (at, at + 1)).collect();
+    edges.extend([(2, 7), (11, 17), (4, 20), (20, 21), (14, 22)]);
+    let value = |at: usize| {
+        let at = at as f64;
+        vec![(at * 0.4).sin(), at / 23.0, 1.0 / (1.0 + at)]
+    };
+    Filtrations {
+        dataset: "necklaces".to_owned(),
+        graph: 7,
+        nodes: 23,
+        edges,
+        degree: Vec::new(),
+        filtrations: (0..23).map(value).collect(),
+    }
+}
+
+/// Two workers, one of them with two slots, for two hours.
+fn timed_work() -> Vec<Work> {
+    let fold = |at: u32, worker: &str, end: f64, seconds: f64| Work {
+        worker: worker.to_owned(),
+        kind: ["GCN-4", "GCN-4-TOGL-1", "GIN-4"][at as usize % 3].to_owned(),
+        seconds,
+        finished_at: Some(1.6e9 + end),
+    };
+    (0..30)
+        .flat_map(|at| {
+            let end = f64::from(at + 1) * 240.0;
+            let busy = 150.0 + f64::from(at * 37 % 80);
+            let first = fold(at, "gpu-box (cuda)", end, busy);
+            let second = fold(at + 1, "gpu-box (cuda)", end + 90.0, busy);
+            [first, second, fold(at + 2, "laptop (cpu)", end, busy / 2.0)]
+        })
+        .collect()
+}
+
+fn method_curves() -> Vec<MethodCurves> {
+    let names = [("DD", "GCN-4"), ("DD", "GCN-4-TOGL-1"), ("ENZYMES", "GCN-4"), ("ENZYMES", "GCN-4-TOGL-1")];
+    let all = curves();
+    let part = |at: usize| all[2 * at..2 * at + 3].iter().map(|curve| curve.history.clone()).collect();
+    let curve = |(at, (dataset, method)): (usize, &(&str, &str))| MethodCurves {
+        dataset: (*dataset).to_owned(),
+        method: (*method).to_owned(),
+        histories: part(at),
+    };
+    names.iter().enumerate().map(curve).collect()
+}
+
 /// The folds behind all cells.
 fn folds(table: &togl_analysis::Table) -> Vec<togl_sweeps::FoldKey> {
     table.cells().flat_map(|(_, _, cell)| cell.folds.iter().copied()).collect()
@@ -48,7 +108,10 @@ fn folds(table: &togl_analysis::Table) -> Vec<togl_sweeps::FoldKey> {
 
 const SWEEP: &str = "version: 1\nname: made-up\ndescription: Does depth help? Every number here is made up.\n\
                      base: {hidden_dim: 64}\ngrid:\n  dataset: [DD, ENZYMES, PROTEINS]\n  depth: [2, 3, 4]\n  togl: [false, true]\n\
-                     splits: [0, 1, 2, 3, 4]\nseeds: [0]\ntable: {rows: [method], columns: dataset}\n";
+                     splits: [0, 1, 2, 3, 4]\nseeds: [0]\ntable: {rows: [method], columns: dataset}\n\
+                     figure: {title: Accuracy by depth, x: depth, lines: [togl], panels: dataset}\npublished:\n  table: made-up table\n  \
+                     methods: {Plain: {togl: false}}\n  columns: [method, dataset, depth, mean, std]\n  \
+                     cells: [[Plain, DD, 2, 61.0, 5.0], [Plain, ENZYMES, 3, 90.0, 1.0]]\n";
 
 /// A report in which one fold is missing because it failed.
 fn write_report(path: &Path) -> Result<()> {
@@ -79,6 +142,7 @@ fn write_report(path: &Path) -> Result<()> {
         sweep_text: SWEEP,
         rows: &rows,
         failures: &failures,
+        replicates: &[],
         commands: &commands,
         made_at: "2021-01-15 12:00 UTC",
     };

@@ -1,5 +1,6 @@
-//! How long a million folds take: made up, written as Parquet, loaded, and turned into tables.
-//! `cargo run --release -p togl-analysis --example million_folds -- [FOLDS]`
+//! How long a million folds take: made up, written as Parquet, loaded, and turned into tables. With a FILE the Parquet
+//! is kept there (and taken from there if it exists), so that another program can be timed on the same rows:
+//! `cargo run --release -p togl-analysis --example million_folds -- [FOLDS] [FILE]`
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -22,12 +23,17 @@ fn main() -> Result<()> {
             return Ok(());
         }
     };
-    let path = std::env::temp_dir().join(format!("togl-speed-{}.parquet", std::process::id()));
-    let frame = timed("made", || made_up(&sweep))?;
-    timed("wrote Parquet", || frame.write(&path))?;
-    drop(frame);
-    let outcome = measure(&sweep, &path);
-    let _ = std::fs::remove_file(&path);
+    let kept = std::env::args().nth(2).map(std::path::PathBuf::from);
+    let temporary = std::env::temp_dir().join(format!("togl-speed-{}.parquet", std::process::id()));
+    let path = kept.as_ref().unwrap_or(&temporary);
+    if !path.try_exists().unwrap_or(false) {
+        let frame = timed("made", || made_up(&sweep))?;
+        timed("wrote Parquet", || frame.write(path))?;
+    }
+    let outcome = measure(&sweep, path);
+    if kept.is_none() {
+        let _ = std::fs::remove_file(path);
+    }
     outcome
 }
 
@@ -40,6 +46,7 @@ fn measure(sweep: &SweepSpec, path: &Path) -> Result<()> {
         frame.len(),
         std::fs::metadata(path).map_or(0, |file| file.len() >> 20)
     );
+    say_memory("VmRSS", "after loading");
     let plan = timed("planned", || Plan::of_sweep(sweep))?;
     let table =
         timed("made the table", || Table::make(&frame, &Table::separated(&sweep.table, &plan)?, &plan))?;
@@ -52,10 +59,15 @@ fn measure(sweep: &SweepSpec, path: &Path) -> Result<()> {
         eprintln!("{} cells, {length} characters", table.cells().count());
         Ok(())
     })?;
-    if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
-        status.lines().filter(|line| line.starts_with("VmHWM")).for_each(|line| eprintln!("{line}"));
-    }
+    say_memory("VmRSS", "at the end");
+    say_memory("VmHWM", "at the most, making of the folds included unless they were there");
     Ok(())
+}
+
+/// A line of what the system knows about this process, where it tells.
+fn say_memory(line: &str, when: &str) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    status.lines().filter(|text| text.starts_with(line)).for_each(|text| eprintln!("{text} {when}"));
 }
 
 /// A frame of all planned folds with made-up accuracies.

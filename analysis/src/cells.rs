@@ -1,14 +1,14 @@
-//! From frame, plan and table block to grouped cells: the joins and groupings behind [`crate::table`]. Every
-//! planned fold is joined with its result, then folds are grouped by row and column. Owns the rule that a cell
-//! holds one trial, and what counts as mixed; formats and words nothing.
+//! From frame, plan and table block to grouped cells: which planned fold falls into which cell, which result belongs
+//! to it, and what of its provenance is not the same in a whole cell. Owns the rule that a cell holds one trial, and
+//! what counts as mixed; formats and words nothing. Written for a million folds: each is looked at a few times.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use polars::prelude::*;
+use polars::prelude::{Column, DataType};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use crate::columns::{fold_keys, labels};
+use crate::columns::FoldColumns;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
@@ -31,6 +31,8 @@ const MUST_AGREE: [(&str, Mark); 7] = [
 pub struct CellFolds {
     /// One label per row setting.
     pub row: Vec<String>,
+    /// What stands over the column, where columns are grouped.
+    pub group: Option<String>,
     /// The label of the column.
     pub column: String,
     /// How many folds are planned.
@@ -52,9 +54,9 @@ pub struct GroupedCells {
     pub unplanned: usize,
 }
 
-/// The settings that label rows: those of the table block, without repetitions and without the column setting.
+/// The settings that label rows: those of the table block, without repetitions and without those of columns.
 pub fn row_settings(spec: &TableSpec) -> Vec<String> {
-    let mut seen = BTreeSet::from([spec.columns.as_str()]);
+    let mut seen: BTreeSet<&str> = [spec.columns.as_str()].into_iter().chain(spec.group.as_deref()).collect();
     spec.rows.iter().filter(|name| seen.insert(name)).cloned().collect()
 }
 
@@ -70,128 +72,193 @@ pub fn metric_column(metric: Metric) -> &'static str {
 
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
 /// settings `among` which a choice was made per fold.
-pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[&str]) -> Result<GroupedCells> {
+pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String]) -> Result<GroupedCells> {
     let names = label_settings(spec)?;
-    refuse_mixed_cells(&names, plan, among)?;
-    let grouped = joined(frame, spec.metric, plan, &names)
-        .group_by_stable(names.iter().map(col).collect::<Vec<_>>())
-        .agg(aggregates())
-        .collect()?;
-    let cells: Result<Vec<CellFolds>> =
-        (0..grouped.height()).map(|row| cell(&grouped, &names, row)).collect();
-    let matched: u64 = grouped.column("matched")?.cast(&DataType::UInt64)?.u64()?.iter().flatten().sum();
-    Ok(GroupedCells { cells: cells?, unplanned: frame.len().saturating_sub(matched as usize) })
+    let places = Places::of(plan, &names)?;
+    refuse_mixed_cells(&places, &names, plan, among)?;
+    let mut cells: Vec<CellFolds> = places.labels.iter().map(|labels| cell(labels, spec)).collect();
+    let rows = rows_of_folds(frame, plan)?;
+    let values = values(frame, spec.metric)?;
+    let mut cell_of_row: Vec<Option<usize>> = vec![None; frame.len()];
+    let mut matched = 0;
+    for (fold, row) in plan.folds().iter().zip(&rows) {
+        let at = places.cell_of_trial[fold.trial];
+        cells[at].planned += 1;
+        let Some(row) = *row else { continue };
+        matched += 1;
+        if let Some(value) = values[row] {
+            cells[at].values.push(value);
+            cells[at].folds.push(plan.key(fold));
+            cell_of_row[row] = Some(at);
+        }
+    }
+    for (name, mark) in MUST_AGREE {
+        for at in disagreeing(frame.data().column(name)?, &cell_of_row, cells.len())? {
+            cells[at].mixed.insert(mark);
+        }
+    }
+    Ok(GroupedCells { cells, unplanned: frame.len().saturating_sub(matched) })
 }
 
-/// The table block with as many more row settings as it takes to have one trial per cell.
-pub fn separated(spec: &TableSpec, plan: &Plan) -> Result<TableSpec> {
+/// The table block with as many more row settings as it takes to have one trial per cell, where a choice was made
+/// per fold `among` some settings.
+pub fn separated(spec: &TableSpec, plan: &Plan, among: &[String]) -> Result<TableSpec> {
     let names = label_settings(spec)?;
-    let more = settings_that_differ(&mixed_cells(&names, plan)?, &names)?;
+    let more = settings_that_differ(&Places::of(plan, &names)?.mixed(), &names, plan)?;
+    let more = more.into_iter().filter(|name| !among.contains(name));
     let rows = spec.rows.iter().cloned().chain(more).collect();
     Ok(TableSpec { rows, ..spec.clone() })
 }
 
 fn label_settings(spec: &TableSpec) -> Result<Vec<String>> {
     let mut names = row_settings(spec);
+    names.extend(spec.group.iter().filter(|name| **name != spec.columns).cloned());
     names.push(spec.columns.clone());
     names.iter().try_for_each(|name| schema::check_label(name))?;
     Ok(names)
 }
 
-fn refuse_mixed_cells(names: &[String], plan: &Plan, among: &[&str]) -> Result<()> {
-    let mixed = mixed_cells(names, plan)?;
-    let settings: Vec<String> = settings_that_differ(&mixed, names)?
-        .into_iter()
-        .filter(|name| !among.contains(&name.as_str()))
-        .collect();
-    if settings.is_empty() {
-        return Ok(());
+fn cell(labels: &[String], spec: &TableSpec) -> CellFolds {
+    let mut row = labels.to_vec();
+    let column = row.pop().unwrap_or_default();
+    let grouped = spec.group.as_ref().is_some_and(|name| *name != spec.columns);
+    let group = if grouped { row.pop() } else { None };
+    CellFolds {
+        row,
+        group,
+        column,
+        planned: 0,
+        values: Vec::new(),
+        folds: Vec::new(),
+        mixed: BTreeSet::new(),
     }
-    let differs = |row: usize| {
-        let values = |name: &String| mixed.column(name).ok()?.u64().ok()?.get(row);
-        settings.iter().any(|name| values(name).is_some_and(|values| values > 1))
-    };
-    let first = (0..mixed.height()).find(|row| differs(*row)).unwrap_or_default();
-    let trials = mixed.column("trial")?.u64()?.get(first).unwrap_or_default();
-    Err(Error::MixedTrials { cell: labels(&mixed, names, first)?, trials, settings })
 }
 
-/// The cells that hold more than one trial, with the number of values that each setting takes in them.
-fn mixed_cells(names: &[String], plan: &Plan) -> Result<DataFrame> {
-    let counts: Vec<Expr> = other_settings(names)
-        .chain(["trial"])
-        .map(|name| col(name).n_unique().cast(DataType::UInt64))
-        .collect();
-    // Settings belong to trials, so one row per trial says it all, and there are far fewer trials than folds.
-    let settings: Vec<Expr> = schema::label_names().map(|name| col(name).first()).collect();
-    let mixed = plan
-        .folds()
-        .group_by_stable([col("position"), col("trial")])
-        .agg(settings)
-        .sort(["position"], SortMultipleOptions::default().with_maintain_order(true))
-        .group_by_stable(names.iter().map(col).collect::<Vec<_>>())
-        .agg(counts)
-        .filter(col("trial").gt(lit(1)));
-    Ok(mixed.collect()?)
+/// Which trial falls into which cell; cells in the order of their first planned fold.
+struct Places {
+    labels: Vec<Vec<String>>,
+    cell_of_trial: Vec<usize>,
 }
 
-fn settings_that_differ(mixed: &DataFrame, names: &[String]) -> Result<Vec<String>> {
+impl Places {
+    fn of(plan: &Plan, names: &[String]) -> Result<Self> {
+        let mut known: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut labels: Vec<Vec<String>> = Vec::new();
+        let mut cell_of_trial = vec![usize::MAX; plan.trials()];
+        for fold in plan.folds() {
+            if cell_of_trial[fold.trial] != usize::MAX {
+                continue;
+            }
+            let these: Vec<String> =
+                names.iter().map(|name| plan.label(fold.trial, name)).collect::<Result<_>>()?;
+            cell_of_trial[fold.trial] = *known.entry(these).or_insert_with_key(|these| {
+                labels.push(these.clone());
+                labels.len() - 1
+            });
+        }
+        Ok(Self { labels, cell_of_trial })
+    }
+
+    /// The cells that hold more than one trial, each with its trials.
+    fn mixed(&self) -> Vec<(usize, Vec<usize>)> {
+        let mut trials: Vec<Vec<usize>> = vec![Vec::new(); self.labels.len()];
+        for (trial, cell) in self.cell_of_trial.iter().enumerate().filter(|(_, cell)| **cell != usize::MAX) {
+            trials[*cell].push(trial);
+        }
+        trials.into_iter().enumerate().filter(|(_, trials)| trials.len() > 1).collect()
+    }
+}
+
+fn refuse_mixed_cells(places: &Places, names: &[String], plan: &Plan, among: &[String]) -> Result<()> {
+    let mixed = places.mixed();
+    let differ = settings_that_differ(&mixed, names, plan)?;
+    let settings: Vec<String> = differ.into_iter().filter(|name| !among.contains(name)).collect();
+    for (cell, trials) in &mixed {
+        if settings.iter().any(|name| differs(plan, trials, name).unwrap_or(true)) {
+            let cell = places.labels[*cell].clone();
+            return Err(Error::MixedTrials { cell, trials: trials.len() as u64, settings });
+        }
+    }
+    Ok(())
+}
+
+/// The settings in which the trials of some cell differ, in the order of the schema.
+fn settings_that_differ(mixed: &[(usize, Vec<usize>)], names: &[String], plan: &Plan) -> Result<Vec<String>> {
     let mut differ = Vec::new();
-    for name in other_settings(names) {
-        if mixed.column(name)?.u64()?.iter().flatten().any(|values| values > 1) {
-            differ.push(name.to_owned());
+    let others =
+        SETTINGS.iter().map(|spec| spec.name).filter(|name| !names.iter().any(|label| label == name));
+    for name in others {
+        for (_, trials) in mixed {
+            if differs(plan, trials, name)? {
+                differ.push(name.to_owned());
+                break;
+            }
         }
     }
     Ok(differ)
 }
 
-fn other_settings(names: &[String]) -> impl Iterator<Item = &'static str> {
-    SETTINGS.iter().map(|spec| spec.name).filter(|name| !names.iter().any(|label| label == name))
-}
-
-/// Every planned fold with its labels and, where it is finished, its value and provenance.
-fn joined(frame: &FoldFrame, metric: Metric, plan: &Plan, names: &[String]) -> LazyFrame {
-    let keys = [col("trial"), col("split"), col("seed")];
-    let metric = col(metric_column(metric));
-    let value = when(metric.clone().is_not_nan()).then(metric).otherwise(lit(NULL)).alias("value");
-    let provenance = MUST_AGREE.iter().map(|(name, _)| col(*name));
-    let results = keys.iter().cloned().chain([value, lit(true).alias("matched")]).chain(provenance);
-    let labels = names.iter().map(col).chain([col("position")]).chain(keys.clone());
-    let results = frame.data().clone().lazy().select(results.collect::<Vec<_>>());
-    plan.folds()
-        .select(labels.collect::<Vec<_>>())
-        .join(results, keys.clone(), keys, JoinArgs::new(JoinType::Left))
-        .sort(["position", "split", "seed", "trial"], SortMultipleOptions::default())
-}
-
-fn aggregates() -> Vec<Expr> {
-    let finished = |name: &str| col(name).filter(col("value").is_not_null());
-    let mut aggregates = vec![len().alias("planned"), col("matched").count()];
-    aggregates.extend(["value", "trial", "split", "seed"].map(finished));
-    aggregates.extend(MUST_AGREE.iter().map(|(name, _)| finished(name).n_unique()));
-    aggregates
-}
-
-fn cell(grouped: &DataFrame, names: &[String], row: usize) -> Result<CellFolds> {
-    let mut row_labels = labels(grouped, names, row)?;
-    let column = row_labels.pop().unwrap_or_default();
-    let list = |name: &str| -> Result<Series> {
-        Ok(grouped.column(name)?.list()?.get_as_series(row).unwrap_or_default())
-    };
-    let count =
-        |name: &str| -> Result<usize> { Ok(grouped.column(name)?.get(row)?.extract().unwrap_or_default()) };
-    let mut mixed = BTreeSet::new();
-    for (name, mark) in MUST_AGREE {
-        if count(name)? > 1 {
-            mixed.insert(mark);
+fn differs(plan: &Plan, trials: &[usize], name: &str) -> Result<bool> {
+    let Some((first, others)) = trials.split_first() else { return Ok(false) };
+    let first = plan.label(*first, name)?;
+    for other in others {
+        if plan.label(*other, name)? != first {
+            return Ok(true);
         }
     }
-    Ok(CellFolds {
-        row: row_labels,
-        column,
-        planned: count("planned")?,
-        values: list("value")?.f64()?.iter().flatten().collect(),
-        folds: fold_keys(&list("trial")?, &list("split")?, &list("seed")?)?,
-        mixed,
+    Ok(false)
+}
+
+/// For each planned fold the row of its result. Both sides are put in the same order and walked once.
+pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>>> {
+    type Key = (usize, u32, u64);
+    let places = plan.places();
+    let columns = FoldColumns::of(frame.data())?;
+    let keys = columns.keys()?.into_iter().enumerate();
+    let mut results: Vec<(Key, usize)> =
+        keys.filter_map(|(row, key)| Some(((*places.get(&key.trial)?, key.split, key.seed), row))).collect();
+    let folds = plan.folds().iter().enumerate();
+    let mut planned: Vec<(Key, usize)> =
+        folds.map(|(at, fold)| ((fold.trial, fold.split, fold.seed), at)).collect();
+    results.sort_unstable();
+    planned.sort_unstable();
+    let mut rows = vec![None; planned.len()];
+    let mut results = results.into_iter().peekable();
+    for (key, at) in planned {
+        while results.next_if(|(result, _)| *result < key).is_some() {}
+        rows[at] = results.peek().filter(|(result, _)| *result == key).map(|(_, row)| *row);
+    }
+    Ok(rows)
+}
+
+/// The metric of each row; not a number is no value.
+fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
+    let column = frame.data().column(metric_column(metric))?.f64()?;
+    Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
+}
+
+/// The cells whose rows do not all have the same value in a column.
+fn disagreeing(column: &Column, cell_of_row: &[Option<usize>], cells: usize) -> Result<Vec<usize>> {
+    Ok(match column.dtype() {
+        DataType::String => not_the_same(column.str()?.iter(), cell_of_row, cells),
+        DataType::Boolean => not_the_same(column.bool()?.iter(), cell_of_row, cells),
+        _ => not_the_same(column.u64()?.iter(), cell_of_row, cells),
     })
+}
+
+fn not_the_same<T: PartialEq + Copy>(
+    values: impl Iterator<Item = Option<T>>,
+    cell_of_row: &[Option<usize>],
+    cells: usize,
+) -> Vec<usize> {
+    let mut first: Vec<Option<Option<T>>> = vec![None; cells];
+    let mut differ = vec![false; cells];
+    for (value, cell) in values.zip(cell_of_row) {
+        let Some(cell) = *cell else { continue };
+        match first[cell] {
+            None => first[cell] = Some(value),
+            Some(known) => differ[cell] |= known != value,
+        }
+    }
+    (0..cells).filter(|cell| differ[*cell]).collect()
 }

@@ -1,12 +1,15 @@
 //! Typed Polars columns from plain values: the keys and settings of folds, for frames and plans alike. Owns the
 //! one way in which a [`TrialConfig`] becomes columns and a stored value becomes the label of a table.
 
-use polars::prelude::{AnyValue, Column, DataFrame, NamedFrom, Series};
+use polars::prelude::{
+    AnyValue, BooleanChunked, Column, DataFrame, NamedFrom, NewChunkedArray, Series, StringChunked,
+    UInt64Chunked,
+};
 use serde_json::{Map, Value};
-use togl_sweeps::{FoldKey, TrialConfig};
+use togl_sweeps::{FoldKey, TrialConfig, TrialId};
 
 use crate::error::{Error, Result};
-use crate::schema::{Kind, SETTINGS};
+use crate::schema::{Kind, SETTINGS, check_label};
 
 /// What identifies one fold and says what was (or will be) trained.
 #[derive(Debug, Clone, Copy)]
@@ -107,22 +110,71 @@ pub fn labels(data: &DataFrame, names: &[String], row: usize) -> Result<Vec<Stri
     names.iter().map(|name| Ok(label(&data.column(name)?.get(row)?))).collect()
 }
 
-/// The folds named by three columns of equal length.
-pub fn fold_keys(trials: &Series, splits: &Series, seeds: &Series) -> Result<Vec<FoldKey>> {
-    let columns = trials.str()?.iter().zip(splits.u64()?.iter()).zip(seeds.u64()?.iter());
-    columns.map(|((trial, split), seed)| fold_key(trial, split, seed)).collect()
+/// The columns that say which folds the rows of a frame are.
+pub struct FoldColumns<'a> {
+    positions: &'a UInt64Chunked,
+    trials: &'a StringChunked,
+    splits: &'a UInt64Chunked,
+    seeds: &'a UInt64Chunked,
 }
 
-fn fold_key(trial: Option<&str>, split: Option<u64>, seed: Option<u64>) -> Result<FoldKey> {
-    let refuse = |column: &str, reason: String| Error::BadColumn {
-        origin: "the frame".to_owned(),
-        column: column.to_owned(),
-        reason,
-    };
-    let trial = trial.unwrap_or_default().parse().map_err(|error| refuse("trial", format!("{error}")))?;
-    let split = split.unwrap_or_default();
-    let split = u32::try_from(split).map_err(|_| refuse("split", format!("{split} is too large")))?;
-    Ok(FoldKey { trial, split, seed: seed.unwrap_or_default() })
+impl<'a> FoldColumns<'a> {
+    /// The columns of a frame.
+    pub fn of(data: &'a DataFrame) -> Result<Self> {
+        Ok(Self {
+            positions: data.column("position")?.u64()?,
+            trials: data.column("trial")?.str()?,
+            splits: data.column("split")?.u64()?,
+            seeds: data.column("seed")?.u64()?,
+        })
+    }
+
+    /// The place of each row in its sweep or import.
+    pub fn positions(&self) -> Result<Vec<u64>> {
+        Ok(self.positions.iter().map(Option::unwrap_or_default).collect())
+    }
+
+    /// The fold of each row. Folds of one trial stand together, so most identities need not be read again.
+    pub fn keys(&self) -> Result<Vec<FoldKey>> {
+        let mut keys = Vec::with_capacity(self.trials.len());
+        let mut last: Option<(&str, TrialId)> = None;
+        for ((trial, split), seed) in self.trials.iter().zip(self.splits.iter()).zip(self.seeds.iter()) {
+            let text = trial.unwrap_or_default();
+            let trial = match last {
+                Some((same, trial)) if same == text => trial,
+                _ => text.parse().map_err(|error| refuse("trial", format!("{error}")))?,
+            };
+            last = Some((text, trial));
+            let split = split.unwrap_or_default();
+            let split = u32::try_from(split).map_err(|_| refuse("split", format!("{split} is too large")))?;
+            keys.push(FoldKey { trial, split, seed: seed.unwrap_or_default() });
+        }
+        Ok(keys)
+    }
+}
+
+fn refuse(column: &str, reason: String) -> Error {
+    Error::BadColumn { origin: "the frame".to_owned(), column: column.to_owned(), reason }
+}
+
+/// Which rows have one of the given values in each of the given settings.
+pub fn matching(data: &DataFrame, filter: &[(String, Vec<String>)]) -> Result<BooleanChunked> {
+    let mut kept = vec![true; data.height()];
+    for (name, values) in filter {
+        check_label(name)?;
+        let column = data.column(name)?;
+        let mut last: Option<(AnyValue<'_>, bool)> = None;
+        for (row, kept) in kept.iter_mut().enumerate() {
+            let value = column.get(row)?;
+            let holds = match &last {
+                Some((same, holds)) if *same == value => *holds,
+                _ => values.contains(&label(&value)),
+            };
+            *kept &= holds;
+            last = Some((value, holds));
+        }
+    }
+    Ok(BooleanChunked::from_slice("kept".into(), &kept))
 }
 
 #[cfg(test)]
@@ -146,8 +198,7 @@ mod tests {
             let ours = label(&data.column(name).unwrap().get(0).unwrap());
             assert_eq!(Some(ours), config.show(name), "{name}");
         }
-        let series = |name: &str| data.column(name).unwrap().as_materialized_series();
-        assert_eq!(fold_keys(series("trial"), series("split"), series("seed")).unwrap(), [fold]);
+        assert_eq!(FoldColumns::of(&data).unwrap().keys().unwrap(), [fold]);
     }
 
     #[test]

@@ -1,10 +1,17 @@
 //! Our numbers beside the published ones: for each cell the published value, the difference, and whether it lies
 //! within one published standard deviation. Owns how a cell of ours finds its counterpart: by data set, by depth
-//! or position where the published table has them, and by the method as printed.
+//! or position where the published table has them, and by the method as printed, or by the settings that a sweep file
+//! says a printed label means.
+
+use std::collections::HashMap;
 
 use serde::Serialize;
+use togl_sweeps::spec::{self, Published, TableSpec};
+use togl_sweeps::{SweepSpec, TrialConfig, TrialId};
 
 use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::aligned;
 use crate::table::{Cell, Row, Table, TableColumn};
@@ -55,7 +62,7 @@ impl Comparison {
                 hint: togl_sweeps::nearest::hint(published_table, published::tables()),
             });
         }
-        let cells: Vec<ComparedCell> = compared(table, published_table);
+        let cells = compared(table, published_table);
         let used = |cell: &&PublishedCell| !cells.iter().any(|ours| ours.published.as_ref() == Some(*cell));
         let missing = published::cells_of(published_table).filter(used).cloned().collect();
         Ok(Self { published_table: published_table.to_owned(), cells, missing })
@@ -81,6 +88,38 @@ impl Comparison {
                 hint: format!("name one of {}", several.join(", ")),
             }),
         }
+    }
+
+    /// Compares with every `published` block of a sweep, each in the metric that it has. The sweep knows which trials
+    /// a printed label means, so cells are matched by settings, not by names.
+    pub fn of_sweep(frame: &FoldFrame, plan: &Plan, sweep: &SweepSpec) -> Result<Vec<Self>> {
+        if sweep.published.is_empty() {
+            return Err(Error::NothingPublished {
+                reason: format!("the sweep `{}` has no `published` block", sweep.name),
+                hint: "compare with the published tables (`--compare paper`), or add the block".to_owned(),
+            });
+        }
+        let trials: HashMap<TrialId, TrialConfig> =
+            sweep.trials()?.into_iter().map(|trial| (trial.id, trial.config)).collect();
+        let compare = |block: &Published| {
+            let spec = TableSpec { metric: block.metric, ..sweep.table.clone() };
+            let table = Table::of_block(frame, plan, &spec, sweep.selection.as_ref())?;
+            Ok(Self::with_block(&table, block, &trials))
+        };
+        sweep.published.iter().map(compare).collect()
+    }
+
+    fn with_block(table: &Table, block: &Published, trials: &HashMap<TrialId, TrialConfig>) -> Self {
+        let printed: Vec<PublishedCell> = block.cells.iter().map(|cell| as_printed(cell, block)).collect();
+        let mut used = vec![false; printed.len()];
+        let mut cells = Vec::new();
+        for (row, column, cell) in finished(table) {
+            let at = block.cells.iter().position(|printed| means(block, printed, cell, trials));
+            at.iter().for_each(|at| used[*at] = true);
+            cells.push(compare(cell, row, column, at.map(|at| &printed[at])));
+        }
+        let unused = printed.into_iter().zip(used).filter(|(_, used)| !used);
+        Self { published_table: block.table.clone(), cells, missing: unused.map(|(cell, _)| cell).collect() }
     }
 
     /// Cells within one published standard deviation, and cells for which that is known.
@@ -146,12 +185,12 @@ impl Comparison {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    fn lines(&self) -> Vec<Vec<String>> {
+    pub(crate) fn lines(&self) -> Vec<Vec<String>> {
         self.cells.iter().map(line).collect()
     }
 }
 
-const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
+pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
 
 fn quoted(text: &str) -> String {
     if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
@@ -177,23 +216,64 @@ fn line(cell: &ComparedCell) -> Vec<String> {
     ]
 }
 
-fn compared(table: &Table, published_table: &str) -> Vec<ComparedCell> {
+/// The cells that have a number of ours.
+fn finished(table: &Table) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
     let cells =
         table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
-    cells
-        .filter(|(_, _, cell)| cell.n > 0)
+    cells.filter(|(_, _, cell)| cell.n > 0)
+}
+
+fn compared(table: &Table, published_table: &str) -> Vec<ComparedCell> {
+    finished(table)
         .map(|(row, column, cell)| {
             compare(cell, row, column, counterpart(table, row, column, published_table))
         })
         .collect()
 }
 
-fn compare(
+/// Whether all trials behind a cell are what a printed number is about.
+fn means(
+    block: &Published,
+    printed: &spec::PublishedCell,
     cell: &Cell,
-    row: &Row,
-    column: &TableColumn,
-    published: Option<&'static PublishedCell>,
-) -> ComparedCell {
+    trials: &HashMap<TrialId, TrialConfig>,
+) -> bool {
+    let Some((_, condition)) = block.methods.iter().find(|(label, _)| *label == printed.method) else {
+        return false;
+    };
+    let named = block.datasets.iter().find(|(label, _)| *label == printed.dataset);
+    let dataset = named.map_or(printed.dataset.as_str(), |(_, ours)| ours.as_str());
+    let fits = |config: &TrialConfig| {
+        config.dataset == dataset
+            && printed.depth.is_none_or(|depth| depth == config.depth)
+            && printed.position.is_none_or(|position| Some(position) == place_of(config))
+            && condition.holds(config)
+    };
+    let mut configs = cell.folds.iter().map(|fold| trials.get(&fold.trial));
+    configs.all(|config| config.is_some_and(fits))
+}
+
+/// Graph layers before TOGL.
+fn place_of(config: &TrialConfig) -> Option<u32> {
+    config.show("togl_position").and_then(|text| text.parse().ok())
+}
+
+fn as_printed(cell: &spec::PublishedCell, block: &Published) -> PublishedCell {
+    PublishedCell {
+        table: block.table.clone(),
+        method: cell.method.clone(),
+        dataset: cell.dataset.clone(),
+        depth: cell.depth.map(u64::from),
+        position: cell.position.map(u64::from),
+        mean: cell.mean,
+        std: cell.std,
+        bold: false,
+        italic: false,
+        cited: cell.cited,
+    }
+}
+
+fn compare(cell: &Cell, row: &Row, column: &TableColumn, published: Option<&PublishedCell>) -> ComparedCell {
     let difference = published.and_then(|published| Some(cell.mean? - published.mean));
     let deviation = published.and_then(|published| published.std);
     let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + ROUNDING);

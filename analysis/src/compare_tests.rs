@@ -60,3 +60,48 @@ fn depth_decides_which_published_cell_is_meant() {
     assert_eq!((published.depth, published.mean), (Some(4), 68.0));
     assert!(comparison.cells[0].difference.unwrap().abs() < 1e-9);
 }
+
+const SWEEP: &str = "version: 1
+name: mine
+base: {features: random}
+grid: {dataset: [DD], depth: [2, 3], togl: [false, true], deepset: {values: [false, true], when: {togl: true}}}
+splits: [0, 1]
+seeds: [0]
+table: {rows: [togl], columns: depth, select: {among: [deepset]}}
+published:
+  table: my-table
+  metric: last_validation_accuracy
+  methods: {Plain: {togl: false}, TOGL: {togl: true}}
+  datasets: {Proteins: DD}
+  columns: [method, dataset, depth, mean, std]
+  cells:
+    - [Plain, Proteins, 2, 60.0, 1.0]
+    - [TOGL, Proteins, 2, 50.0, 30.0]
+    - [TOGL, Proteins, 9, 1.0, 1.0]
+    - [Forest, Proteins, 2, 1.0, null]
+";
+
+#[test]
+fn a_sweep_is_compared_with_its_own_published_numbers_by_what_labels_mean() {
+    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    let rows: Vec<_> = sweep
+        .trials()
+        .unwrap()
+        .iter()
+        .flat_map(|trial| folds(trial.position, &trial.config, &[0.6, 0.62]))
+        .collect();
+    let (frame, plan) = (frame(rows), Plan::of_sweep(&sweep).unwrap());
+    let comparisons = Comparison::of_sweep(&frame, &plan, &sweep).unwrap();
+    let [comparison] = comparisons.as_slice() else { panic!("{} comparisons", comparisons.len()) };
+    assert_eq!((comparison.published_table.as_str(), comparison.agreement()), ("my-table", (2, 2)));
+    assert_eq!(comparison.cells.len(), 4, "two depths, with and without TOGL");
+    let missing: Vec<&str> = comparison.missing.iter().map(|cell| cell.method.as_str()).collect();
+    assert_eq!(
+        missing,
+        ["TOGL", "Forest"],
+        "a depth that was not trained, and a label that means nothing here"
+    );
+    let without = SweepSpec::parse(SWEEP.split("published:").next().unwrap()).unwrap();
+    let error = Comparison::of_sweep(&frame, &plan, &without).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot compare with a published table: the sweep `mine` has no `published` block; compare with the published tables (`--compare paper`), or add the block");
+}

@@ -110,7 +110,7 @@ pub enum Error {
         reason: String,
     },
     /// The kind of a file is not known from its name.
-    #[error("cannot tell the format of `{}` from its name; use .parquet, .csv or .ndjson", path.display())]
+    #[error("cannot tell the format of `{}` from its name; use .parquet, .arrow, .csv or .ndjson", path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -128,7 +128,11 @@ pub enum Error {
         known: u64,
     },
     /// Columns that every frame must have are not there.
-    #[error("{origin} lacks the column{} {}; is it a file of folds?", plural(columns), backticked(columns))]
+    #[error(
+        "{origin} lacks the column{} {}; is it a file of folds? Runs of other systems go through `togl import` first",
+        plural(columns),
+        backticked(columns)
+    )]
     MissingColumns {
         /// The file, or what else was read.
         origin: String,
@@ -243,7 +247,7 @@ mod tests {
             origin: "`x.csv`".to_owned(),
             columns: columns.iter().map(|name| (*name).to_owned()).collect(),
         };
-        insta::assert_snapshot!(error(&["seed"]), @"`x.csv` lacks the column `seed`; is it a file of folds?");
-        insta::assert_snapshot!(error(&["split", "seed"]), @"`x.csv` lacks the columns `split`, `seed`; is it a file of folds?");
+        insta::assert_snapshot!(error(&["seed"]), @"`x.csv` lacks the column `seed`; is it a file of folds? Runs of other systems go through `togl import` first");
+        insta::assert_snapshot!(error(&["split", "seed"]), @"`x.csv` lacks the columns `split`, `seed`; is it a file of folds? Runs of other systems go through `togl import` first");
     }
 }

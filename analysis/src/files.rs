@@ -1,12 +1,15 @@
-//! Frames of folds in files: Parquet, CSV and NDJSON, told apart by the file's name. Writing is atomic; reading
-//! checks the schema and words what does not fit. Owns no meaning of any column.
+//! Frames of folds in files: Parquet, Arrow IPC, CSV and NDJSON, told apart by the file's name. Writing is atomic;
+//! reading checks the schema and words what does not fit. Owns no meaning of any column.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polars::prelude::{ArrowDataType, DataFrame, PolarsError, PolarsResult, Schema};
+use polars::prelude::{
+    ArrowDataType, ArrowSchema, CompatLevel, DataFrame, PolarsError, PolarsResult, Schema,
+};
 use polars_io::prelude::*;
 
 use crate::atomic::Staged;
@@ -19,6 +22,8 @@ use crate::{ndjson, schema};
 pub enum Format {
     /// Apache Parquet: the one to keep, small and typed.
     Parquet,
+    /// Arrow IPC (Feather version 2): typed as well, larger, and fast to map into memory elsewhere.
+    Arrow,
     /// Comma-separated values with a header line.
     Csv,
     /// One JSON object a line.
@@ -31,6 +36,7 @@ impl Format {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         match extension.to_ascii_lowercase().as_str() {
             "parquet" | "pq" => Ok(Self::Parquet),
+            "arrow" | "ipc" | "feather" => Ok(Self::Arrow),
             "csv" => Ok(Self::Csv),
             "ndjson" | "jsonl" => Ok(Self::Ndjson),
             _ => Err(Error::UnknownFormat { path: path.to_owned() }),
@@ -51,6 +57,7 @@ impl FoldFrame {
         let refuse = |error| Error::bad_file(path, in_one_line(&error));
         let data = match format {
             Format::Parquet => read_parquet(file).map_err(refuse)?,
+            Format::Arrow => read_arrow(file).map_err(refuse)?,
             Format::Csv => read_csv(file, path).map_err(refuse)?,
             Format::Ndjson => ndjson::read(BufReader::new(file), path)?,
         };
@@ -59,6 +66,31 @@ impl FoldFrame {
             return Err(Error::Empty { origin });
         }
         Self::from_data(&data, &origin)
+    }
+
+    /// Reads several files as one frame, in the order given. A fold that is in two of them is refused with both
+    /// named, because only a person knows which one to keep.
+    pub fn read_all(paths: &[PathBuf]) -> Result<Self> {
+        let frames: Vec<Self> = paths.iter().map(|path| Self::read(path)).collect::<Result<_>>()?;
+        let keys: Vec<HashSet<String>> = match frames.as_slice() {
+            [] | [_] => Vec::new(),
+            several => several.iter().map(Self::written_keys).collect::<Result<_>>()?,
+        };
+        Self::concat(frames).map_err(|error| match error {
+            Error::DuplicateFolds { folds } => {
+                let holders = |fold: &String| {
+                    let files = paths.iter().zip(&keys).filter(|(_, keys)| keys.contains(fold));
+                    let names: Vec<String> = files.map(|(path, _)| path.display().to_string()).collect();
+                    format!("{fold} ({})", names.join(" and "))
+                };
+                Error::DuplicateFolds { folds: folds.iter().map(holders).collect() }
+            }
+            other => other,
+        })
+    }
+
+    fn written_keys(&self) -> Result<HashSet<String>> {
+        Ok(self.keys()?.iter().map(ToString::to_string).collect())
     }
 
     /// Writes the frame beside `path`, to be published together with other files.
@@ -74,6 +106,11 @@ impl FoldFrame {
 fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> PolarsResult<()> {
     match format {
         Format::Parquet => ParquetWriter::new(writer).finish(data).map(|_| ()),
+        // The oldest layout of text, which every reader of Arrow knows.
+        Format::Arrow => IpcWriter::new(writer)
+            .with_compression(Some(IpcCompression::LZ4))
+            .with_compat_level(CompatLevel::oldest())
+            .finish(data),
         Format::Csv => CsvWriter::new(writer).finish(data),
         Format::Ndjson => JsonWriter::new(writer).with_json_format(JsonFormat::JsonLines).finish(data),
     }
@@ -81,13 +118,22 @@ fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> Po
 
 fn read_parquet(file: File) -> PolarsResult<DataFrame> {
     let mut reader = ParquetReader::new(file);
-    // This build of Polars has only plain types and panics on others, so they are refused before it sees them.
-    if let Some(field) = reader.schema()?.iter_values().find(|field| !is_plain(field.dtype())) {
-        let reason =
-            format!("column `{}` has the type {:?}; leave it out or make it text", field.name, field.dtype());
-        return Err(PolarsError::SchemaMismatch(reason.into()));
-    }
+    refuse_other_types(&*reader.schema()?)?;
     reader.finish()
+}
+
+fn read_arrow(file: File) -> PolarsResult<DataFrame> {
+    let mut reader = IpcReader::new(file);
+    refuse_other_types(&*reader.schema()?)?;
+    reader.finish()
+}
+
+/// This build of Polars has only plain types and panics on others, so they are refused before it sees them.
+fn refuse_other_types(schema: &ArrowSchema) -> PolarsResult<()> {
+    let Some(field) = schema.iter_values().find(|field| !is_plain(field.dtype())) else { return Ok(()) };
+    let reason =
+        format!("column `{}` has the type {:?}; leave it out or make it text", field.name, field.dtype());
+    Err(PolarsError::SchemaMismatch(reason.into()))
 }
 
 fn is_plain(kind: &ArrowDataType) -> bool {

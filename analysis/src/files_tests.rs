@@ -32,7 +32,7 @@ fn awkward_frame() -> FoldFrame {
 #[test]
 fn what_is_written_is_read_back_to_the_last_bit_in_every_format() {
     let frame = awkward_frame();
-    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+    for name in ["folds.parquet", "folds.arrow", "folds.csv", "folds.ndjson"] {
         let (folder, path) = folder_with(&frame, name);
         let read = FoldFrame::read(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(read, frame, "{name}");
@@ -44,7 +44,7 @@ fn what_is_written_is_read_back_to_the_last_bit_in_every_format() {
 fn columns_beyond_the_schema_are_kept() {
     let data = awkward_frame().data().clone().lazy().with_column(lit(2.5).alias("extra")).collect().unwrap();
     let frame = FoldFrame::from_data(&data, "test").unwrap();
-    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+    for name in ["folds.parquet", "folds.arrow", "folds.csv", "folds.ndjson"] {
         let (_folder, path) = folder_with(&frame, name);
         assert_eq!(FoldFrame::read(&path).unwrap(), frame, "{name}");
     }
@@ -54,9 +54,12 @@ fn columns_beyond_the_schema_are_kept() {
 fn a_missing_column_is_named() {
     let frame = awkward_frame();
     let data = frame.data().drop("seed").unwrap();
-    for (name, format) in
-        [("f.parquet", Format::Parquet), ("f.csv", Format::Csv), ("f.ndjson", Format::Ndjson)]
-    {
+    for (name, format) in [
+        ("f.parquet", Format::Parquet),
+        ("f.arrow", Format::Arrow),
+        ("f.csv", Format::Csv),
+        ("f.ndjson", Format::Ndjson),
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         write_as(format, &mut File::create(&path).unwrap(), &mut data.clone()).unwrap();
@@ -115,7 +118,7 @@ fn a_file_without_folds_and_one_of_unknown_kind_are_refused() {
     let (_folder, path) = folder_with(&frame([]), "none.parquet");
     assert!(matches!(FoldFrame::read(&path).unwrap_err(), Error::Empty { .. }));
     let error = FoldFrame::read(Path::new("folds.xlsx")).unwrap_err();
-    insta::assert_snapshot!(error, @"cannot tell the format of `folds.xlsx` from its name; use .parquet, .csv or .ndjson");
+    insta::assert_snapshot!(error, @"cannot tell the format of `folds.xlsx` from its name; use .parquet, .arrow, .csv or .ndjson");
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_parquet_column_of_an_unknown_type_is_refused_instead_of_panicking() {
 
 #[test]
 fn a_file_cut_off_in_the_middle_is_refused_in_every_format() {
-    for name in ["folds.parquet", "folds.csv", "folds.ndjson"] {
+    for name in ["folds.parquet", "folds.arrow", "folds.csv", "folds.ndjson"] {
         let (_folder, path) = folder_with(&awkward_frame(), name);
         let whole = fs::read(&path).unwrap();
         fs::write(&path, &whole[..whole.len() - 40]).unwrap();
@@ -169,4 +172,72 @@ fn a_file_of_schema_version_2_has_the_defaults_of_settings_that_came_later() {
     }
     let newer = old.lazy().with_column(lit(3_u64).alias("schema_version")).collect().unwrap();
     assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
+}
+
+#[test]
+fn arrow_files_are_known_by_each_of_their_usual_endings() {
+    for name in ["f.arrow", "f.ipc", "f.feather", "F.ARROW"] {
+        assert_eq!(Format::of(Path::new(name)).unwrap(), Format::Arrow, "{name}");
+    }
+}
+
+#[test]
+fn files_of_all_formats_make_one_frame_in_the_order_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["a.ndjson", "b.csv", "c.feather", "d.parquet"];
+    let mut paths = Vec::new();
+    for (depth, name) in (1..).zip(names) {
+        let one = frame(folds(0, &trial("DD", Backbone::Gcn, depth), &[0.5, 0.6]));
+        let extra = lit(f64::from(depth)).alias("extra");
+        let data = one.data().clone().lazy().with_column(extra).collect().unwrap();
+        let path = folder.path().join(name);
+        FoldFrame::from_data(&data, name).unwrap().write(&path).unwrap();
+        paths.push(path);
+    }
+    let together = FoldFrame::read_all(&paths).unwrap();
+    let depths: Vec<u64> = together.data().column("depth").unwrap().u64().unwrap().iter().flatten().collect();
+    assert_eq!(depths, [1, 1, 2, 2, 3, 3, 4, 4]);
+    let extra: Vec<f64> = together.data().column("extra").unwrap().f64().unwrap().iter().flatten().collect();
+    assert_eq!(extra, [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 4.0]);
+}
+
+#[test]
+fn a_fold_in_two_files_is_refused_with_both_files_named() {
+    let (_one, first) = folder_with(&awkward_frame(), "first.parquet");
+    let (_two, second) = folder_with(&awkward_frame(), "second.arrow");
+    let message = FoldFrame::read_all(&[first, second]).unwrap_err().to_string();
+    assert!(message.starts_with("the same fold twice: "), "{message}");
+    assert!(message.contains("first.parquet and ") && message.contains("second.arrow)"), "{message}");
+}
+
+/// A Python that can execute notebooks and read Parquet, if this machine has one.
+fn python() -> Option<String> {
+    let wanted = std::env::var("TOGL_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let imports = "import nbconvert, ipykernel, pandas, pyarrow, polars";
+    let tried = std::process::Command::new(&wanted).args(["-c", imports]).output();
+    tried.is_ok_and(|output| output.status.success()).then_some(wanted)
+}
+
+#[test]
+fn the_notebook_of_the_documents_reads_what_is_written() {
+    let Some(python) = python() else {
+        println!(
+            "skipped: no Python with nbconvert, ipykernel, pandas, pyarrow and polars (TOGL_PYTHON names one)"
+        );
+        return;
+    };
+    let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
+    rows.extend(folds(1, &trial("DD", Backbone::Gin, 4), &[0.4, 0.65, 0.8]));
+    let (folder, path) = folder_with(&frame(rows), "folds.parquet");
+    let notebook = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/notebooks/results.ipynb");
+    let output = std::process::Command::new(python)
+        .args(["-m", "nbconvert", "--to", "notebook", "--execute", "--output", "done.ipynb", "--output-dir"])
+        .arg(folder.path())
+        .arg(notebook)
+        .env("TOGL_FOLDS", &path)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let done = fs::read_to_string(folder.path().join("done.ipynb")).unwrap();
+    assert!(done.contains("2 cells agree"), "{done}");
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use polars::prelude::*;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
-use crate::columns::{self, Identity, column, identity_columns};
+use crate::columns::{self, FoldColumns, Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
 use crate::select::ValidationView;
@@ -57,8 +57,12 @@ impl FoldFrame {
     /// A frame from data that may come from anywhere; `origin` names it in errors.
     pub fn from_data(data: &DataFrame, origin: &str) -> Result<Self> {
         let data = schema::conform(data, origin)?;
+        let in_order = is_in_order(&data)?;
+        if in_order && has_one_run_per_trial(&data)? {
+            return Ok(Self { data });
+        }
         refuse_duplicates(&data)?;
-        if is_in_order(&data)? {
+        if in_order {
             return Ok(Self { data });
         }
         // The trial is the last key only so that the order is total even if two trials claim one position.
@@ -101,8 +105,7 @@ impl FoldFrame {
 
     /// The folds, in order.
     pub fn keys(&self) -> Result<Vec<FoldKey>> {
-        let series = |name: &str| self.data.column(name).map(Column::as_materialized_series);
-        columns::fold_keys(series("trial")?, series("split")?, series("seed")?)
+        FoldColumns::of(&self.data)?.keys()
     }
 
     /// Only these folds, such as those behind one cell of a table; what the frame does not have is not added.
@@ -110,6 +113,14 @@ impl FoldFrame {
         let wanted: HashSet<&FoldKey> = folds.iter().collect();
         let mask: Vec<bool> = self.keys()?.iter().map(|key| wanted.contains(key)).collect();
         Ok(Self { data: self.data.filter(&BooleanChunked::from_slice("wanted".into(), &mask))? })
+    }
+
+    /// Only the folds whose trials have one of the given values in each of the given settings.
+    pub fn filtered(&self, filter: &[(String, Vec<String>)]) -> Result<Self> {
+        if filter.is_empty() {
+            return Ok(self.clone());
+        }
+        Ok(Self { data: self.data.filter(&columns::matching(&self.data, filter)?)? })
     }
 
     /// What a choice may look at: settings and validation columns, and nothing else.
@@ -131,6 +142,21 @@ fn is_in_order(data: &DataFrame) -> Result<bool> {
     let key = |name: &str| Ok::<_, Error>(data.column(name)?.u64()?.iter().flatten());
     let keys = key("position")?.zip(key("split")?).zip(key("seed")?);
     Ok(keys.is_sorted_by(|before, after| before < after))
+}
+
+/// Whether the rows of each trial stand together at one position. In strict order, that leaves no room for the same
+/// fold twice, which is far cheaper to see than by comparing all folds.
+fn has_one_run_per_trial(data: &DataFrame) -> Result<bool> {
+    let (trials, positions) = (data.column("trial")?.str()?, data.column("position")?.u64()?);
+    let mut seen = HashSet::new();
+    let mut last = None;
+    for here in trials.iter().zip(positions.iter()) {
+        if last != Some(here) && !seen.insert(here.0) {
+            return Ok(false);
+        }
+        last = Some(here);
+    }
+    Ok(true)
 }
 
 fn metric_columns(rows: &[FoldRow]) -> Vec<Column> {

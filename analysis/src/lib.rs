@@ -7,7 +7,9 @@
 //! to a coordinator.
 
 mod atomic;
+mod cell;
 mod cells;
+pub mod choice;
 mod columns;
 pub mod compare;
 pub mod emphasis;

@@ -1,13 +1,16 @@
-//! What a table expects: every planned fold with its settings, finished or not. The plan gives a table its rows,
-//! its columns and their order, and tells an incomplete cell from a complete one. Holds no results.
+//! What a table expects: every planned fold with its trial, finished or not. The plan gives a table its rows, its
+//! columns and their order, and tells an incomplete cell from a complete one. Settings are kept once a trial, not once
+//! a fold, because there may be a million folds. Holds no results.
 
-use polars::prelude::*;
-use togl_sweeps::{FoldKey, SweepSpec, TrialConfig};
+use std::collections::{HashMap, HashSet};
 
-use crate::columns::{Identity, identity_columns};
+use polars::prelude::DataFrame;
+use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
+
+use crate::columns::{self, FoldColumns};
 use crate::error::Result;
 use crate::frame::FoldFrame;
-use crate::schema::{KEYS, SETTINGS};
+use crate::schema::{self, KEYS, SETTINGS};
 
 /// A trial that a plan contains, with its folds.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,44 +27,124 @@ pub struct PlannedFolds {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     title: String,
-    folds: DataFrame,
+    trials: Vec<Trial>,
+    /// In the order of (position, split, seed, trial).
+    folds: Vec<PlannedFold>,
+    /// Frames that settings are looked up in, for trials whose sweep is not known.
+    sources: Vec<DataFrame>,
+}
+
+/// One trial of a plan.
+#[derive(Debug, Clone, PartialEq)]
+struct Trial {
+    id: TrialId,
+    settings: Settings,
+    /// What it is called, where that is not what its settings say.
+    method: Option<String>,
+}
+
+/// Where the settings of a trial are.
+#[derive(Debug, Clone, PartialEq)]
+enum Settings {
+    /// As the sweep wrote them.
+    Written(Box<TrialConfig>),
+    /// In a row of one of the plan's sources.
+    Row { source: usize, row: usize },
+}
+
+/// One fold of a plan; `trial` is the place of its trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlannedFold {
+    pub position: u64,
+    pub trial: usize,
+    pub split: u32,
+    pub seed: u64,
 }
 
 impl Plan {
     /// A plan from its trials.
     pub fn of_trials(title: &str, trials: &[PlannedFolds]) -> Result<Self> {
-        let identities: Vec<Identity<'_>> = trials
-            .iter()
-            .flat_map(|trial| {
-                trial.folds.iter().map(|fold| Identity {
-                    position: trial.position,
-                    fold: *fold,
-                    config: &trial.config,
-                })
-            })
-            .collect();
-        let folds = DataFrame::new(identities.len(), identity_columns(&identities))?;
-        Ok(Self { title: title.to_owned(), folds })
+        let mut plan = Self::empty(title);
+        for planned in trials {
+            let Some(first) = planned.folds.first() else { continue };
+            let trial = plan.trials.len();
+            let settings = Settings::Written(Box::new(planned.config.clone()));
+            plan.trials.push(Trial { id: first.trial, settings, method: None });
+            plan.folds.extend(planned.folds.iter().map(|fold| PlannedFold {
+                position: planned.position,
+                trial,
+                split: fold.split,
+                seed: fold.seed,
+            }));
+        }
+        plan.sort();
+        Ok(plan)
     }
 
     /// What a sweep plans.
     pub fn of_sweep(sweep: &SweepSpec) -> Result<Self> {
-        let trials: Vec<PlannedFolds> = sweep
-            .trials()?
-            .into_iter()
-            .map(|trial| PlannedFolds {
-                position: trial.position,
-                folds: sweep.folds_of(trial.id).collect(),
-                config: trial.config,
-            })
-            .collect();
-        Self::of_trials(sweep.name.as_str(), &trials)
+        let mut plan = Self::empty(sweep.name.as_str());
+        for planned in sweep.each_trial() {
+            let planned = planned?;
+            let (trial, position) = (plan.trials.len(), planned.position);
+            let folds = sweep.folds_of(planned.id);
+            plan.folds.extend(folds.map(|fold| PlannedFold {
+                position,
+                trial,
+                split: fold.split,
+                seed: fold.seed,
+            }));
+            let settings = Settings::Written(Box::new(planned.config));
+            plan.trials.push(Trial { id: planned.id, settings, method: None });
+        }
+        plan.sort();
+        Ok(plan)
     }
 
     /// The plan of a frame whose sweep is not known: exactly the folds that are there.
     pub fn of_frame(title: &str, frame: &FoldFrame) -> Result<Self> {
+        Self::empty(title).with_frame(frame)
+    }
+
+    /// This plan, and after it the folds of a frame that it does not have.
+    pub fn with_frame(mut self, frame: &FoldFrame) -> Result<Self> {
         let names = KEYS.iter().chain(&SETTINGS).map(|spec| spec.name);
-        Ok(Self { title: title.to_owned(), folds: frame.data().select(names)? })
+        self.sources.push(frame.data().select(names)?);
+        let source = self.sources.len() - 1;
+        let next = self.folds.last().map_or(0, |last| last.position + 1);
+        let known: HashSet<(usize, u32, u64)> =
+            self.folds.iter().map(|fold| (fold.trial, fold.split, fold.seed)).collect();
+        let mut places = self.places();
+        let columns = FoldColumns::of(frame.data())?;
+        for (row, (position, key)) in columns.positions()?.into_iter().zip(columns.keys()?).enumerate() {
+            let trial = *places.entry(key.trial).or_insert_with(|| {
+                self.trials.push(Trial {
+                    id: key.trial,
+                    settings: Settings::Row { source, row },
+                    method: None,
+                });
+                self.trials.len() - 1
+            });
+            if !known.contains(&(trial, key.split, key.seed)) {
+                let position = next + position;
+                self.folds.push(PlannedFold { position, trial, split: key.split, seed: key.seed });
+            }
+        }
+        self.sort();
+        Ok(self)
+    }
+
+    /// Only the folds whose trials have one of the given values in each of the given settings.
+    pub fn filtered(&self, filter: &[(String, Vec<String>)]) -> Result<Self> {
+        let mut plan = self.clone();
+        for (name, values) in filter {
+            schema::check_label(name)?;
+            let kept: Vec<bool> = (0..self.trials.len())
+                .map(|trial| Ok(values.contains(&self.label(trial, name)?)))
+                .collect::<Result<_>>()?;
+            plan.folds.retain(|fold| kept[fold.trial]);
+        }
+        Ok(plan)
     }
 
     /// What the table is called: the sweep's name.
@@ -71,7 +154,7 @@ impl Plan {
 
     /// Number of planned folds.
     pub fn len(&self) -> usize {
-        self.folds.height()
+        self.folds.len()
     }
 
     /// Whether nothing is planned.
@@ -79,17 +162,65 @@ impl Plan {
         self.len() == 0
     }
 
-    /// The same plan with other names of methods.
-    pub(crate) fn with_methods(&self, name: impl Fn(&str) -> String) -> Result<Self> {
-        let methods = self.folds.column("method")?.str()?;
-        let names: Vec<String> = methods.iter().map(|method| name(method.unwrap_or_default())).collect();
-        let mut folds = self.folds.clone();
-        folds.with_column(Column::new("method".into(), names))?;
-        Ok(Self { title: self.title.clone(), folds })
+    fn empty(title: &str) -> Self {
+        Self { title: title.to_owned(), trials: Vec::new(), folds: Vec::new(), sources: Vec::new() }
     }
 
-    /// The planned folds, for joining results to.
-    pub(crate) fn folds(&self) -> LazyFrame {
-        self.folds.clone().lazy()
+    fn sort(&mut self) {
+        let ids: Vec<TrialId> = self.trials.iter().map(|trial| trial.id).collect();
+        self.folds.sort_by_key(|fold| (fold.position, fold.split, fold.seed, ids[fold.trial]));
+    }
+
+    /// The same plan with other names of methods.
+    pub(crate) fn with_methods(&self, name: impl Fn(&str) -> String) -> Result<Self> {
+        let mut plan = self.clone();
+        for (at, trial) in plan.trials.iter_mut().enumerate() {
+            trial.method = Some(name(&self.label(at, "method")?));
+        }
+        Ok(plan)
+    }
+
+    /// Gives one trial another name.
+    pub(crate) fn rename(&mut self, trial: usize, method: String) {
+        self.trials[trial].method = Some(method);
+    }
+
+    /// Only the folds for which `keep` holds.
+    pub(crate) fn retain(&mut self, keep: impl FnMut(&PlannedFold) -> bool) {
+        self.folds.retain(keep);
+    }
+
+    /// The planned folds, in order.
+    pub(crate) fn folds(&self) -> &[PlannedFold] {
+        &self.folds
+    }
+
+    /// How many trials there are; a trial is named by its place.
+    pub(crate) fn trials(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// The key of a fold.
+    pub(crate) fn key(&self, fold: &PlannedFold) -> FoldKey {
+        FoldKey { trial: self.trials[fold.trial].id, split: fold.split, seed: fold.seed }
+    }
+
+    /// The place of every trial.
+    pub(crate) fn places(&self) -> HashMap<TrialId, usize> {
+        self.trials.iter().enumerate().map(|(at, trial)| (trial.id, at)).collect()
+    }
+
+    /// The value of a setting, or the method, as tables spell it.
+    pub(crate) fn label(&self, trial: usize, name: &str) -> Result<String> {
+        let trial = &self.trials[trial];
+        if let (Some(method), "method") = (&trial.method, name) {
+            return Ok(method.clone());
+        }
+        match &trial.settings {
+            Settings::Written(config) => Ok(config.show(name).unwrap_or_default()),
+            Settings::Row { source, row } => {
+                Ok(columns::label(&self.sources[*source].column(name)?.get(*row)?))
+            }
+        }
     }
 }

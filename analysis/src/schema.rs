@@ -305,6 +305,15 @@ mod tests {
     }
 
     #[test]
+    fn every_column_is_in_the_documents() {
+        let text = include_str!("../../docs/tables.md");
+        assert!(text.contains(&format!("Version {SCHEMA_VERSION} of the schema")));
+        for spec in columns() {
+            assert!(text.contains(&format!("`{}`", spec.name)), "docs/tables.md lacks `{}`", spec.name);
+        }
+    }
+
+    #[test]
     fn no_name_is_used_twice() {
         let names: BTreeSet<&str> = columns().map(|spec| spec.name).collect();
         assert_eq!(names.len(), columns().count());

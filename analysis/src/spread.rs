@@ -7,7 +7,7 @@ use std::str::FromStr;
 use togl_sweeps::nearest;
 
 use crate::error::{Error, Result};
-use crate::statistics::{Summary, confidence_half_width, population_std};
+use crate::statistics::{Summary, confidence_half_width, population_std, quartiles};
 
 /// What ± means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,15 +24,18 @@ pub enum Spread {
         /// The level, in percent: 1 to 99.
         percent: u8,
     },
+    /// Interquartile range; the number before ± is then the median, not the mean.
+    Quartiles,
 }
 
-const WORDS: [(&str, Spread); 6] = [
+const WORDS: [(&str, Spread); 7] = [
     ("std", Spread::SampleStd),
     ("population-std", Spread::PopulationStd),
     ("standard-error", Spread::StandardError),
     ("ci90", Spread::Confidence { percent: 90 }),
     ("ci95", Spread::Confidence { percent: 95 }),
     ("ci99", Spread::Confidence { percent: 99 }),
+    ("iqr", Spread::Quartiles),
 ];
 
 impl Spread {
@@ -43,7 +46,15 @@ impl Spread {
             Self::PopulationStd => population_std(values),
             Self::StandardError => Summary::of(values).standard_error(),
             Self::Confidence { percent } => confidence_half_width(values, f64::from(percent) / 100.0),
+            Self::Quartiles => {
+                quartiles(values).filter(|_| values.len() > 1).map(|quartiles| quartiles.range())
+            }
         }
+    }
+
+    /// What stands before ±.
+    pub fn centre(self) -> &'static str {
+        if self == Self::Quartiles { "median" } else { "mean" }
     }
 
     /// Its name as a column of machine-readable output.
@@ -53,6 +64,7 @@ impl Spread {
             Self::PopulationStd => "population_std".to_owned(),
             Self::StandardError => "standard_error".to_owned(),
             Self::Confidence { percent } => format!("ci{percent}_half_width"),
+            Self::Quartiles => "interquartile_range".to_owned(),
         }
     }
 
@@ -62,6 +74,7 @@ impl Spread {
             Self::SampleStd | Self::PopulationStd => "standard deviation",
             Self::StandardError => "standard error",
             Self::Confidence { .. } => "confidence interval",
+            Self::Quartiles => "interquartile range",
         }
     }
 }
@@ -76,6 +89,8 @@ impl fmt::Display for Spread {
                 formatter,
                 "half width of the {percent}% confidence interval (Student's t, folds taken as independent)"
             ),
+            Self::Quartiles => formatter
+                .write_str("interquartile range (upper less lower quartile; winners are still by mean)"),
         }
     }
 }
@@ -115,7 +130,7 @@ mod tests {
             let parsed: Spread = word.parse().unwrap();
             assert_eq!(parsed, spread);
             let caption = table().with_spread(parsed).caption;
-            assert!(caption.contains(&format!("mean ± {spread} over 4 folds")), "{caption}");
+            assert!(caption.contains(&format!("{} ± {spread} over 4 folds", spread.centre())), "{caption}");
         }
         assert!(table().caption.contains("± sample standard deviation (divisor n - 1)"));
     }
@@ -129,6 +144,15 @@ mod tests {
         assert!(render::csv(&table).lines().next().unwrap().ends_with("marks,standard_error"));
         let interval = table.with_spread(Spread::Confidence { percent: 95 });
         assert!(render::markdown(&interval).contains("60.0 ± 13.0"));
+    }
+
+    #[test]
+    fn with_quartiles_the_median_is_shown() {
+        let table = table().with_spread("iqr".parse().unwrap());
+        assert!(render::markdown(&table).contains("60.0 ± 5.0"), "{}", render::markdown(&table));
+        let json = render::json(&table);
+        assert!(json.contains(r#""interquartile_range":5.0"#) && json.contains(r#""median":60.0"#), "{json}");
+        assert!(render::csv(&table).lines().next().unwrap().ends_with("marks,interquartile_range,median"));
     }
 
     #[test]

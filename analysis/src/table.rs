@@ -1,19 +1,19 @@
-//! A table as people read it: labelled rows, cells with mean, deviation and the folds behind them, and a caption
-//! that says what the numbers are. Owns the rules of honest cells: what is incomplete or mixed is marked, what is
-//! missing stays missing, and the winner of a column is the cell with the highest mean. Renders nothing.
+//! A table as people read it: labelled rows, columns, cells, and a caption that says what the numbers are. Owns how
+//! cells are arranged and who wins: the cell with the highest mean of its column or row. What is honest about a
+//! single number is in [`crate::cell`]. Renders nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use togl_sweeps::FoldKey;
-use togl_sweeps::spec::{Metric, TableSpec};
+use togl_sweeps::spec::{Metric, Selection, TableSpec};
 
+pub use crate::cell::{Cell, Mark};
 use crate::cells::{self, CellFolds, GroupedCells};
+use crate::choice;
 use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::spread::Spread;
-use crate::statistics::Summary;
 use crate::wording;
 
 /// Means closer than this (in percentage points) are equal: rounding of sums must not decide who wins.
@@ -22,128 +22,22 @@ const SAME_MEAN: f64 = 1e-9;
 /// Digits after the decimal point unless asked otherwise.
 const DEFAULT_DECIMALS: usize = 1;
 
-/// Something that a reader of a cell must know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mark {
-    /// Fewer folds are finished than planned.
-    Incomplete,
-    /// Its folds were trained by different versions of the code.
-    MixedCode,
-    /// Its folds saw different data under the same name.
-    MixedData,
-    /// Its folds were trained on different kinds of devices.
-    MixedDevices,
-    /// Its folds were trained by numerics that are known to differ.
-    MixedNumerics,
-}
-
-impl Mark {
-    /// The sign beside the number.
-    pub fn sign(self) -> &'static str {
-        match self {
-            Self::Incomplete => "*",
-            Self::MixedCode => "†",
-            Self::MixedData => "‡",
-            Self::MixedDevices => "§",
-            Self::MixedNumerics => "¶",
-        }
-    }
-
-    /// The word in machine-readable output.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Incomplete => "incomplete",
-            Self::MixedCode => "mixed-code",
-            Self::MixedData => "mixed-data",
-            Self::MixedDevices => "mixed-devices",
-            Self::MixedNumerics => "mixed-numerics",
-        }
-    }
-
-    /// What the sign means, for the lines under a table.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Incomplete => "fewer folds than planned have finished (n=finished/planned)",
-            Self::MixedCode => "folds of different code versions",
-            Self::MixedData => "folds of different data under the same name",
-            Self::MixedDevices => "folds of different kinds of devices",
-            Self::MixedNumerics => "folds of different numerics versions, which should not be compared",
-        }
-    }
-}
-
-/// One number of a table, with what stands behind it.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Cell {
-    /// Mean in percent, not rounded; none if no fold has finished.
-    pub mean: Option<f64>,
-    /// Sample standard deviation in percent, not rounded; not defined for fewer than two folds.
-    pub std: Option<f64>,
-    /// Finished folds.
-    pub n: usize,
-    /// Planned folds; 0 where the plan has no such combination.
-    pub planned: usize,
-    /// What the reader must know.
-    pub marks: BTreeSet<Mark>,
-    /// Whether it is the winner of its column, or one of several that tie.
-    pub best: bool,
-    /// Whether it is not significantly worse than the best, where the table was asked to find out
-    /// ([`Emphasis::NotSignificantlyWorse`]).
-    pub not_worse: bool,
-    /// Whether it wins the narrower comparison that a layout makes within a column, such as a network with TOGL
-    /// against the same network without.
-    pub wins_comparison: bool,
-    /// The folds that were averaged, in their defined order.
-    pub folds: Vec<FoldKey>,
-    /// The value of each of these folds in percent, in the same order.
-    pub values: Vec<f64>,
-}
-
-impl Cell {
-    /// Whether it is set off from the others: the best, or as good as the best.
-    pub fn stands_out(&self) -> bool {
-        self.best || self.not_worse
-    }
-
-    /// The number behind ± (in percentage points); not defined for fewer than two folds.
-    pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
-        if spread == Spread::SampleStd { self.std } else { spread.of(&self.values) }
-    }
-
-    /// Whether all planned folds have finished, so that it may compete.
-    pub fn is_complete(&self) -> bool {
-        self.n > 0 && self.n >= self.planned
-    }
-
-    fn of(group: CellFolds) -> Self {
-        let percent: Vec<f64> = group.values.iter().map(|value| value * 100.0).collect();
-        let summary = Summary::of(&percent);
-        let mut marks = group.mixed;
-        if summary.n < group.planned {
-            marks.insert(Mark::Incomplete);
-        }
-        Self {
-            mean: summary.mean,
-            std: summary.std,
-            n: summary.n,
-            planned: group.planned,
-            marks,
-            best: false,
-            not_worse: false,
-            wins_comparison: false,
-            folds: group.folds,
-            values: percent,
-        }
-    }
-}
-
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableColumn {
     /// The value of the column setting: what was trained.
     pub label: String,
+    /// What stands over it and its neighbours of the same group.
+    pub group: Option<String>,
     /// What a publication prints above this column, where a table mirrors one and the two may differ.
     pub printed_as: Option<String>,
+}
+
+impl TableColumn {
+    /// A column without a group and without another name in print.
+    pub(crate) fn plain(label: &str) -> Self {
+        Self { label: label.to_owned(), group: None, printed_as: None }
+    }
 }
 
 /// A row of a table.
@@ -155,6 +49,14 @@ pub struct Row {
     pub cells: Vec<Cell>,
     /// What a publication prints beside this row, where a table mirrors one and the two may differ.
     pub printed_as: Option<String>,
+}
+
+impl Row {
+    /// Whether all its numbers are cited.
+    pub fn is_cited(&self) -> bool {
+        let mut there = self.cells.iter().filter(|cell| cell.is_there()).peekable();
+        there.peek().is_some() && there.all(|cell| cell.cited)
+    }
 }
 
 /// Among which cells the best one is found.
@@ -180,6 +82,8 @@ pub struct Table {
     pub row_settings: Vec<String>,
     /// The setting that makes columns.
     pub column_setting: String,
+    /// The setting that groups columns, if any.
+    pub group_setting: Option<String>,
     /// The columns, in order.
     pub columns: Vec<TableColumn>,
     /// The rows, in order.
@@ -211,6 +115,29 @@ impl Table {
         Self::make_after_choice(frame, spec, plan, &[])
     }
 
+    /// Makes the table of a whole table block: what its filter leaves, after its choice if it has one, with further
+    /// rows where several trials would share a cell.
+    pub fn of_block(
+        frame: &FoldFrame,
+        plan: &Plan,
+        spec: &TableSpec,
+        selection: Option<&Selection>,
+    ) -> Result<Self> {
+        let plan = plan.filtered(&spec.filter)?;
+        let frame = frame.filtered(&spec.filter)?;
+        let Some(selection) = selection else {
+            return Self::make(&frame, &cells::separated(spec, &plan, &[])?, &plan);
+        };
+        refuse_chosen_labels(spec, selection)?;
+        let chosen = choice::choose(&frame, &plan, selection)?;
+        let spec = cells::separated(spec, &chosen.plan, &selection.among)?;
+        let among: Vec<&str> = selection.among.iter().map(String::as_str).collect();
+        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
+        table.remarks.push(chosen.remark);
+        table.reword();
+        Ok(table)
+    }
+
     /// As [`Table::make`], for a frame in which a choice was made per fold: trials that differ only in the
     /// settings `among` which was chosen may share a cell.
     pub fn make_after_choice(
@@ -222,7 +149,8 @@ impl Table {
         if plan.is_empty() {
             return Err(Error::Empty { origin: format!("the plan of `{}`", plan.title()) });
         }
-        let grouped = cells::group(frame, spec, plan, among)?;
+        let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
+        let grouped = cells::group(frame, spec, plan, &among)?;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.mark_best(Winners::PerColumn);
         table.reword();
@@ -231,7 +159,7 @@ impl Table {
 
     /// The table block with enough row settings that every cell is one trial.
     pub fn separated(spec: &TableSpec, plan: &Plan) -> Result<TableSpec> {
-        cells::separated(spec, plan)
+        cells::separated(spec, plan, &[])
     }
 
     /// The same table with other digits after the decimal point.
@@ -260,8 +188,12 @@ impl Table {
         let mut columns = Places::default();
         let mut labels = Places::default();
         let places: Vec<(usize, usize)> =
-            grouped.cells.iter().map(|cell| (labels.of(&cell.row), columns.of(&cell.column))).collect();
-        let columns = columns.in_order;
+            grouped.cells.iter().map(|cell| (labels.of(&cell.row), columns.of(&head(cell)))).collect();
+        let mut columns: Vec<TableColumn> = columns
+            .in_order
+            .into_iter()
+            .map(|(group, label)| TableColumn { label, group, printed_as: None })
+            .collect();
         let empty = vec![Cell::default(); columns.len()];
         let mut rows: Vec<Row> = labels
             .in_order
@@ -271,13 +203,15 @@ impl Table {
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
+        gather_groups(&mut columns, &mut rows);
         Self {
             title: title.to_owned(),
             caption: String::new(),
             notes: Vec::new(),
             row_settings: cells::row_settings(spec),
             column_setting: spec.columns.clone(),
-            columns: columns.into_iter().map(|label| TableColumn { label, printed_as: None }).collect(),
+            group_setting: spec.group.clone().filter(|name| *name != spec.columns),
+            columns,
             rows,
             winners: Winners::PerColumn,
             metric: spec.metric,
@@ -312,6 +246,36 @@ impl Table {
         self.caption = wording::caption(self);
         self.notes = wording::notes(self);
         self.notes.extend(self.remarks.iter().cloned());
+    }
+}
+
+/// What is above a cell: the group, if there is one, and the column.
+fn head(cell: &CellFolds) -> (Option<String>, String) {
+    (cell.group.clone(), cell.column.clone())
+}
+
+/// Puts columns of one group side by side, groups in the order of their first column.
+fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
+    let mut groups = Places::default();
+    let mut order: Vec<(usize, usize)> =
+        columns.iter().enumerate().map(|(at, column)| (groups.of(&column.group), at)).collect();
+    order.sort_unstable();
+    *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
+    for row in rows {
+        row.cells = order.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
+    }
+}
+
+/// A setting that a choice is made among has no single value in a cell, so it cannot label one.
+fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
+    let mut labels = spec.rows.iter().chain([&spec.columns]).chain(&spec.group);
+    match labels.find(|name| selection.among.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(Error::UnknownChoice {
+            what: "a row or column of a table with a choice",
+            name: name.clone(),
+            hint: "it is what `select` chooses among; leave it out of rows, columns and group".to_owned(),
+        }),
     }
 }
 

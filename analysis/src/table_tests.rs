@@ -1,16 +1,16 @@
 //! Requirements of tables: honest cells, winners, and independence of the order of arrival.
 
-use togl_sweeps::SweepSpec;
 use togl_sweeps::trial::Backbone;
+use togl_sweeps::{SweepSpec, TrialConfig};
 
 use super::*;
 use crate::test_folds::{fold, folds, frame, plan, trial};
 
-fn gcn() -> togl_sweeps::TrialConfig {
+fn gcn() -> TrialConfig {
     trial("DD", Backbone::Gcn, 4)
 }
 
-fn gin() -> togl_sweeps::TrialConfig {
+fn gin() -> TrialConfig {
     trial("DD", Backbone::Gin, 4)
 }
 
@@ -98,7 +98,7 @@ fn a_cell_of_different_code_data_devices_or_numerics_is_marked() {
 
 #[test]
 fn trials_that_fall_into_one_cell_are_refused_with_the_setting_to_add() {
-    let (fast, slow) = (gcn(), togl_sweeps::TrialConfig { lr: 1e-4, ..gcn() });
+    let (fast, slow) = (gcn(), TrialConfig { lr: 1e-4, ..gcn() });
     let plan = plan(&[(&fast, 2), (&slow, 2)]);
     let mut rows = folds(0, &fast, &[0.5, 0.6]);
     rows.extend(folds(1, &slow, &[0.7, 0.8]));
@@ -185,8 +185,8 @@ fn a_setting_named_as_row_and_as_column_only_makes_columns() {
 
 #[test]
 fn after_a_choice_only_what_was_chosen_among_may_differ_within_a_cell() {
-    let (fast, slow) = (gcn(), togl_sweeps::TrialConfig { lr: 1e-4, ..gcn() });
-    let deep = togl_sweeps::TrialConfig { hidden_dim: 64, ..gin() };
+    let (fast, slow) = (gcn(), TrialConfig { lr: 1e-4, ..gcn() });
+    let deep = TrialConfig { hidden_dim: 64, ..gin() };
     let frame = frame([
         fold(0, &fast, 0, 0.5),
         fold(1, &slow, 1, 0.7),
@@ -202,4 +202,55 @@ fn after_a_choice_only_what_was_chosen_among_may_differ_within_a_cell() {
         error.to_string().starts_with("cell (GIN-4, DD) mixes 2 trials, which differ in `hidden_dim`"),
         "{error}"
     );
+}
+
+#[test]
+fn a_filter_leaves_only_trials_with_these_settings_and_counts_nothing_as_unplanned() {
+    let (shallow, deep) = (trial("DD", Backbone::Gcn, 2), trial("DD", Backbone::Gcn, 4));
+    let mut rows = folds(0, &shallow, &[0.5, 0.6]);
+    rows.extend(folds(1, &deep, &[0.7, 0.8]));
+    let spec = TableSpec { filter: vec![("depth".to_owned(), vec!["4".to_owned()])], ..TableSpec::default() };
+    let plan = plan(&[(&shallow, 2), (&deep, 2)]);
+    let table = Table::of_block(&frame(rows.clone()), &plan, &spec, None).unwrap();
+    let labels: Vec<&str> = table.rows.iter().map(|row| row.labels[0].as_str()).collect();
+    assert_eq!((labels, table.unplanned), (vec!["GCN-4"], 0));
+    let misspelt = TableSpec { filter: vec![("dpth".to_owned(), Vec::new())], ..TableSpec::default() };
+    let error = Table::of_block(&frame(rows), &plan, &misspelt, None).unwrap_err();
+    insta::assert_snapshot!(error, @"no setting `dpth`; did you mean `depth`?");
+}
+
+#[test]
+fn a_group_puts_a_common_header_over_its_columns() {
+    let mut rows = Vec::new();
+    let mut trials = Vec::new();
+    for (position, (dataset, depth)) in (0..).zip([("DD", 2), ("MNIST", 2), ("DD", 4), ("MNIST", 4)]) {
+        let config = trial(dataset, Backbone::Gcn, depth);
+        rows.extend(folds(position, &config, &[0.5, 0.1 * depth as f64]));
+        trials.push(config);
+    }
+    let planned: Vec<(&TrialConfig, u32)> = trials.iter().map(|config| (config, 2)).collect();
+    let spec = TableSpec {
+        rows: vec!["model".to_owned()],
+        columns: "depth".to_owned(),
+        group: Some("dataset".to_owned()),
+        ..TableSpec::default()
+    };
+    let table = Table::of_block(&frame(rows), &plan(&planned), &spec, None).unwrap();
+    insta::assert_snapshot!(crate::render::terminal(&table, false), @"
+    small sweep
+
+                     DD                      MNIST
+           ───────────────────────  ───────────────────────
+    model            2           4            2           4
+    ─────  ───────────  ──────────  ───────────  ──────────
+    gcn    35.0 ± 21.2  45.0 ± 7.1  35.0 ± 21.2  45.0 ± 7.1
+
+    Test accuracy of the best checkpoint in percent, mean ± sample standard deviation (divisor n - 1) over 2 folds.
+    ");
+    let header = crate::render::markdown(&table).lines().nth(2).unwrap().to_owned();
+    assert_eq!(header, "| model | DD: 2 | DD: 4 | MNIST: 2 | MNIST: 4 |");
+    let json: Vec<serde_json::Value> = serde_json::from_str(&crate::render::json(&table)).unwrap();
+    assert_eq!((&json[1]["dataset"], &json[1]["depth"]), (&"DD".into(), &4.into()));
+    assert!(crate::render::html(&table).contains("colspan=\"2\">MNIST</th>"));
+    assert!(crate::render::latex(&table).contains(r"\multicolumn{6}{c}{MNIST}"));
 }

@@ -116,7 +116,10 @@ impl SavedTable {
     /// Reads what [`crate::render::json`] wrote; `origin` names the file in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let refuse = |reason: String| Error::BadSavedTable { origin: origin.to_owned(), reason };
-        let cells: Vec<Entries> = serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        let mut cells: Vec<Entries> =
+            serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        // Cited numbers come from print; there is nothing to make anew.
+        cells.retain(|cell| cell.get("cited").is_none());
         let first = cells.first().ok_or_else(|| refuse("it has no cells".to_owned()))?;
         let mut settings: Vec<String> = first.settings().map(|(name, _)| name.clone()).collect();
         let column_setting = settings.pop().ok_or_else(|| refuse("its cells have no labels".to_owned()))?;
@@ -139,6 +142,7 @@ impl SavedTable {
             rows: self.row_settings.clone(),
             columns: self.column_setting.clone(),
             metric: self.metric,
+            ..TableSpec::default()
         }
     }
 
@@ -175,12 +179,18 @@ fn text_of(value: &Value) -> String {
 
 /// The cells that the JSON of this table would have.
 fn current(table: &Table) -> BTreeMap<Vec<String>, Numbers> {
-    let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0 || cell.n > 0);
-    let settings: Vec<&str> =
-        table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect();
+    let cells = table.cells().filter(|(_, _, cell)| cell.is_there() && !cell.cited);
+    let settings: Vec<&str> = table
+        .row_settings
+        .iter()
+        .chain(&table.group_setting)
+        .chain([&table.column_setting])
+        .map(String::as_str)
+        .collect();
     cells
         .map(|(labels, column, cell)| {
-            let labels = labels.iter().chain([&column.label]).zip(&settings);
+            let group = column.group.iter().filter(|_| table.group_setting.is_some());
+            let labels = labels.iter().chain(group).chain([&column.label]).zip(&settings);
             // As JSON spells them, so that 1e-5 and 0.00001 are the same learning rate.
             let labels = labels.map(|(label, setting)| text_of(&crate::render::typed(setting, label)));
             (labels.collect(), numbers_of(cell))

@@ -11,10 +11,11 @@ use crate::table::{Cell, Mark, Table};
 pub fn caption(table: &Table) -> String {
     let planned = cells(table).map(|cell| cell.planned).filter(|planned| *planned > 0);
     let (fewest, most) = planned.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+    let centre = table.spread.centre();
     let folds = match (fewest, most) {
         (1, 1) => format!("of one fold each (no {})", table.spread.noun()),
-        (low, high) if low == high => format!("mean ± {} over {high} folds", table.spread),
-        (low, high) => format!("mean ± {} over {low} to {high} folds", table.spread),
+        (low, high) if low == high => format!("{centre} ± {} over {high} folds", table.spread),
+        (low, high) => format!("{centre} ± {} over {low} to {high} folds", table.spread),
     };
     format!("{} in percent, {folds}.", metric_words(table.metric))
 }
@@ -40,6 +41,13 @@ pub fn notes(table: &Table) -> Vec<String> {
     }
     if cells(table).any(|cell| cell.n == 1) {
         notes.push(format!("± n/a: one fold has no {}", table.spread.noun()));
+    }
+    if cells(table).any(|cell| cell.cited) {
+        notes.push(
+            "cited: taken over from the publication, which has it from elsewhere; not trained here, and no rival for \
+             the best"
+                .to_owned(),
+        );
     }
     match table.unplanned {
         0 => {}

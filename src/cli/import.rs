@@ -24,7 +24,7 @@ enum What {
         /// The exported files
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// Where the folds are written: .parquet, .csv or .ndjson
+        /// Where the folds are written: .parquet, .arrow, .csv or .ndjson
         #[arg(long, value_name = "FILE")]
         out: PathBuf,
         /// Read our column from another column of the export, as OURS=THEIRS
@@ -42,7 +42,7 @@ impl Import {
                 Problem::usage(format!("`{pair}` is not a mapping"))
                     .hint("use --map OURS=THEIRS, such as --map depth=gnn_depth")
             })?;
-            mapping = mapping.with(ours, theirs);
+            mapping = mapping.with(ours, theirs).map_err(explained)?;
         }
         let imported = wandb::read(&files, &mapping).map_err(explained)?;
         imported.frame.write(&out).map_err(explained)?;

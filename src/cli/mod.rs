@@ -16,12 +16,14 @@ mod migrate;
 mod plan;
 mod plot;
 mod replicates;
+mod report;
 mod run;
 mod serve;
 mod status;
 mod steer;
 mod submit;
 mod table;
+mod table_block;
 mod token;
 mod version;
 mod worker;
@@ -98,7 +100,7 @@ enum Verb {
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
-    Report(plot::Report),
+    Report(report::Report),
     /// Import runs of other systems
     Import(import::Import),
     /// List sweeps

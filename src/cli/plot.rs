@@ -1,20 +1,18 @@
-//! `togl plot` draws figures of a sweep or of saved folds; `togl report` writes one HTML file about a sweep. The
-//! drawing is done by `togl-analysis`; this collects and writes.
+//! `togl plot` draws figures of a sweep, of saved folds or of a graph's filtrations. The drawing is done by
+//! `togl-analysis`; this collects and writes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use togl_analysis::figure::{self, Curve, Figure};
-use togl_analysis::report::{self, FailedFold, ReportInput};
-use togl_analysis::{FoldFrame, Layout, Plan};
+use togl_analysis::figure::{self, Figure, Filtrations, Work};
+use togl_analysis::{FoldFrame, Layout, Plan, report};
 use togl_sweeps::spec::Metric;
 
 use super::Outcome;
-use super::folds;
 use super::table::{self, explained};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::Target;
 use crate::rows::{self, Collected};
 
 /// Draw a figure of a sweep
@@ -23,21 +21,21 @@ pub struct Plot {
     /// Name of the sweep
     #[arg(required_unless_present = "from")]
     sweep: Option<String>,
-    /// Use saved folds instead of a sweep
+    /// Use saved folds instead of a sweep, or the JSON of a graph's filtrations
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
     from: Vec<PathBuf>,
     #[command(flatten)]
     target: Target,
-    /// What to draw
-    #[arg(long, value_enum, default_value = "against")]
-    figure: Kind,
+    /// What to draw [default: what the `figure` block of the sweep says, else `against`]
+    #[arg(long, value_enum)]
+    figure: Option<Kind>,
     /// The setting along the axis, for `against`
     #[arg(long, default_value = "depth")]
     against: String,
     /// A published layout whose cells are drawn, for saved folds
     #[arg(long, value_name = "NAME", conflicts_with = "sweep")]
     layout: Option<String>,
-    /// The picture, .svg or .png
+    /// The picture, .svg or .png; several figures get numbers before the ending
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -51,62 +49,67 @@ enum Kind {
     HeatMap,
     /// Methods by mean rank, with the critical difference.
     CriticalDifference,
-    /// Loss and accuracy by epoch.
+    /// Loss and accuracy by epoch, one line per method.
     LearningCurves,
-}
-
-/// Write one HTML file about a sweep
-#[derive(Debug, clap::Args)]
-pub struct Report {
-    /// Name of the sweep
-    sweep: String,
-    #[command(flatten)]
-    target: Target,
-    /// The file [default: SWEEP.html]
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// What each worker trained.
+    Timeline,
+    /// Learnt filtrations on a graph, from a JSON file.
+    Filtrations,
 }
 
 impl Plot {
     pub(super) async fn run(self) -> Outcome {
-        let figure = match &self.sweep {
+        let figures = match &self.sweep {
             Some(sweep) => self.of_sweep(&rows::collected(&self.target, sweep).await?)?,
-            None => self.of_files()?,
+            None => vec![self.of_files()?],
         };
-        let path = figure.write(&self.out).map_err(explained)?;
-        eprintln!("wrote {}", path.display());
+        for path in write_numbered(&figures, &self.out)? {
+            eprintln!("wrote {}", path.display());
+        }
         Ok(ExitCode::SUCCESS)
     }
 
-    fn of_sweep(&self, collected: &Collected) -> Result<Figure, Problem> {
-        if self.figure == Kind::LearningCurves {
-            let curve = |row: &togl_analysis::FoldRow| Curve {
-                label: format!("{} on {}, split {}", row.config.method(), row.config.dataset, row.fold.split),
-                history: row.result.history.clone(),
-            };
-            let curves: Vec<Curve> = collected.rows.iter().map(curve).collect();
-            return figure::learning_curves(collected.spec.name.as_str(), &curves).map_err(explained);
-        }
+    fn of_sweep(&self, collected: &Collected) -> Result<Vec<Figure>, Problem> {
         let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
-        match self.figure {
-            Kind::Against => self.against(&collected.frame, &plan, collected.spec.table.metric),
-            _ => self.of_table(&table::make(collected)?),
-        }
+        let figure = match self.figure {
+            None if !collected.spec.figures.is_empty() => return of_blocks(collected, &plan),
+            None | Some(Kind::Against) => {
+                self.against(&collected.frame, &plan, collected.spec.table.metric)?
+            }
+            Some(Kind::LearningCurves) => {
+                let curves = report::by_method(&collected.rows);
+                figure::method_curves(collected.spec.name.as_str(), &curves).map_err(explained)?
+            }
+            Some(Kind::Timeline) => work(collected.spec.name.as_str(), &collected.frame)?,
+            Some(Kind::Filtrations) => return Err(needs_file()),
+            Some(kind) => of_table(kind, &table::make(collected)?)?,
+        };
+        Ok(vec![figure])
     }
 
     fn of_files(&self) -> Result<Figure, Problem> {
-        let frames: Result<Vec<FoldFrame>, _> = self.from.iter().map(|file| FoldFrame::read(file)).collect();
-        let frame = FoldFrame::concat(frames.map_err(explained)?).map_err(explained)?;
-        let plan = Plan::of_frame("saved folds", &frame).map_err(explained)?;
-        match (self.figure, &self.layout) {
+        if self.figure == Some(Kind::Filtrations) {
+            let [file] = self.from.as_slice() else { return Err(needs_file()) };
+            let graph = Filtrations::read(file).map_err(explained)?;
+            return figure::filtrations(&graph).map_err(explained);
+        }
+        let frame = FoldFrame::read_all(&self.from).map_err(explained)?;
+        match (self.figure.unwrap_or(Kind::Against), &self.layout) {
             (Kind::LearningCurves, _) => {
                 Err(Problem::usage("saved folds have no learning curves").hint("name a sweep"))
             }
-            (Kind::Against, None) => self.against(&frame, &plan, Metric::TestAccuracy),
-            (_, Some(name)) => {
+            (Kind::Timeline, _) => work("saved folds", &frame),
+            (Kind::Against, None) => {
+                let plan = Plan::of_frame("saved folds", &frame).map_err(explained)?;
+                self.against(&frame, &plan, Metric::TestAccuracy)
+            }
+            (kind, Some(name)) => {
                 let made =
                     name.parse::<Layout>().and_then(|layout| layout.make(&frame)).map_err(explained)?;
-                self.of_table(&made)
+                match kind {
+                    Kind::Against => figure::against(&made, &self.against).map_err(explained),
+                    kind => of_table(kind, &made),
+                }
             }
             (_, None) => {
                 Err(Problem::usage("this figure needs a table").hint("give --layout NAME, or name a sweep"))
@@ -118,54 +121,39 @@ impl Plot {
         let made = figure::family_table(frame, plan, &self.against, metric).map_err(explained)?;
         figure::against(&made, &self.against).map_err(explained)
     }
-
-    fn of_table(&self, made: &togl_analysis::Table) -> Result<Figure, Problem> {
-        match self.figure {
-            Kind::HeatMap => figure::fold_heat_map(made),
-            Kind::CriticalDifference => {
-                figure::ranking(made).and_then(|r| figure::critical_difference(&r, 0.05))
-            }
-            Kind::Against | Kind::LearningCurves => figure::against(made, &self.against),
-        }
-        .map_err(explained)
-    }
 }
 
-impl Report {
-    /// What was given up, as a coordinator tells it; without one, only results are known.
-    async fn failures(&self) -> Result<Vec<FailedFold>, Problem> {
-        if self.target.coordinator.is_none() && self.target.state()?.served().is_none() {
-            return Ok(Vec::new());
-        }
-        let folds = folds::of_sweep(&mut self.target.connect().await?, &self.sweep).await?;
-        let failed = folds.into_iter().filter_map(|summary| {
-            let failure = summary.failure?;
-            Some(FailedFold {
-                fold: remote::fold_text(summary.fold.as_ref()),
-                attempt: summary.attempts,
-                worker: summary.worker,
-                class: failure.class,
-                message: failure.message,
-            })
-        });
-        Ok(failed.collect())
-    }
+fn needs_file() -> Problem {
+    Problem::usage("filtrations are drawn from one file")
+        .hint("give --from GRAPH.json with the filtrations that a network learnt on a graph")
+}
 
-    pub(super) async fn run(self) -> Outcome {
-        let collected = rows::collected(&self.target, &self.sweep).await?;
-        let failures = self.failures().await?;
-        let commands = vec![format!("togl run {}.yaml", self.sweep), format!("togl table {}", self.sweep)];
-        let input = ReportInput {
-            sweep: &collected.spec,
-            sweep_text: &collected.yaml,
-            rows: &collected.rows,
-            failures: &failures,
-            commands: &commands,
-            made_at: "",
-        };
-        let out = self.out.unwrap_or_else(|| PathBuf::from(format!("{}.html", self.sweep)));
-        let path = report::write(&out, &input).map_err(explained)?;
-        eprintln!("wrote {}", path.display());
-        Ok(ExitCode::SUCCESS)
+fn work(title: &str, frame: &FoldFrame) -> Result<Figure, Problem> {
+    Work::of_frame(frame).and_then(|work| figure::timeline(title, &work)).map_err(explained)
+}
+
+fn of_table(kind: Kind, made: &togl_analysis::Table) -> Result<Figure, Problem> {
+    match kind {
+        Kind::CriticalDifference => figure::ranking(made).and_then(|r| figure::critical_difference(&r, 0.05)),
+        _ => figure::fold_heat_map(made),
     }
+    .map_err(explained)
+}
+
+/// The figures that the sweep file asks for.
+pub fn of_blocks(collected: &Collected, plan: &Plan) -> Result<Vec<Figure>, Problem> {
+    let selection = collected.spec.selection.as_ref();
+    let draw = |spec| figure::of_block(&collected.frame, plan, spec, selection).map_err(explained);
+    collected.spec.figures.iter().map(draw).collect()
+}
+
+/// Writes one figure under the name given, several under `NAME-1`, `NAME-2` and so on.
+pub fn write_numbered(figures: &[Figure], out: &Path) -> Result<Vec<PathBuf>, Problem> {
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let ending = out.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    let path = |at: usize| match figures.len() {
+        1 => out.to_owned(),
+        _ => out.with_file_name(format!("{stem}-{}{ending}", at + 1)),
+    };
+    figures.iter().enumerate().map(|(at, figure)| figure.write(&path(at)).map_err(explained)).collect()
 }

@@ -98,6 +98,7 @@ impl Run {
         output::print(&togl_analysis::render::terminal(&made, output::colour()))?;
         let folder = self.out.clone().unwrap_or_else(|| state.tables(sweep));
         table::write(&folder, sweep, &collected.frame, &made)?;
+        table::write_figures(&folder, sweep, &collected)?;
         let failures = last.map(|status| status.failures).unwrap_or_default();
         eprint!("{}", status::failures(&failures, &self.state_option()));
         Ok(ExitCode::from(if failures.is_empty() { problem::DONE } else { problem::NEGATIVE }))

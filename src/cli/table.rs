@@ -10,9 +10,12 @@ use togl_analysis::{
     Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, render,
 };
 
-use togl_sweeps::spec::TableSpec;
+use togl_sweeps::SweepSpec;
+use togl_sweeps::spec::{Selection, TableSpec};
 
 use super::Outcome;
+use super::plot;
+use super::table_block::Block;
 use crate::output;
 use crate::problem::{self, Problem};
 use crate::remote::Target;
@@ -24,8 +27,8 @@ pub struct Table {
     /// Name of the sweep
     #[arg(required_unless_present = "from")]
     sweep: Option<String>,
-    /// Use saved folds (Parquet, CSV or NDJSON) instead of a sweep
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
+    /// Use saved folds (Parquet, Arrow, CSV or NDJSON) instead of a sweep, or beside it
+    #[arg(long, value_name = "FILE", num_args = 1..)]
     from: Vec<PathBuf>,
     #[command(flatten)]
     target: Target,
@@ -35,10 +38,12 @@ pub struct Table {
     /// Also write the table as Markdown, LaTeX and CSV and the folds as Parquet into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    block: Block,
     /// Lay it out as a published table, such as `structural-extended`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["rows", "columns", "metric", "group", "select"])]
     layout: Option<String>,
-    /// What stands after ±: std, population-std, standard-error, ci90, ci95 or ci99
+    /// What stands after ±: std, population-std, standard-error, ci90, ci95, ci99, or iqr (after the median)
     #[arg(long, value_name = "WORD")]
     plus_minus: Option<String>,
     /// What is set off: `best`, or `not-significantly-worse`
@@ -60,6 +65,8 @@ pub struct Table {
 enum Published {
     /// The published tables.
     Paper,
+    /// The numbers in the `published` block of the sweep file.
+    Sweep,
 }
 
 /// How a table is printed.
@@ -85,6 +92,9 @@ struct Source {
     frame: FoldFrame,
     plan: Plan,
     spec: TableSpec,
+    selection: Option<Selection>,
+    /// The sweep file, where one is known.
+    sweep: Option<SweepSpec>,
 }
 
 impl Table {
@@ -98,42 +108,51 @@ impl Table {
             return self.explain_cell(cell, &table, &source.frame);
         }
         let text = match self.compare {
-            Some(Published::Paper) => self.compared(&table)?,
+            Some(Published::Paper) => self.compared_with_paper(&table)?,
+            Some(Published::Sweep) => self.compared_with_sweep(&source)?,
             None => self.rendered(&table),
         };
         output::print(&text)?;
         if let Some(folder) = &self.out {
             write(folder, &source.title, &source.frame, &table)?;
         }
-        Ok(ExitCode::from(if source.frame.is_empty() { problem::NEGATIVE } else { problem::DONE }))
+        let has_numbers = table.cells().any(|(_, _, cell)| cell.n > 0);
+        if !has_numbers && !source.frame.is_empty() {
+            eprintln!("none of {} folds has a value of this metric", source.frame.len());
+        }
+        Ok(ExitCode::from(if has_numbers { problem::DONE } else { problem::NEGATIVE }))
     }
 
     async fn source(&self) -> Result<Source, Problem> {
-        let Some(sweep) = &self.sweep else { return self.saved_folds() };
+        let files = FoldFrame::read_all(&self.from).map_err(explained)?;
+        let Some(sweep) = &self.sweep else { return self.saved_folds(files) };
         let collected = rows::collected(&self.target, sweep).await?;
-        let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
-        let spec = Made::separated(&collected.spec.table, &plan).map_err(explained)?;
-        Ok(Source { title: sweep.clone(), frame: collected.frame, plan, spec })
+        let spec = collected.spec;
+        let mut plan = Plan::of_sweep(&spec).map_err(explained)?;
+        let mut frame = collected.frame;
+        if !self.from.is_empty() {
+            plan = plan.with_frame(&files).map_err(explained)?;
+            frame = FoldFrame::concat([frame, files]).map_err(explained)?;
+        }
+        let (table, selection) = self.block.over(&spec.table, spec.selection.as_ref())?;
+        Ok(Source { title: sweep.clone(), frame, plan, spec: table, selection, sweep: Some(spec) })
     }
 
-    fn saved_folds(&self) -> Result<Source, Problem> {
-        let frames: Result<Vec<FoldFrame>, Error> =
-            self.from.iter().map(|file| FoldFrame::read(file)).collect();
-        let frame = FoldFrame::concat(frames.map_err(explained)?).map_err(explained)?;
+    fn saved_folds(&self, frame: FoldFrame) -> Result<Source, Problem> {
         let title = self.from.first().and_then(|file| file.file_stem()).unwrap_or_default();
         let title = title.to_string_lossy().into_owned();
         let plan = Plan::of_frame(&title, &frame).map_err(explained)?;
-        let spec = match self.layout {
-            Some(_) => TableSpec::default(),
-            None => Made::separated(&TableSpec::default(), &plan).map_err(explained)?,
-        };
-        Ok(Source { title, frame, plan, spec })
+        let (spec, selection) = self.block.over(&TableSpec::default(), None)?;
+        Ok(Source { title, frame, plan, spec, selection, sweep: None })
     }
 
     fn make(&self, source: &Source) -> Result<Made, Problem> {
         let mut table = match &self.layout {
-            Some(name) => name.parse::<Layout>().and_then(|layout| layout.make(&source.frame)),
-            None => Made::make(&source.frame, &source.spec, &source.plan),
+            Some(name) => name.parse::<Layout>().and_then(|layout| {
+                let frame = source.frame.filtered(&source.spec.filter)?;
+                layout.make(&frame)
+            }),
+            None => source.table(&source.spec),
         }
         .map_err(explained)?;
         if let Some(word) = &self.plus_minus {
@@ -157,12 +176,31 @@ impl Table {
         }
     }
 
-    fn compared(&self, table: &Made) -> Result<String, Problem> {
+    fn compared_with_paper(&self, table: &Made) -> Result<String, Problem> {
         let comparison = match &self.layout {
             Some(name) => Comparison::with(table, name),
             None => Comparison::find(table),
         }
         .map_err(explained)?;
+        self.side_by_side(&comparison)
+    }
+
+    /// One comparison for each published table of the sweep file.
+    fn compared_with_sweep(&self, source: &Source) -> Result<String, Problem> {
+        let sweep = source.sweep.as_ref().ok_or_else(|| {
+            Problem::usage("saved folds have no `published` block")
+                .hint("name the sweep, or use --compare paper")
+        })?;
+        let comparisons = Comparison::of_sweep(&source.frame, &source.plan, sweep).map_err(explained)?;
+        if self.format == TableFormat::Json {
+            return output::json(&comparisons);
+        }
+        let texts: Result<Vec<String>, Problem> =
+            comparisons.iter().map(|comparison| self.side_by_side(comparison)).collect();
+        Ok(texts?.join("\n"))
+    }
+
+    fn side_by_side(&self, comparison: &Comparison) -> Result<String, Problem> {
         match self.format {
             TableFormat::Human => Ok(comparison.text()),
             TableFormat::Markdown => Ok(comparison.markdown()),
@@ -189,13 +227,22 @@ impl Table {
         let saved = SavedTable::parse(&text, &name).map_err(explained)?;
         let table = match &self.layout {
             Some(_) => self.make(source)?,
-            None => Made::make(&source.frame, &saved.spec(), &source.plan).map_err(explained)?,
+            None => {
+                let spec = TableSpec { filter: source.spec.filter.clone(), ..saved.spec() };
+                source.table(&spec).map_err(explained)?
+            }
         };
         let verification = saved.verify(&table);
         let text =
             if self.format == TableFormat::Json { verification.json() } else { verification.to_string() };
         output::print(&text)?;
         Ok(ExitCode::from(if verification.holds() { problem::DONE } else { problem::NEGATIVE }))
+    }
+}
+
+impl Source {
+    fn table(&self, spec: &TableSpec) -> Result<Made, Error> {
+        Made::of_block(&self.frame, &self.plan, spec, self.selection.as_ref())
     }
 }
 
@@ -210,9 +257,22 @@ pub fn explained(error: Error) -> Problem {
 
 /// Makes the table that the sweep file asks for.
 pub fn make(collected: &Collected) -> Result<Made, Problem> {
+    let spec = &collected.spec;
+    let plan = Plan::of_sweep(spec).map_err(explained)?;
+    Made::of_block(&collected.frame, &plan, &spec.table, spec.selection.as_ref()).map_err(explained)
+}
+
+/// Draws the figures that the sweep file asks for and says where they are.
+pub fn write_figures(folder: &Path, stem: &str, collected: &Collected) -> Result<(), Problem> {
+    if collected.spec.figures.is_empty() || collected.frame.is_empty() {
+        return Ok(());
+    }
     let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
-    let layout = Made::separated(&collected.spec.table, &plan).map_err(explained)?;
-    Made::make(&collected.frame, &layout, &plan).map_err(explained)
+    let figures = plot::of_blocks(collected, &plan)?;
+    for path in plot::write_numbered(&figures, &folder.join(format!("{stem}.svg")))? {
+        eprintln!("wrote {}", path.display());
+    }
+    Ok(())
 }
 
 /// Writes all files of a table and says where they are.

@@ -61,11 +61,21 @@ pub struct TableSpec {
     pub columns: String,
     /// What is averaged.
     pub metric: Metric,
+    /// The setting of which each value has a common header over its columns.
+    pub group: Option<String>,
+    /// Settings and the values, as text, that a trial must have to be in the table.
+    pub filter: Vec<(String, Vec<String>)>,
 }
 
 impl Default for TableSpec {
     fn default() -> Self {
-        Self { rows: vec!["method".to_owned()], columns: "dataset".to_owned(), metric: Metric::TestAccuracy }
+        Self {
+            rows: vec!["method".to_owned()],
+            columns: "dataset".to_owned(),
+            metric: Metric::TestAccuracy,
+            group: None,
+            filter: Vec::new(),
+        }
     }
 }
 

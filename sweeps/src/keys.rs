@@ -105,6 +105,8 @@ pub(crate) const TABLE: Block = &[
     key("rows", "settings, or `method`, that make a row"),
     key("columns", "the setting that makes the columns"),
     key("metric", "what is averaged"),
+    key("group", "the setting of which each value has a common header over its columns"),
+    key("filter", "only trials with these settings are in the table"),
     key("select", "a choice by validation before the table is made"),
 ];
 

@@ -235,6 +235,19 @@ published:
     assert!(published.cells[1].cited);
 }
 
+#[test]
+fn a_table_keeps_its_group_and_its_filter_as_text() {
+    let text = "version: 1\nname: x\nbase: {dataset: DD}\ngrid: {depth: [1, 2], lr: [0.001, 0.01]}\n\
+                table: {columns: depth, group: lr, filter: {lr: [1e-3], togl: false}}\n";
+    let table = SweepSpec::parse(text).unwrap().table;
+    assert_eq!(table.group.as_deref(), Some("lr"));
+    let filter =
+        [("lr", "0.001"), ("togl", "false")].map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
+    assert_eq!(table.filter, filter);
+    let misspelt = text.replace("filter: {lr", "filter: {lrr");
+    assert!(SweepSpec::parse(&misspelt).unwrap_err().message.contains("did you mean `lr`"));
+}
+
 /// A file with its keys in some order.
 fn shuffled_file(order: &[usize], inner: &[usize]) -> String {
     let settings = ["depth: [1, 2]", "lr_patience: [3, 4]", "togl: [false, true]"];

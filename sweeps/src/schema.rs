@@ -171,7 +171,8 @@ fn resources_key(key: &str) -> Value {
 fn table_key(key: &str) -> Value {
     match key {
         "rows" => list(reference("shown")),
-        "columns" => reference("shown"),
+        "columns" | "group" => reference("shown"),
+        "filter" => reference("condition"),
         "select" => object(keys::SELECT, &["among"], |key| match key {
             "among" => list(reference("shown")),
             _ => json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),

@@ -2,8 +2,7 @@
 //! bars with the meaning that the table's caption states. Works on any table that has the setting among its
 //! labels, and makes one from a frame in which methods of all depths share a name.
 
-use polars::prelude::Column;
-use togl_sweeps::spec::{Metric, TableSpec};
+use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
 use super::lines::{Line, Panel, Plot, Point, Weight};
@@ -14,24 +13,20 @@ use crate::table::{Cell, Table};
 use crate::wording::metric_words;
 
 /// More lines than this cannot be told apart.
-const MOST_LINES: usize = 21;
+pub(super) const MOST_LINES: usize = 21;
 
 /// A table with one row per data set and value of `setting` and one column per family of methods: `GCN-4` and
 /// `GCN-5` are both `GCN`. Trials that differ in something else are told apart by further rows; `plan` tells which
 /// cells are complete ([`Plan::of_frame`] where the sweep is not known).
 pub fn family_table(frame: &FoldFrame, plan: &Plan, setting: &str, metric: Metric) -> Result<Table> {
-    let methods = frame.data().column("method")?.str()?;
-    let families: Vec<String> = methods.iter().map(|method| family(method.unwrap_or_default())).collect();
-    let mut data = frame.data().clone();
-    data.with_column(Column::new("method".into(), families))?;
-    let frame = FoldFrame::from_data(&data, "the figure")?;
     let spec = TableSpec {
         rows: vec!["dataset".to_owned(), setting.to_owned()],
         columns: "method".to_owned(),
         metric,
+        ..TableSpec::default()
     };
     let plan = plan.with_methods(family)?;
-    Table::make(&frame, &Table::separated(&spec, &plan)?, &plan)
+    Table::make(frame, &Table::separated(&spec, &plan)?, &plan)
 }
 
 /// The method without its number of layers.
@@ -42,8 +37,29 @@ fn family(method: &str) -> String {
     rest.map_or_else(|| backbone.to_owned(), |rest| format!("{backbone}-TOGL{rest}"))
 }
 
-/// Draws a table's means against one of its settings.
+/// The figure that a `figure` block of a sweep asks for, after the choice of its table block if that has one and the
+/// figure does not draw what is chosen among.
+pub fn of_block(
+    frame: &FoldFrame,
+    plan: &Plan,
+    spec: &FigureSpec,
+    selection: Option<&Selection>,
+) -> Result<Figure> {
+    let rows: Vec<String> =
+        spec.panels.iter().chain(&spec.lines).filter(|name| **name != spec.x).cloned().collect();
+    let drawn = |name: &String| rows.contains(name) || *name == spec.x;
+    let selection = selection.filter(|selection| !selection.among.iter().any(drawn));
+    let block = TableSpec { rows, columns: spec.x.clone(), metric: spec.metric, ..TableSpec::default() };
+    let table = Table::of_block(frame, &plan.with_methods(family)?, &block, selection)?;
+    draw(&table, &spec.x, spec.panels.as_deref(), &spec.title)
+}
+
+/// Draws a table's means against one of its settings, with a panel for each data set.
 pub fn against(table: &Table, setting: &str) -> Result<Figure> {
+    draw(table, setting, Some("dataset"), "")
+}
+
+fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> Result<Figure> {
     if table.column_setting != setting && !table.row_settings.iter().any(|name| name == setting) {
         return Err(Error::UnknownSetting {
             name: setting.to_owned(),
@@ -54,11 +70,12 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
         });
     }
     let mut panels: Vec<Panel> = Vec::new();
+    let x_names = names_along(table, setting);
     for (labels, column, cell) in table.cells() {
         let values = labels.iter().chain([&column.label]);
         let named: Vec<(&str, &str)> = settings(table).into_iter().zip(values.map(String::as_str)).collect();
-        if let Some(point) = point(&named, setting, cell, table) {
-            add(&mut panels, &named, setting, point);
+        if let Some(point) = point(&named, setting, cell, table, &x_names) {
+            add(&mut panels, &named, setting, panels_of, point);
         }
     }
     if panels.is_empty() {
@@ -70,10 +87,13 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
     let y_label = format!("{} (%)", short_metric(table.metric));
     panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
     shorten(&mut panels);
+    let usual = format!("{} against {}", short_metric(table.metric), words(setting));
     let plot = Plot {
-        title: format!("{} against {}", short_metric(table.metric), words(setting)),
+        title: if title.is_empty() { usual } else { title.to_owned() },
         note: note(table),
         x_label: axis(setting).to_owned(),
+        x_names,
+        across: None,
         panels,
     };
     match plot.labels().len() {
@@ -100,21 +120,55 @@ fn settings(table: &Table) -> Vec<&str> {
     table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect()
 }
 
-fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table) -> Option<Point> {
-    let (_, value) = named.iter().find(|(name, _)| *name == setting)?;
-    Some(Point { x: value.parse().ok()?, y: cell.mean?, error: cell.plus_minus(table.spread) })
+/// The words along the axis in their order, where the setting is not a number everywhere.
+fn names_along(table: &Table, setting: &str) -> Vec<String> {
+    let at = settings(table).iter().position(|name| *name == setting).unwrap_or_default();
+    let mut names: Vec<String> = Vec::new();
+    for (labels, column, _) in table.cells() {
+        let name = labels.iter().chain([&column.label]).nth(at).cloned().unwrap_or_default();
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    if names.iter().all(|name| name.parse::<f64>().is_ok()) { Vec::new() } else { names }
 }
 
-fn add(panels: &mut Vec<Panel>, named: &[(&str, &str)], setting: &str, point: Point) {
+fn point(
+    named: &[(&str, &str)],
+    setting: &str,
+    cell: &Cell,
+    table: &Table,
+    x_names: &[String],
+) -> Option<Point> {
+    let (_, value) = named.iter().find(|(name, _)| *name == setting)?;
+    let word = x_names.iter().position(|name| name == value).map(|at| at as f64);
+    Some(Point {
+        x: word.or_else(|| value.parse().ok())?,
+        y: cell.centre(table.spread)?,
+        error: cell.plus_minus(table.spread),
+    })
+}
+
+fn add(
+    panels: &mut Vec<Panel>,
+    named: &[(&str, &str)],
+    setting: &str,
+    panels_of: Option<&str>,
+    point: Point,
+) {
     let of = |wanted: &str| named.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
-    let title = of("dataset").unwrap_or("all data");
-    let others = named.iter().filter(|(name, _)| *name != setting && *name != "dataset");
+    let title = match panels_of {
+        Some("dataset") => of("dataset").unwrap_or("all data").to_owned(),
+        Some(name) => format!("{} {}", words(name), of(name).unwrap_or_default()),
+        None => "all trials".to_owned(),
+    };
+    let others = named.iter().filter(|(name, _)| *name != setting && Some(*name) != panels_of);
     let label = others
         .map(|(name, value)| if *name == "method" { (*value).to_owned() } else { format!("{name} {value}") })
         .collect::<Vec<_>>()
         .join(", ");
     let at = panels.iter().position(|panel| panel.title == title).unwrap_or_else(|| {
-        panels.push(Panel { title: title.to_owned(), y_label: String::new(), lines: Vec::new() });
+        panels.push(Panel { title: title.clone(), y_label: String::new(), lines: Vec::new() });
         panels.len() - 1
     });
     let lines = &mut panels[at].lines;
@@ -132,7 +186,8 @@ fn note(table: &Table) -> String {
         1 => " 1 point rests on fewer folds than planned.".to_owned(),
         cells => format!(" {cells} points rest on fewer folds than planned."),
     };
-    format!("{}: mean over folds; bars: ± {}.{incomplete}", metric_words(table.metric), table.spread)
+    let (metric, centre) = (metric_words(table.metric), table.spread.centre());
+    format!("{metric}: {centre} over folds; bars: ± {}.{incomplete}", table.spread)
 }
 
 fn short_metric(metric: Metric) -> &'static str {

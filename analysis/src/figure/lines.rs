@@ -55,12 +55,16 @@ pub struct Plot {
     /// What the numbers and bars are.
     pub note: String,
     pub x_label: String,
+    /// Words at 0, 1, ... along the axis; numbers if there are none.
+    pub x_names: Vec<String>,
+    /// Panels side by side, where the usual number does not fit.
+    pub across: Option<usize>,
     pub panels: Vec<Panel>,
 }
 
 impl Plot {
     pub fn draw(&self) -> Result<Figure> {
-        let across = self.panels.len().clamp(1, PANELS_PER_LINE);
+        let across = self.panels.len().clamp(1, self.across.unwrap_or(PANELS_PER_LINE));
         let down = self.panels.len().div_ceil(across).max(1);
         // A narrow figure still needs room for its title.
         let width = (across as i32 * PANEL.0).max(2 * PANEL.0 * 8 / 10) + 2 * MARGIN;
@@ -109,7 +113,11 @@ impl Plot {
             .y_label_area_size(56)
             .build_cartesian_2d(xs.0..xs.1, ys.0..ys.1)
             .map_err(failed)?;
-        let whole = |x: &f64| if (x - x.round()).abs() < 1e-6 { format!("{x:.0}") } else { String::new() };
+        let whole = |x: &f64| match (x - x.round()).abs() < 1e-6 {
+            true if self.x_names.is_empty() => format!("{x:.0}"),
+            true => self.x_names.get(x.round() as usize).cloned().unwrap_or_default(),
+            false => String::new(),
+        };
         let steps = xs.1 - xs.0;
         chart
             .configure_mesh()

@@ -3,22 +3,27 @@
 //! in the files beside this one. Colours are those of Okabe and Ito, and no line is told apart by colour alone.
 
 mod against;
+mod arrangement;
 mod critical;
 mod curves;
+mod filtration;
 mod heat;
 mod lines;
 mod png;
 mod style;
+mod timeline;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
-pub use against::{against, family_table};
+pub use against::{against, family_table, of_block};
 pub use critical::{critical_difference, ranking};
-pub use curves::{Curve, learning_curves};
+pub use curves::{Curve, MethodCurves, learning_curves, method_curves};
+pub use filtration::{Filtrations, filtrations};
 pub use heat::fold_heat_map;
+pub use timeline::{Work, timeline};
 
 use crate::atomic::Staged;
 use crate::error::{Error, Result};

@@ -172,3 +172,91 @@ fn a_picture_is_written_as_its_name_promises() {
     let error = figure.write(&folder.path().join("x.jpg")).unwrap_err();
     assert!(error.to_string().ends_with("x.jpg`; use .svg or .png"), "{error}");
 }
+
+#[test]
+fn a_figure_block_says_what_is_along_the_axis_what_makes_a_line_and_what_a_panel() {
+    let spec = togl_sweeps::spec::FigureSpec {
+        title: "Deeper is not better".to_owned(),
+        x: "depth".to_owned(),
+        metric: Metric::ValidationAccuracy,
+        lines: vec!["togl".to_owned()],
+        panels: Some("dataset".to_owned()),
+    };
+    let frame = depths();
+    let plan = Plan::of_frame("figure", &frame).unwrap();
+    let texts = texts(&of_block(&frame, &plan, &spec, None).unwrap());
+    for wanted in ["Deeper is not better", "togl true", "togl false", "ENZYMES", "Validation accuracy (%)"] {
+        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    }
+    let by_word = togl_sweeps::spec::FigureSpec {
+        x: "dataset".to_owned(),
+        panels: Some("depth".to_owned()),
+        lines: vec!["method".to_owned()],
+        ..spec
+    };
+    let texts = self::texts(&of_block(&frame, &plan, &by_word, None).unwrap());
+    for wanted in ["depth 1", "depth 3", "DD", "ENZYMES", "GCN-TOGL"] {
+        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    }
+}
+
+#[test]
+fn curves_of_several_methods_have_a_line_each() {
+    let history = |at: f64| {
+        let metrics = Metrics { loss: at, accuracy: at };
+        vec![EpochRecord { epoch: 0, lr: 1e-3, train: metrics, validation: metrics }; 2]
+    };
+    let curve = |dataset: &str, method: &str, at: f64| MethodCurves {
+        dataset: dataset.to_owned(),
+        method: method.to_owned(),
+        histories: vec![history(at), history(at + 0.1)],
+    };
+    let curves = [curve("DD", "GCN-4", 0.2), curve("DD", "GIN-4", 0.5), curve("MNIST", "GCN-4", 0.3)];
+    let texts = texts(&method_curves("three cells", &curves).unwrap());
+    for wanted in
+        ["DD: validation loss", "DD: validation accuracy", "MNIST: validation loss", "GCN-4", "GIN-4"]
+    {
+        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    }
+    assert!(matches!(method_curves("x", &[]).unwrap_err(), Error::Empty { .. }));
+}
+
+#[test]
+fn filtrations_are_drawn_one_panel_each_with_a_scale() {
+    let graph = r#"{"dataset": "cycles", "graph": 3, "nodes": 3, "edges": [[0, 1], [1, 0], [1, 2]],
+        "degree": [1, 2, 1], "filtrations": [[0.5, -1], [0.25, 2], [0.125, 3]]}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("graph.json");
+    std::fs::write(&path, graph).unwrap();
+    let read = Filtrations::read(&path).unwrap();
+    assert_eq!(read.edges, [(0, 1), (1, 2)], "an edge in both directions is one edge");
+    let texts = texts(&filtrations(&read).unwrap());
+    for wanted in ["Filtrations on graph 3 of cycles", "filtration 2", "0.125", "0.500", "-1.00", "3.00"] {
+        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    }
+    for (from, to, reason) in [
+        ("[1, 2]]", "[1, 7]]", "the edge (1, 7) is not between two of 3 vertices"),
+        ("[0.25, 2]", "[0.25]", "vertex 1 does not have 2 finite values"),
+        ("\"nodes\": 3", "\"nodes\": 4", "4 vertices need as many degrees (3)"),
+        ("\"graph\": 3,", "", "missing field `graph`"),
+    ] {
+        std::fs::write(&path, graph.replace(from, to)).unwrap();
+        let message = Filtrations::read(&path).unwrap_err().to_string();
+        assert!(message.contains(reason), "{message}");
+    }
+}
+
+#[test]
+fn a_timeline_without_times_says_so_and_with_times_shows_overlaps_in_lanes_of_their_own() {
+    let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
+    rows.iter_mut().for_each(|row| row.result.seconds = 10.0);
+    let mut work = Work::of_frame(&frame(rows)).unwrap();
+    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
+    assert!(words.contains("When folds finished is not known") && words.contains("w1 (cpu)"), "{words}");
+    for (fold, end) in work.iter_mut().zip([110.0, 110.0, 120.0]) {
+        fold.finished_at = Some(end);
+    }
+    let figure = timeline("sweep", &work).unwrap();
+    let words = texts(&figure).replace('\n', " ");
+    assert!(words.contains("busy 75% of the time"), "two lanes, 20 s, 30 s of work: {words}");
+}

@@ -1,4 +1,5 @@
 //! Frames from other people's files. One source per file; each maps foreign columns to the schema, says which
 //! rows it had to leave out and why, and keeps the columns it does not know.
 
+mod export;
 pub mod wandb;

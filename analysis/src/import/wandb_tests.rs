@@ -57,7 +57,9 @@ fn settings_keys_and_metrics_are_found_under_their_foreign_names() {
 fn a_run_without_a_test_value_is_left_out_and_named() {
     let imported = import(&[CRASHED, GCN]).unwrap();
     assert_eq!(imported.frame.len(), 1);
-    assert_eq!(imported.skipped, ["runs.csv:2: no test value"]);
+    assert_eq!(imported.skipped, ["runs.csv:2: its state is crashed"]);
+    let silent = CRASHED.replace("crashed", "finished");
+    assert_eq!(import(&[&silent, GCN]).unwrap().skipped, ["runs.csv:2: no test value"]);
 }
 
 #[test]
@@ -75,7 +77,8 @@ fn rows_keep_the_order_of_files_and_lines() {
 
 #[test]
 fn the_same_run_twice_is_refused() {
-    assert!(matches!(import(&[GCN, GCN]).unwrap_err(), Error::DuplicateFolds { folds } if folds.len() == 1));
+    let error = import(&[GCN, TOGL, GCN]).unwrap_err();
+    insta::assert_snapshot!(error, @"the same fold twice: GCN-2 on DD, split 0, seed 4294967295 (runs.csv:2 and runs.csv:4); keep one row of each");
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn late_placement_is_before_the_last_layer() {
 #[test]
 fn another_column_can_be_named() {
     let (_folder, path) = export(&[GCN]);
-    let swapped = Mapping::default().with("test_accuracy", "val_acc");
+    let swapped = Mapping::default().with("test_accuracy", "val_acc").unwrap();
     assert_eq!(text(&read(&[path], &swapped).unwrap().frame, "test_accuracy", 0), "0.25");
 }
 
@@ -108,4 +111,72 @@ fn a_file_that_is_no_export_of_runs_is_refused() {
     assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns[0] == "model"), "{error}");
     let error = import(&[CRASHED]).unwrap_err();
     insta::assert_snapshot!(error, @"the import has no folds; is it the right one, and has anything finished yet?");
+}
+
+/// An export of another group: other order, Python's spelling, Windows line ends, and only what is needed.
+#[test]
+fn an_export_with_other_columns_in_another_order_is_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("theirs.csv");
+    let lines = [
+        "\u{feff}test_acc,GIN,seed,depth,model,fold,dataset,\"my, note\",val_acc,deepset,early_topo,use_node_attributes",
+        "0.5,True,3.0,4.0,LargerGCN,2,MUTAG,\"a \"\"quoted\"\" word\",,,,True",
+        "0.625,False,7,2,LargerTopoGNN,0,NCI1,,0.25,True,False,False",
+        "0.75,nan,8,2,LargerTopoGNN,0,NCI1,\"two\r\nlines\",NaN,False,True,False",
+        "0.5,,9,2,LargerGCN,0,NCI1,,,,,",
+    ];
+    fs::write(&path, lines.join("\r\n")).unwrap();
+    let frame = read(&[path], &Mapping::default()).unwrap().frame;
+    let expected = [
+        ("method", ["GIN-4", "GCN-2-TOGL-1 (DeepSet)", "GCN-2-TOGL-1", "GCN-2"]),
+        ("dataset", ["MUTAG", "NCI1", "NCI1", "NCI1"]),
+        ("split", ["2", "0", "0", "0"]),
+        ("seed", ["3", "7", "8", "9"]),
+        ("features", ["original", "random", "random", "original"]),
+        ("togl_position", ["1", "1", "1", "1"]),
+        ("last_validation_accuracy", ["", "0.25", "", ""]),
+        ("test_accuracy", ["0.5", "0.625", "0.75", "0.5"]),
+        ("origin", ["theirs.csv:2", "theirs.csv:3", "theirs.csv:4", "theirs.csv:6"]),
+        ("wandb_my, note", ["a \"quoted\" word", "", "two\r\nlines", ""]),
+    ];
+    for (name, values) in expected {
+        let found: Vec<String> = (0..4).map(|row| text(&frame, name, row)).collect();
+        assert_eq!(found, values, "{name}");
+    }
+}
+
+#[test]
+fn a_broken_line_is_refused_with_its_number_and_nothing_is_guessed() {
+    let message = import(&[GCN, r#""Topo, DD","finished","1196""#]).unwrap_err().to_string();
+    assert!(message.ends_with("line 3 has 3 fields where the header has 18; is it cut off?"), "{message}");
+}
+
+#[test]
+fn a_percentage_is_not_taken_for_a_share() {
+    let message = import(&[&GCN.replace("\"0.5\"", "\"50.0\"")]).unwrap_err().to_string();
+    assert!(
+        message.ends_with("line 2: `test_acc` is 50, which is no share from 0 to 1; divide percentages by 100 before importing"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_mapping_of_unknown_columns_is_refused_on_either_side() {
+    let error = Mapping::default().with("dpth", "layers").unwrap_err();
+    insta::assert_snapshot!(error, @"our column of a mapping cannot be `dpth`; did you mean `depth`?");
+    let (_folder, path) = export(&[GCN]);
+    let asked = Mapping::default().with("lr_patience", "patience").unwrap();
+    let message = read(&[path], &asked).unwrap_err().to_string();
+    assert!(message.contains("lacks the column `patience`"), "{message}");
+}
+
+#[test]
+fn text_that_is_not_utf_8_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.csv");
+    let mut bytes = format!("{HEADER}\n").into_bytes();
+    bytes.extend([b"\"\xff\"", &b",\"x\"".repeat(17)[..], b"\n"].concat());
+    fs::write(&path, bytes).unwrap();
+    let message = read(&[path], &Mapping::default()).unwrap_err().to_string();
+    assert!(message.ends_with("runs.csv`: line 2 is not UTF-8 text"), "{message}");
 }

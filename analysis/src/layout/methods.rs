@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, renamed};
 use crate::published::{self, same_dataset};
-use crate::table::{Row, Table, TableColumn, Winners, mark_winners};
+use crate::table::{Cell, Row, Table, TableColumn, Winners, mark_winners};
 
 /// What the nodes of a layout's networks know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,25 +61,60 @@ fn general(settings: &Settings<'_>) -> String {
 fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> Table {
     let mut table = parts[0].clone();
     let has = |label: &str| parts.iter().any(|part| part.columns.iter().any(|column| column.label == label));
-    let datasets: Vec<&str> = published::datasets(name).filter(|label| has(label)).collect();
+    let mut datasets: Vec<&str> = published::datasets(name).filter(|label| has(label)).collect();
+    datasets.sort_by_key(|label| classifies_nodes(label));
     let mut rows: Vec<Row> = Vec::new();
     for row in parts.iter().flat_map(|part| &part.rows) {
         let cells = datasets.iter().map(|dataset| find(parts, &row.labels, dataset)).collect();
         let printed_as = printed.get(&row.labels[0]).cloned();
         rows.push(Row { labels: row.labels.clone(), cells, printed_as });
     }
+    rows.extend(cited_rows(name, &datasets, &rows));
     rows.sort_by_key(|row| {
         let name_of = row.printed_as.as_deref();
         published::methods(name).position(|method| Some(method) == name_of)
     });
     table.rows = rows;
-    let column = |label: &&str| TableColumn { label: (*label).to_owned(), printed_as: None };
-    table.columns = datasets.iter().map(column).collect();
+    table.columns = grouped_columns(&datasets);
     table.mark_best(Winners::PerColumn);
     mark_comparisons(&mut table);
     table.remarks = vec![HOW_CHOSEN.to_owned()];
     table.reword();
     table
+}
+
+/// Rows that the publication cites from elsewhere and that were not trained here.
+fn cited_rows(name: &str, datasets: &[&str], trained: &[Row]) -> Vec<Row> {
+    let is_trained = |method: &str| trained.iter().any(|row| row.printed_as.as_deref() == Some(method));
+    let mut rows = Vec::new();
+    for method in published::methods(name).filter(|method| !is_trained(method)) {
+        let cells: Vec<Cell> = datasets
+            .iter()
+            .map(|dataset| {
+                let found = published::find(name, method, dataset, None, None).filter(|cell| cell.cited);
+                found.map_or_else(Cell::default, |cell| Cell::cited(cell.mean, cell.std))
+            })
+            .collect();
+        if cells.iter().any(|cell| cell.cited) {
+            rows.push(Row { labels: vec![method.to_owned()], cells, printed_as: Some(method.to_owned()) });
+        }
+    }
+    rows
+}
+
+/// The columns, under what is classified where a table has both graphs and vertices.
+fn grouped_columns(datasets: &[&str]) -> Vec<TableColumn> {
+    let nodes = datasets.iter().filter(|label| classifies_nodes(label)).count();
+    let both = nodes > 0 && nodes < datasets.len();
+    let column = |label: &&str| {
+        let group = if classifies_nodes(label) { "Node classification" } else { "Graph classification" };
+        TableColumn { group: both.then(|| group.to_owned()), ..TableColumn::plain(label) }
+    };
+    datasets.iter().map(column).collect()
+}
+
+fn classifies_nodes(dataset: &str) -> bool {
+    ["CLUSTER", "PATTERN"].iter().any(|known| same_dataset(known, dataset))
 }
 
 /// Marks in each column the winner among networks of one backbone and size.

@@ -173,6 +173,7 @@ pub fn part(
         rows: rows.iter().map(|name| (*name).to_owned()).collect(),
         columns: columns.to_owned(),
         metric: Metric::TestAccuracy,
+        ..TableSpec::default()
     };
     let plan = Plan::of_frame(title, frame)?;
     Table::make_after_choice(frame, &spec, &plan, among).map(Some)

@@ -62,8 +62,11 @@ fn assemble(name: &str, parts: &[Table]) -> Table {
     let cells = |labels: &[String]| methods.iter().map(|method| find(parts, labels, method)).collect();
     table.rows =
         labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
-    let column =
-        |label: &&str| TableColumn { label: (*label).to_owned(), printed_as: Some((*label).to_owned()) };
+    let column = |label: &&str| TableColumn {
+        label: (*label).to_owned(),
+        group: None,
+        printed_as: Some((*label).to_owned()),
+    };
     table.columns = methods.iter().map(column).collect();
     table.mark_best(Winners::PerRow);
     table.remarks = vec![HOW_CHOSEN.to_owned()];

@@ -94,6 +94,7 @@ fn part(frame: &FoldFrame, chosen_among: &[&str]) -> Result<Table> {
         rows: vec!["dataset".to_owned(), "depth".to_owned()],
         columns: "method".to_owned(),
         metric: Metric::TestAccuracy,
+        ..TableSpec::default()
     };
     let plan = Plan::of_frame("structural-extended", frame)?;
     Table::make_after_choice(frame, &spec, &plan, chosen_among)
@@ -113,7 +114,11 @@ fn assemble(parts: &[Table]) -> Table {
     table.rows =
         labels.into_iter().map(|labels| Row { cells: cells(&labels), labels, printed_as: None }).collect();
     table.columns = STRUCTURAL_COLUMNS
-        .map(|(label, printed)| TableColumn { label: label.to_owned(), printed_as: Some(printed.to_owned()) })
+        .map(|(label, printed)| TableColumn {
+            label: label.to_owned(),
+            group: Some(if label.contains("TOGL") { "GCN with TOGL" } else { "Without TOGL" }.to_owned()),
+            printed_as: Some(printed.to_owned()),
+        })
         .to_vec();
     table.mark_best(Winners::PerRow);
     table.remarks = vec![

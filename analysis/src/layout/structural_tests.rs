@@ -93,8 +93,9 @@ fn exports(folder: &Path) -> Vec<PathBuf> {
 fn the_published_cells_come_out_of_the_published_logs() {
     let Some(folder) = shared_data() else { return };
     let imported = wandb::read(&exports(&folder), &Mapping::default()).unwrap();
-    let unfinished = ["DD.csv:160: no test value", "ENZYMES.csv:106: no test value"];
-    assert!(unfinished.iter().all(|run| imported.skipped.iter().any(|skipped| skipped == run)));
+    for run in ["DD.csv:160: ", "ENZYMES.csv:106: "] {
+        assert!(imported.skipped.iter().any(|skipped| skipped.starts_with(run)), "{:?}", imported.skipped);
+    }
     let stored = tempfile::tempdir().unwrap();
     let file = stored.path().join("folds.parquet");
     imported.frame.write(&file).unwrap();

@@ -47,7 +47,7 @@ fn a_network_stands_under_what_was_built_with_the_printed_name_beside_it() {
         render::json(&table)
             .contains(r#""method":"GCN-4-TOGL-1 (General)","dataset":"DD","printed_as":"GCN-3-TOGL-1""#)
     );
-    assert!(render::latex(&table).contains(r"\textit{75.0 $\pm$ 7.1}"));
+    assert!(render::latex(&table).contains(r"\itshape 75.0 & $\pm$ & \itshape 7.1"));
 }
 
 #[test]
@@ -58,12 +58,14 @@ fn a_network_in_which_togl_replaces_a_layer_is_printed_alike() {
         ..network(Features::Original, Backbone::Gin, true)
     };
     let table = Layout::BenchmarkStatic.make(&frame(folds(0, &replaced, &[0.5, 0.6]))).unwrap();
-    assert_eq!(table.rows[0].labels, ["GIN-3-TOGL-1 (General, static)"]);
-    assert_eq!(table.rows[0].printed_as.as_deref(), Some("GIN-3-TOGL-1 (static)"));
+    let trained: Vec<_> = table.rows.iter().filter(|row| !row.is_cited()).collect();
+    assert_eq!(trained[0].labels, ["GIN-3-TOGL-1 (General, static)"]);
+    assert_eq!(trained[0].printed_as.as_deref(), Some("GIN-3-TOGL-1 (static)"));
     let table = Layout::BenchmarkStatic
         .make(&frame(folds(0, &network(Features::Original, Backbone::Gcn, false), &[0.5])))
         .unwrap();
-    assert_eq!(table.rows[0].printed_as.as_deref(), Some("GCN-4 (baseline)"));
+    let mut trained = table.rows.iter().filter(|row| !row.is_cited());
+    assert_eq!(trained.next().unwrap().printed_as.as_deref(), Some("GCN-4 (baseline)"));
 }
 
 #[test]
@@ -106,4 +108,40 @@ fn a_frame_without_rows_of_the_layout_is_refused() {
     for layout in [Layout::Table1, Layout::Placement, Layout::Table3] {
         assert!(matches!(layout.make(&frame(rows.clone())), Err(Error::Empty { .. })), "{layout:?}");
     }
+}
+
+#[test]
+fn rows_that_the_publication_cites_are_grey_and_win_nothing() {
+    let rows = folds(0, &network(Features::Original, Backbone::Gcn, false), &[0.5, 0.6]);
+    let table = Layout::BenchmarkStatic.make(&frame(rows)).unwrap();
+    let cited: Vec<&str> =
+        table.rows.iter().filter(|row| row.is_cited()).map(|row| row.labels[0].as_str()).collect();
+    assert!(cited.contains(&"WL") && cited.contains(&"GIN-4"), "{cited:?}");
+    assert!(table.cells().all(|(_, _, cell)| !(cell.cited && cell.best)));
+    assert!(render::latex(&table).contains(r"\color{gray}WL & \color{gray}"));
+    assert!(
+        render::html(&table)
+            .contains(r#"<tr class="cited" style="color: #767676"><th scope="row">WL (cited)</th>"#)
+    );
+    assert!(render::markdown(&table).contains("| WL (cited) |"));
+    assert!(render::terminal(&table, true).contains("\u{1b}[2mWL (cited)"));
+    assert!(render::json(&table).contains(r#""cited":true"#));
+    assert!(render::csv(&table).lines().next().unwrap().ends_with("marks,cited"));
+    assert!(table.notes.iter().any(|note| note.starts_with("cited: ")));
+    let saved = crate::SavedTable::parse(&render::json(&table), "`saved.json`").unwrap();
+    assert!(saved.verify(&table).holds(), "cited numbers are not ours to verify");
+}
+
+#[test]
+fn data_sets_of_graphs_and_of_vertices_have_headers_of_their_own() {
+    let on = |dataset: &str| TrialConfig {
+        dataset: dataset.to_owned(),
+        ..network(Features::Random, Backbone::Gcn, false)
+    };
+    let mut rows = folds(0, &on("PATTERN"), &[0.5, 0.6]);
+    rows.extend(folds(1, &on("DD"), &[0.7, 0.8]));
+    let table = Layout::Table1.make(&frame(rows)).unwrap();
+    let heads: Vec<(Option<&str>, &str)> =
+        table.columns.iter().map(|column| (column.group.as_deref(), column.label.as_str())).collect();
+    assert_eq!(heads, [(Some("Graph classification"), "DD"), (Some("Node classification"), "PATTERN")]);
 }

@@ -6,15 +6,19 @@ use crate::table::Table;
 
 /// The table as CSV in long form: the row's labels, the column's label, then the cell.
 pub fn csv(table: &Table) -> String {
-    let headers = table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]);
+    let headers = table.row_settings.iter().chain(&table.group_setting).chain([&table.column_setting]);
+    let headers = headers.map(String::as_str);
     let mirrors = table.columns.iter().any(|column| column.printed_as.is_some())
         || table.rows.iter().any(|row| row.printed_as.is_some());
     let printed = mirrors.then_some("printed_as");
     let rest = ["mean", "std", "n", "planned", "best", "marks"];
     let spread = (table.spread != Spread::SampleStd).then(|| table.spread.name());
     let tested = (table.emphasis == Emphasis::NotSignificantlyWorse).then_some(NOT_WORSE.to_owned());
-    let headers = headers.chain(printed).chain(rest).map(str::to_owned);
-    let mut text = line(headers.chain(spread.clone()).chain(tested.clone()));
+    let has_cited = table.cells().any(|(_, _, cell)| cell.cited);
+    let cited = has_cited.then_some("cited");
+    let headers = headers.chain(printed).chain(rest).chain(cited).map(str::to_owned);
+    let median = (table.spread == Spread::Quartiles).then_some("median".to_owned());
+    let mut text = line(headers.chain(spread.clone()).chain(median.clone()).chain(tested.clone()));
     let cells = table
         .rows
         .iter()
@@ -24,7 +28,8 @@ pub fn csv(table: &Table) -> String {
         let marks: Vec<&str> = cell.marks.iter().map(|mark| mark.word()).collect();
         let printed_as = column.printed_as.as_ref().or(row.printed_as.as_ref());
         let printed = mirrors.then(|| printed_as.cloned().unwrap_or_default());
-        let labels = row.labels.iter().cloned().chain([column.label.clone()]).chain(printed);
+        let group = column.group.iter().filter(|_| table.group_setting.is_some()).cloned();
+        let labels = row.labels.iter().cloned().chain(group).chain([column.label.clone()]).chain(printed);
         let values = [
             number(cell.mean),
             number(cell.std),
@@ -34,8 +39,10 @@ pub fn csv(table: &Table) -> String {
             marks.join(" "),
         ];
         let spread = spread.is_some().then(|| number(cell.plus_minus(table.spread)));
+        let median = median.is_some().then(|| number(cell.centre(table.spread)));
         let tested = tested.is_some().then(|| cell.stands_out().to_string());
-        text.push_str(&line(labels.chain(values).chain(spread).chain(tested)));
+        let cited = has_cited.then(|| cell.cited.to_string());
+        text.push_str(&line(labels.chain(values).chain(cited).chain(spread).chain(median).chain(tested)));
     }
     text
 }

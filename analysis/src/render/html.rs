@@ -1,6 +1,6 @@
 //! Tables as an HTML fragment without style or script: it goes into any page. All text is escaped.
 
-use super::{Shown, lines_below, row_headers, row_labels, shown};
+use super::{Shown, group_spans, lines_below, row_headers, row_labels_in_words, shown};
 use crate::table::{Cell, Table};
 
 /// The table as an HTML `figure`.
@@ -10,19 +10,35 @@ pub fn html(table: &Table) -> String {
     let headers = row_headers(table).into_iter().map(escape);
     let headers = headers.chain(table.columns.iter().map(|column| escape(&column.label)));
     let headers: String = headers.map(|text| format!("<th scope=\"col\">{text}</th>")).collect();
-    lines.push(format!("<thead><tr>{headers}</tr></thead>"));
+    lines.push(format!("<thead>{}<tr>{headers}</tr></thead>", group_line(table)));
     lines.push("<tbody>".to_owned());
     for row in &table.rows {
-        let labels =
-            row_labels(row).into_iter().map(|text| format!("<th scope=\"row\">{}</th>", escape(&text)));
+        let labels = row_labels_in_words(row)
+            .into_iter()
+            .map(|text| format!("<th scope=\"row\">{}</th>", escape(&text)));
         let cells = row.cells.iter().map(|cell| format!("<td>{}</td>", number(cell, table)));
-        lines.push(format!("<tr>{}</tr>", labels.chain(cells).collect::<String>()));
+        // Inline, because the table may go into a page with a style of its own.
+        let cited = if row.is_cited() { " class=\"cited\" style=\"color: #767676\"" } else { "" };
+        lines.push(format!("<tr{cited}>{}</tr>", labels.chain(cells).collect::<String>()));
     }
     lines.extend(["</tbody>", "</table>"].map(str::to_owned));
     let below: Vec<String> = lines_below(table, "Bold:", "Italic:").iter().map(|note| escape(note)).collect();
     lines.push(format!("<figcaption>{}</figcaption>", below.join("<br>")));
     lines.push("</figure>".to_owned());
     lines.join("\n") + "\n"
+}
+
+/// The line of common headers over grouped columns.
+fn group_line(table: &Table) -> String {
+    let spans = group_spans(table);
+    if spans.is_empty() {
+        return String::new();
+    }
+    let labels = format!("<td colspan=\"{}\"></td>", row_headers(table).len());
+    let groups = spans.iter().map(|(group, columns)| {
+        format!("<th scope=\"colgroup\" colspan=\"{columns}\">{}</th>", escape(group))
+    });
+    format!("<tr>{labels}{}</tr>", groups.collect::<String>())
 }
 
 fn number(cell: &Cell, table: &Table) -> String {

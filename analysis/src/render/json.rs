@@ -17,7 +17,7 @@ pub fn json(table: &Table) -> String {
         row.cells.iter().zip(&table.columns).map(move |(cell, column)| JsonCell { table, row, column, cell })
     });
     let lines: Vec<String> = cells
-        .filter(|shown| shown.cell.planned > 0 || shown.cell.n > 0)
+        .filter(|shown| shown.cell.is_there())
         .map(|cell| {
             // Texts and finite numbers always serialise; not a number becomes null.
             serde_json::to_string(&cell).unwrap_or_default()
@@ -49,6 +49,9 @@ impl JsonCell<'_> {
         if self.table.spread != Spread::SampleStd {
             map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;
         }
+        if self.table.spread == Spread::Quartiles {
+            map.serialize_entry("median", &self.cell.centre(self.table.spread))?;
+        }
         if self.table.emphasis == Emphasis::NotSignificantlyWorse {
             map.serialize_entry(NOT_WORSE, &self.cell.stands_out())?;
         }
@@ -61,6 +64,9 @@ impl Serialize for JsonCell<'_> {
         let mut map = serializer.serialize_map(None)?;
         for (setting, label) in self.table.row_settings.iter().zip(&self.row.labels) {
             map.serialize_entry(setting, &typed(setting, label))?;
+        }
+        if let (Some(setting), Some(group)) = (&self.table.group_setting, &self.column.group) {
+            map.serialize_entry(setting, &typed(setting, group))?;
         }
         map.serialize_entry(
             &self.table.column_setting,
@@ -77,6 +83,9 @@ impl Serialize for JsonCell<'_> {
         let marks: Vec<&str> = self.cell.marks.iter().map(|mark| mark.word()).collect();
         map.serialize_entry("marks", &marks)?;
         map.serialize_entry("folds", &self.cell.folds)?;
+        if self.cell.cited {
+            map.serialize_entry("cited", &true)?;
+        }
         self.serialize_choices(&mut map)?;
         map.end()
     }

@@ -1,57 +1,191 @@
-//! Tables as LaTeX with booktabs rules. The result compiles as it is in any document with
-//! `\usepackage{booktabs}`: all text is escaped, and signs outside ASCII are written as commands.
+//! Tables as LaTeX: booktabs rules, numbers aligned by siunitx, cited rows in grey. The text goes both ways: `\input`
+//! in a paper that loads booktabs, siunitx and xcolor, or compiled as it is, because outside a document it brings one
+//! along. All text is escaped, and signs outside ASCII are written as commands.
 
-use super::{Shown, lines_below, row_headers, row_labels, shown};
-use crate::table::{Cell, Mark, Table};
+use super::{Shown, Value, group_spans, lines_below, row_headers, row_labels, shown};
+use crate::table::{Mark, Row, Table};
+
+/// Opens a document where there is none. `\@nodocument` is `\relax` inside one.
+const OPEN: &str = r"% For a paper: \input this file, with \usepackage{booktabs,siunitx,xcolor} in the preamble.
+% By itself it compiles as it is.
+\expandafter\ifx\csname @nodocument\endcsname\relax\else
+  \documentclass{article}
+  \usepackage[margin=1.5cm, paperwidth=WIDTHcm]{geometry}
+  \usepackage{booktabs,siunitx,xcolor}
+  \begin{document}
+  \gdef\toglEnd{\end{document}}
+\fi
+";
+
+const CLOSE: &str = r"\ifdefined\toglEnd\expandafter\toglEnd\fi
+";
+
+/// Characters in a line of a header.
+const HEADER_WIDTH: usize = 14;
 
 /// The table as a LaTeX `table` environment.
 pub fn latex(table: &Table) -> String {
     let headers = row_headers(table);
-    let header =
-        headers.iter().map(|text| escape(text)).chain(table.columns.iter().map(|c| escape(&c.label)));
-    let alignment = "l".repeat(headers.len()) + &"r".repeat(table.columns.len());
+    let columns: String = (0..table.columns.len()).map(|at| column(table, at)).collect();
     let mut lines = vec![
-        r"\begin{table}".to_owned(),
+        r"\begin{table}[htbp]".to_owned(),
         r"  \centering".to_owned(),
+        r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
         format!(r"  \caption{{{}}}", caption(table)),
-        format!(r"  \begin{{tabular}}{{{alignment}}}"),
+        r"  \sisetup{detect-all, mode=text}".to_owned(),
+        r"  \setlength{\tabcolsep}{4pt}".to_owned(),
+        format!(r"  \begin{{tabular}}{{{}{columns}}}", "l".repeat(headers.len())),
         r"    \toprule".to_owned(),
-        line(header),
-        r"    \midrule".to_owned(),
     ];
-    lines.extend(table.rows.iter().map(|row| {
-        let labels = row_labels(row).into_iter().map(|label| escape(&label));
-        line(labels.chain(row.cells.iter().map(|cell| number(cell, table))))
-    }));
+    lines.extend(group_lines(table, headers.len()));
+    let names = table.columns.iter().map(|column| centred(&stacked(&column.label)));
+    lines.push(line(headers.iter().map(|text| escape(text)).chain(names)));
+    lines.push(r"    \midrule".to_owned());
+    for (at, row) in table.rows.iter().enumerate() {
+        if starts_block(table, at) {
+            lines.push(r"    \addlinespace".to_owned());
+        }
+        lines.push(row_line(row, table));
+    }
     lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
-    lines.join("\n") + "\n"
+    // A page of its own is as wide as the table needs; a paper has its own page.
+    let width = (9 + 5 * headers.len() + 4 * table.columns.len()).max(21);
+    format!("{}{}\n{CLOSE}", OPEN.replace("WIDTH", &width.to_string()), lines.join("\n"))
+}
+
+/// Mean, sign and deviation, the numbers aligned at their decimal points, with room for what stands behind.
+fn column(table: &Table, at: usize) -> String {
+    let (mut mean, mut std) = (1, 1);
+    for row in &table.rows {
+        if let Shown::Value(value) = shown(&row.cells[at], table) {
+            mean = mean.max(digits(&value.mean));
+            std = std.max(digits(&value.std));
+        }
+    }
+    let texts = table.rows.iter().map(|row| after_number(row, at, table));
+    let room = match texts.max_by_key(String::len) {
+        Some(widest) if !widest.is_empty() => format!(", table-space-text-post={{{widest}}}"),
+        _ => String::new(),
+    };
+    let decimals = table.decimals;
+    // Both numbers keep to the sign between them, however wide the header is.
+    format!(
+        r"S[table-format={mean}.{decimals}, table-number-alignment=right]@{{\,}}c@{{\,}}S[table-format={std}.{decimals}, table-number-alignment=left, table-text-alignment=left{room}]"
+    )
+}
+
+/// A header in lines of a few words, because numbers are narrow.
+fn stacked(label: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in label.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + word.chars().count() < HEADER_WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    match lines.as_slice() {
+        [line] => escape(line),
+        lines => {
+            let lines: Vec<String> = lines.iter().map(|line| escape(line)).collect();
+            format!(r"\shortstack{{{}}}", lines.join(r"\\"))
+        }
+    }
+}
+
+fn after_number(row: &Row, at: usize, table: &Table) -> String {
+    match shown(&row.cells[at], table) {
+        Shown::Value(value) => behind(&value),
+        _ => String::new(),
+    }
+}
+
+/// Digits before the decimal point; a text such as n/a takes little room.
+fn digits(number: &str) -> usize {
+    number.split('.').next().map_or(1, |whole| whole.chars().filter(char::is_ascii_digit).count()).max(1)
+}
+
+/// The line of common headers over grouped columns, and the rules under it.
+fn group_lines(table: &Table, labels: usize) -> Vec<String> {
+    let spans = group_spans(table);
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let (mut cells, mut rules) = (vec![String::new(); labels], String::new());
+    let mut next = labels + 1;
+    for (group, count) in spans {
+        cells.push(format!(r"\multicolumn{{{}}}{{c}}{{{}}}", 3 * count, escape(group)));
+        if !group.is_empty() {
+            rules.push_str(&format!(r"\cmidrule(lr){{{next}-{}}}", next + 3 * count - 1));
+        }
+        next += 3 * count;
+    }
+    vec![line(cells.into_iter()), format!("    {rules}")]
+}
+
+/// Whether a new block of rows begins, such as another data set; a block has several rows.
+fn starts_block(table: &Table, at: usize) -> bool {
+    let first = |at: usize| table.rows[at].labels.first();
+    let differs = |at: usize| first(at) != first(at - 1);
+    at > 0 && differs(at) && !(1..table.rows.len()).all(differs)
+}
+
+fn row_line(row: &Row, table: &Table) -> String {
+    let grey = if row.is_cited() { r"\color{gray}" } else { "" };
+    let labels = row_labels(row).into_iter().map(|label| format!("{grey}{}", escape(&label)));
+    line(labels.chain((0..row.cells.len()).map(|at| number(row, at, table, grey))))
 }
 
 fn caption(table: &Table) -> String {
     let below = lines_below(table, "Bold:", "Italic:");
-    let sentences: Vec<String> =
-        below.iter().map(|text| format!("{}.", escape(text.trim_end_matches('.')))).collect();
-    format!("{}: {}", escape(&table.title), sentences.join(" "))
+    let sentences: Vec<String> = below.iter().map(|text| sentence(text)).collect();
+    let grey = if table.rows.iter().any(Row::is_cited) { " Grey rows are cited." } else { "" };
+    format!("{}: {}{grey}", escape(&table.title), sentences.join(" "))
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
+    format!("{}.", escape(&(first + letters.as_str())))
 }
 
 fn line(cells: impl Iterator<Item = String>) -> String {
     format!(r"    {} \\", cells.collect::<Vec<_>>().join(" & "))
 }
 
-fn number(cell: &Cell, table: &Table) -> String {
+fn centred(text: &str) -> String {
+    format!(r"\multicolumn{{3}}{{c}}{{{text}}}")
+}
+
+/// The three cells of a number: mean, sign, and deviation with what stands behind it.
+fn number(row: &Row, at: usize, table: &Table, grey: &str) -> String {
+    let cell = &row.cells[at];
     match shown(cell, table) {
-        Shown::NotPlanned => String::new(),
-        Shown::Missing => "--".to_owned(),
+        Shown::NotPlanned => centred(""),
+        Shown::Missing => centred("--"),
         Shown::Value(value) => {
-            let number = format!(r"{} $\pm$ {}", value.mean, value.std);
-            let number = if cell.wins_comparison { format!(r"\textit{{{number}}}") } else { number };
-            let number = if cell.stands_out() { format!(r"\textbf{{{number}}}") } else { number };
-            let count = value.count.map(|count| format!(" ({count})")).unwrap_or_default();
-            let signs: String = value.marks.iter().map(|mark| sign(*mark)).collect();
-            let signs = if signs.is_empty() { signs } else { format!("$^{{{signs}}}$") };
-            format!("{number}{count}{signs}")
+            let bold = if cell.stands_out() { r"\bfseries " } else { "" };
+            let italic = if cell.wins_comparison { r"\itshape " } else { "" };
+            let style = format!("{grey}{bold}{italic}");
+            let behind = match behind(&value) {
+                empty if empty.is_empty() => empty,
+                text => format!(" {{{text}}}"),
+            };
+            let defined = value.std.starts_with(|first: char| first.is_ascii_digit());
+            let std = if defined { value.std } else { format!("{{{}}}", value.std) };
+            format!(r"{style}{} & {grey}$\pm$ & {style}{std}{behind}", value.mean)
         }
     }
+}
+
+/// How many folds, and the signs.
+fn behind(value: &Value) -> String {
+    let count = value.count.as_ref().map(|count| format!(" ({count})")).unwrap_or_default();
+    let signs: String = value.marks.iter().map(|mark| sign(*mark)).collect();
+    let signs = if signs.is_empty() { signs } else { format!("$^{{{signs}}}$") };
+    format!("{signs}{count}")
 }
 
 fn sign(mark: Mark) -> &'static str {
@@ -68,7 +202,11 @@ fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
         match command(character) {
             Some(command) => escaped.push_str(command),
-            None => escaped.push(character),
+            // Letters with accents are known to every LaTeX; others would stop it.
+            None if character.is_ascii() || ('\u{c0}'..='\u{17f}').contains(&character) => {
+                escaped.push(character);
+            }
+            None => escaped.push_str(&format!("{{[}}U+{:04X}{{]}}", u32::from(character))),
         }
         escaped
     })
@@ -90,6 +228,10 @@ fn command(character: char) -> Option<&'static str> {
         '_' => r"\_",
         '{' => r"\{",
         '}' => r"\}",
+        // At the beginning of a row a bracket would be taken for an option of the line before.
+        '[' => "{[}",
+        ']' => "{]}",
+        '`' => "'",
         '±' => r"$\pm$",
         '–' => "--",
         '†' => r"$^{\dagger}$",

@@ -24,7 +24,7 @@ pub use terminal::terminal;
 use crate::atomic::Staged;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::table::{Cell, Mark, Row, Table, Winners};
+use crate::table::{Cell, Mark, Row, Table, TableColumn, Winners};
 
 /// Stands for a deviation that is not defined.
 const UNDEFINED: &str = "n/a";
@@ -63,7 +63,7 @@ struct Value {
 
 fn shown(cell: &Cell, table: &Table) -> Shown {
     let decimals = table.decimals;
-    let Some(mean) = cell.mean else {
+    let Some(mean) = cell.centre(table.spread) else {
         return if cell.planned == 0 { Shown::NotPlanned } else { Shown::Missing };
     };
     let spread = cell.plus_minus(table.spread);
@@ -99,6 +99,33 @@ fn row_headers(table: &Table) -> Vec<&str> {
         return vec![""];
     }
     table.row_settings.iter().map(String::as_str).collect()
+}
+
+/// What is over the columns where they are grouped: each header with how many neighbours it spans.
+fn group_spans(table: &Table) -> Vec<(&str, usize)> {
+    let mut spans: Vec<(&str, usize)> = Vec::new();
+    for group in table.columns.iter().map(|column| column.group.as_deref().unwrap_or_default()) {
+        match spans.last_mut() {
+            Some((last, count)) if *last == group => *count += 1,
+            _ => spans.push((group, 1)),
+        }
+    }
+    if spans.iter().all(|(group, _)| group.is_empty()) { Vec::new() } else { spans }
+}
+
+/// The header of a column where groups cannot stand over it.
+fn full_header(column: &TableColumn) -> String {
+    let group = column.group.as_ref().filter(|group| !group.is_empty());
+    group.map_or_else(|| column.label.clone(), |group| format!("{group}: {}", column.label))
+}
+
+/// As [`row_labels`], and in words where colour cannot say that a row is cited.
+fn row_labels_in_words(row: &Row) -> Vec<String> {
+    let mut labels = row_labels(row);
+    if let (Some(last), true) = (labels.last_mut(), row.is_cited()) {
+        last.push_str(" (cited)");
+    }
+    labels
 }
 
 /// The labels of a row, as many as [`row_headers`] has; the last also says what a publication prints.

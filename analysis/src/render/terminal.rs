@@ -2,7 +2,7 @@
 //! Whether colour is wanted is the caller's to know; nothing here looks at a terminal.
 
 use super::width::{left, right, width};
-use super::{Shown, lines_below, row_headers, row_labels, shown};
+use super::{Shown, group_spans, lines_below, row_headers, row_labels_in_words, shown};
 use crate::table::{Cell, Table};
 
 const BOLD: &str = "\u{1b}[1m";
@@ -11,6 +11,8 @@ const PLAIN: &str = "\u{1b}[0m";
 const BEST: &str = "▲";
 /// Points at the winner of a comparison where italics cannot be used.
 const COMPARISON: &str = "△";
+/// Sets back what is cited.
+const DIM: &str = "\u{1b}[2m";
 const ITALIC: &str = "\u{1b}[3m";
 const GAP: &str = "  ";
 
@@ -24,12 +26,15 @@ pub fn terminal(table: &Table, colour: bool) -> String {
     let header: Vec<String> =
         header.chain(cells.iter().map(|column| right(&column.header, column.room()))).collect();
     let rule: Vec<String> = header.iter().map(|text| "─".repeat(width(text))).collect();
+    lines.extend(group_line(table, &labels, &cells));
     lines.push(header.join(GAP));
     lines.push(rule.join(GAP));
     for at in 0..table.rows.len() {
         let row = labels.iter().map(|column| left(&column.labels[at], column.room));
         let row: Vec<String> = row.chain(cells.iter().map(|column| column.line(at, colour))).collect();
-        lines.push(row.join(GAP));
+        let dimmed = colour && table.rows[at].is_cited();
+        let line = row.join(GAP);
+        lines.push(if dimmed { format!("{DIM}{}{PLAIN}", line.trim_end()) } else { line });
     }
     lines.push(String::new());
     lines.extend(lines_below(
@@ -38,6 +43,28 @@ pub fn terminal(table: &Table, colour: bool) -> String {
         if colour { "italic" } else { COMPARISON },
     ));
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The common headers of grouped columns, each in the middle over a rule as wide as its columns.
+fn group_line(table: &Table, labels: &[LabelColumn], cells: &[CellColumn]) -> Vec<String> {
+    let spans = group_spans(table);
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let before: usize = labels.iter().map(|column| column.room + GAP.len()).sum();
+    let (mut names, mut rules) = (" ".repeat(before), " ".repeat(before));
+    let mut next = 0;
+    for (group, count) in spans {
+        let rooms = cells[next..next + count].iter().map(CellColumn::room);
+        let room = rooms.sum::<usize>() + GAP.len() * (count - 1);
+        let spare = room.saturating_sub(width(group));
+        names.push_str(&left(&(" ".repeat(spare / 2) + group), room));
+        names.push_str(GAP);
+        rules.push_str(&if group.is_empty() { " ".repeat(room) } else { "─".repeat(room) });
+        rules.push_str(GAP);
+        next += count;
+    }
+    vec![names, rules]
 }
 
 struct LabelColumn {
@@ -51,7 +78,8 @@ fn label_columns(table: &Table) -> Vec<LabelColumn> {
     headers
         .map(|(at, header)| {
             let label = |labels: Vec<String>| labels.get(at).cloned();
-            let labels: Vec<String> = table.rows.iter().filter_map(|row| label(row_labels(row))).collect();
+            let labels: Vec<String> =
+                table.rows.iter().filter_map(|row| label(row_labels_in_words(row))).collect();
             let room =
                 labels.iter().map(|label| width(label)).chain([width(header)]).max().unwrap_or_default();
             LabelColumn { header: header.to_owned(), labels, room }

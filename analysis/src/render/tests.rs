@@ -54,9 +54,8 @@ fn every_kind() -> Table {
         notes: vec!["* fewer folds than planned have finished (n=finished/planned)".to_owned()],
         row_settings: vec!["method".to_owned(), "lr".to_owned()],
         column_setting: "dataset".to_owned(),
-        columns: columns
-            .map(|label| crate::table::TableColumn { label: label.to_owned(), printed_as: None })
-            .to_vec(),
+        group_setting: None,
+        columns: columns.map(|label| TableColumn::plain(label)).to_vec(),
         rows: rows_of_every_kind(),
         winners: Winners::PerColumn,
         metric: togl_sweeps::spec::Metric::TestAccuracy,
@@ -115,19 +114,32 @@ fn markdown_is_escaped_and_bold() {
 #[test]
 fn latex_is_escaped_and_uses_booktabs() {
     insta::assert_snapshot!(latex(&every_kind()), @r#"
-    \begin{table}
+    % For a paper: \input this file, with \usepackage{booktabs,siunitx,xcolor} in the preamble.
+    % By itself it compiles as it is.
+    \expandafter\ifx\csname @nodocument\endcsname\relax\else
+      \documentclass{article}
+      \usepackage[margin=1.5cm, paperwidth=31cm]{geometry}
+      \usepackage{booktabs,siunitx,xcolor}
+      \begin{document}
+      \gdef\toglEnd{\end{document}}
+    \fi
+    \begin{table}[htbp]
       \centering
+      \setlength{\belowcaptionskip}{6pt}
       \caption{every kind: Test accuracy in percent, mean $\pm$ sample standard deviation over 10 folds. Bold: best mean of its column. $^{*}$ fewer folds than planned have finished (n=finished/planned).}
-      \begin{tabular}{llrrr}
+      \sisetup{detect-all, mode=text}
+      \setlength{\tabcolsep}{4pt}
+      \begin{tabular}{llS[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{\dagger\ddagger\S\P}$}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=2.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{*}$ (n=1/10)}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left]}
         \toprule
-        method & lr & DD & PROTEINS\_full & 100\% \& \textless{}data\textgreater{}\textbar{}グ \\
+        method & lr & \multicolumn{3}{c}{DD} & \multicolumn{3}{c}{PROTEINS\_full} & \multicolumn{3}{c}{\shortstack{100\% \&\\\textless{}data\textgreater{}\textbar{}{[}U+30B0{]}}} \\
         \midrule
-        GCN-4 & 0.001 & \textbf{68.0 $\pm$ 3.6} & 72.2 $\pm$ 10.0 (n=7/10)$^{*}$ & -- \\
-        GCN-4-TOGL-1 & 0.001 & \textbf{68.0 $\pm$ 0.0} & 7.0 $\pm$ n/a (n=1/10)$^{*}$ &  \\
-        ギン-4 & 1e-5 & 10.0 $\pm$ 1.0$^{\dagger\ddagger\S\P}$ & -- & 50.0 $\pm$ n/a \\
+        GCN-4 & 0.001 & \bfseries 68.0 & $\pm$ & \bfseries 3.6 & 72.2 & $\pm$ & 10.0 {$^{*}$ (n=7/10)} & \multicolumn{3}{c}{--} \\
+        GCN-4-TOGL-1 & 0.001 & \bfseries 68.0 & $\pm$ & \bfseries 0.0 & 7.0 & $\pm$ & {n/a} {$^{*}$ (n=1/10)} & \multicolumn{3}{c}{} \\
+        {[}U+30AE{]}{[}U+30F3{]}-4 & 1e-5 & 10.0 & $\pm$ & 1.0 {$^{\dagger\ddagger\S\P}$} & \multicolumn{3}{c}{--} & 50.0 & $\pm$ & {n/a} \\
         \bottomrule
       \end{tabular}
     \end{table}
+    \ifdefined\toglEnd\expandafter\toglEnd\fi
     "#);
 }
 
@@ -230,4 +242,48 @@ fn a_failure_leaves_no_file_of_the_table() {
     let outcome = write_all(folder.path(), "no/such/folder", &every_kind(), &frame);
     assert!(outcome.is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// The TeX of this machine that can compile our tables, if there is one.
+fn tex() -> Option<(&'static str, &'static [&'static str])> {
+    let works = |program: &str, arguments: &[&str]| {
+        std::process::Command::new(program)
+            .args(arguments)
+            .output()
+            .is_ok_and(|output| output.status.success())
+    };
+    if works("tectonic", &["--version"]) {
+        return Some(("tectonic", &[]));
+    }
+    let usual: &[&str] = &["-interaction=nonstopmode", "-halt-on-error"];
+    (works("pdflatex", &["--version"]) && works("kpsewhich", &["siunitx.sty"])).then_some(("pdflatex", usual))
+}
+
+#[test]
+fn the_latex_compiles_as_it_is_and_inside_a_paper() {
+    let Some((program, arguments)) = tex() else {
+        println!("skipped: neither tectonic nor pdflatex with siunitx is installed");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut table = every_kind();
+    table.rows[1].cells[1].wins_comparison = true;
+    table
+        .rows
+        .push(row(&["WL", "–"], [Cell::cited(77.7, None), Cell::cited(50.0, Some(1.5)), Cell::default()]));
+    for (column, group) in table.columns.iter_mut().zip(["Graphs & more", "Graphs & more", "Vertices"]) {
+        column.group = Some(group.to_owned());
+    }
+    fs::write(folder.path().join("table.tex"), latex(&table)).unwrap();
+    let paper = "\\documentclass{article}\n\\usepackage{booktabs,siunitx,xcolor}\n\\begin{document}\nOur results.\n\
+                 \\input{table}\nThe end.\n\\end{document}\n";
+    fs::write(folder.path().join("paper.tex"), paper).unwrap();
+    for file in ["table.tex", "paper.tex"] {
+        let mut command = std::process::Command::new(program);
+        let output = command.args(arguments).arg(file).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{file}: {said}");
+        let pdf = fs::read(folder.path().join(file).with_extension("pdf")).unwrap();
+        assert!(pdf.starts_with(b"%PDF") && pdf.len() > 5_000, "{file}");
+    }
 }

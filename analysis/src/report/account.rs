@@ -5,11 +5,15 @@ use polars::prelude::*;
 use togl_sweeps::SweepSpec;
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
-use super::{FailedFold, ReportInput};
+use super::{FailedFold, Replicate, ReportInput};
 use crate::columns::labels;
+use crate::compare::{Comparison, HEADERS};
 use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
+
+/// Joules that a fold took; a column that frames may have beyond the schema.
+const ENERGY: &str = "energy_joules";
 
 /// Failures that are listed one by one; more are counted.
 const LISTED: usize = 500;
@@ -42,6 +46,7 @@ pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
         ("trials", trials.to_string()),
         ("folds", format!("{finished} of {} finished", plan.len())),
         ("failures", input.failures.len().to_string()),
+        ("replicates", input.replicates.len().to_string()),
         ("splits", listing(&sweep.splits)),
         ("training seeds", listing(&sweep.seeds)),
         ("varied", if axes.is_empty() { "nothing".to_owned() } else { axes.join("; ") }),
@@ -86,6 +91,52 @@ pub fn failures(failures: &[FailedFold]) -> String {
     }
 }
 
+/// Second results of folds, and whether they say the same as those that count.
+pub fn replicates(replicates: &[Replicate]) -> String {
+    if replicates.is_empty() {
+        return paragraph("None: no fold has a second result.");
+    }
+    let same = replicates.iter().filter(|replicate| replicate.same == Some(true)).count();
+    let percent = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |s| format!("{:.2}", 100.0 * s));
+    let line = |replicate: &Replicate| {
+        let same = replicate.same.map_or("unknown", |same| if same { "yes" } else { "NO" });
+        vec![
+            replicate.fold.clone(),
+            replicate.attempt.to_string(),
+            replicate.worker.clone(),
+            replicate.kind.clone(),
+            same.to_owned(),
+            percent(Some(replicate.test_accuracy)),
+            percent(replicate.counted),
+        ]
+    };
+    let lines: Vec<Vec<String>> = replicates.iter().take(LISTED).map(line).collect();
+    let headers =
+        ["fold", "attempt", "worker", "kind", "same numbers", "test accuracy (%)", "the one that counts (%)"];
+    let summary = format!(
+        "{} folds were trained again; {same} of them gave the same numbers. They are kept for comparison and count \
+         in no table.",
+        replicates.len()
+    );
+    let more = replicates.len().saturating_sub(LISTED);
+    let more = if more > 0 { paragraph(&format!("And {more} more.")) } else { String::new() };
+    paragraph(&summary) + &rows(&headers, &lines) + &more
+}
+
+/// Ours beside the numbers from print that the sweep file has.
+pub fn comparison(frame: &FoldFrame, plan: &Plan, sweep: &SweepSpec) -> Result<String> {
+    let mut text = String::new();
+    for comparison in Comparison::of_sweep(frame, plan, sweep)? {
+        let cells: Vec<Vec<String>> = comparison.lines();
+        text.push_str(&paragraph(&comparison.caption()));
+        text.push_str(&folded(
+            &format!("{} cell by cell", comparison.published_table),
+            &rows(&HEADERS, &cells),
+        ));
+    }
+    Ok(text)
+}
+
 /// Hours of training by kind of device.
 pub fn cost(frame: &FoldFrame) -> Result<String> {
     if frame.is_empty() {
@@ -108,8 +159,24 @@ pub fn cost(frame: &FoldFrame) -> Result<String> {
         line.push(format!("{:.0} MiB", memory as f64 / f64::from(1 << 20)));
         lines.push(line);
     }
-    let note = "Hours are summed over folds that finished; attempts that failed are not counted. Energy is not measured.";
-    Ok(rows(&["device", "folds", "device-hours", "largest memory of a trainer"], &lines) + &paragraph(note))
+    let note = format!(
+        "Hours are summed over folds that finished; attempts that failed are not counted. {}",
+        energy(frame)?
+    );
+    Ok(rows(&["device", "folds", "device-hours", "largest memory of a trainer"], &lines) + &paragraph(&note))
+}
+
+/// What is known of energy: the column exists only where devices could tell.
+fn energy(frame: &FoldFrame) -> Result<String> {
+    let Ok(column) = frame.data().column(ENERGY) else { return Ok("Energy is not known.".to_owned()) };
+    let joules = column.cast(&DataType::Float64)?;
+    let known: Vec<f64> = joules.f64()?.iter().flatten().collect();
+    let hours = known.iter().sum::<f64>() / 3.6e6;
+    Ok(format!(
+        "Energy: {hours:.3} kWh over {} of {} folds whose devices could tell.",
+        known.len(),
+        frame.len()
+    ))
 }
 
 /// With what and where it was trained, and on which data.

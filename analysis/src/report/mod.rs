@@ -17,6 +17,7 @@ use crate::plan::Plan;
 use crate::render;
 use crate::table::Table;
 use page::{Page, section};
+pub use pictures::by_method;
 
 /// A fold that failed for good, in plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +34,25 @@ pub struct FailedFold {
     pub message: String,
 }
 
+/// A second result of a fold that already had one; it never counts in a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replicate {
+    /// As `TRIAL/split/seed`.
+    pub fold: String,
+    /// Which attempt it comes from.
+    pub attempt: u32,
+    /// The worker that trained it.
+    pub worker: String,
+    /// Why it is kept: `replicate` (another attempt) or `conflict` (the same attempt, other numbers).
+    pub kind: String,
+    /// Whether all its numbers are those of the result that counts; none if that one is not known.
+    pub same: Option<bool>,
+    /// Its test accuracy as a share.
+    pub test_accuracy: f64,
+    /// That of the result that counts.
+    pub counted: Option<f64>,
+}
+
 /// Everything a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInput<'a> {
@@ -44,6 +64,8 @@ pub struct ReportInput<'a> {
     pub rows: &'a [FoldRow],
     /// Its failures.
     pub failures: &'a [FailedFold],
+    /// Second results of its folds.
+    pub replicates: &'a [Replicate],
     /// The commands that would train it again, one a line.
     pub commands: &'a [String],
     /// When the report is made, as it is to be printed.
@@ -54,15 +76,18 @@ pub struct ReportInput<'a> {
 pub fn html(input: &ReportInput<'_>) -> Result<String> {
     let frame = FoldFrame::from_rows(input.rows.iter().cloned())?;
     let plan = Plan::of_sweep(input.sweep)?;
-    let spec = Table::separated(&input.sweep.table, &plan)?;
-    let table = Table::make(&frame, &spec, &plan)?;
+    let table = Table::of_block(&frame, &plan, &input.sweep.table, input.sweep.selection.as_ref())?;
     let mut page = Page::new(input.sweep.name.as_str(), input.made_at);
     page.add(section("Plan", &account::plan(input, &plan)?));
     page.add(section("Results", &render::html(&table)));
+    if !input.sweep.published.is_empty() && !frame.is_empty() {
+        page.add(section("Comparison with print", &account::comparison(&frame, &plan, input.sweep)?));
+    }
     page.add(section("Figures", &pictures::figures(&frame, &plan, &table, input.sweep)?));
     page.add(section("Learning curves", &pictures::curves(input.rows)?));
     page.add(section("Failures", &account::failures(input.failures)));
-    page.add(section("Cost", &account::cost(&frame)?));
+    page.add(section("Replicates", &account::replicates(input.replicates)));
+    page.add(section("Cost", &(account::cost(&frame)? + &pictures::work(&frame, input.sweep)?)));
     page.add(section("Environment", &account::environment(&frame)?));
     page.add(section("How to reproduce", &account::reproduce(input)?));
     Ok(page.finish())

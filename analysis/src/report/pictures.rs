@@ -8,7 +8,7 @@ use togl_sweeps::result::EpochRecord;
 
 use super::page::{folded, paragraph};
 use crate::error::{Error, Result};
-use crate::figure::{self, Curve, Figure};
+use crate::figure::{self, Curve, Figure, MethodCurves, Work};
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::table::Table;
@@ -28,9 +28,13 @@ pub fn figures(frame: &FoldFrame, plan: &Plan, table: &Table, sweep: &SweepSpec)
         return Ok(paragraph("Nothing has finished."));
     }
     let mut drawn: Vec<(&str, Result<Figure>)> = Vec::new();
+    for spec in &sweep.figures {
+        drawn.push(("the sweep file", figure::of_block(frame, plan, spec, sweep.selection.as_ref())));
+    }
     let varied = super::account::varied(sweep)?;
     for setting in DRAWN_AGAINST {
-        if varied.iter().any(|(name, _)| name == setting) {
+        let asked_for = sweep.figures.iter().any(|spec| spec.x == setting);
+        if !asked_for && varied.iter().any(|(name, _)| name == setting) {
             let made = figure::family_table(frame, plan, setting, table.metric);
             drawn.push((setting, made.and_then(|table| figure::against(&table, setting))));
         }
@@ -67,7 +71,7 @@ pub fn curves(rows: &[FoldRow]) -> Result<String> {
         return Ok(paragraph("No fold has a learning curve."));
     }
     let left_out = trials.len().saturating_sub(MOST_TRIALS);
-    let mut text = String::new();
+    let mut text = shown("all methods", figure::method_curves("All methods", &by_method(rows)))?;
     for ((_, trial), mut folds) in trials.into_iter().take(MOST_TRIALS) {
         folds.sort_by_key(|row| (row.fold.split, row.fold.seed));
         let config = &folds[0].config;
@@ -82,14 +86,41 @@ pub fn curves(rows: &[FoldRow]) -> Result<String> {
     Ok(text)
 }
 
+/// The work of each worker.
+pub fn work(frame: &FoldFrame, sweep: &SweepSpec) -> Result<String> {
+    if frame.is_empty() {
+        return Ok(String::new());
+    }
+    shown("work", figure::timeline(sweep.name.as_str(), &Work::of_frame(frame)?))
+}
+
+/// The curves of all folds of each method on each data set, in the order of the sweep.
+pub fn by_method(rows: &[FoldRow]) -> Vec<MethodCurves> {
+    let mut ordered: Vec<&FoldRow> = rows.iter().filter(|row| !row.result.history.is_empty()).collect();
+    ordered.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed));
+    let mut curves: Vec<MethodCurves> = Vec::new();
+    for row in ordered {
+        let (dataset, method) = (&row.config.dataset, row.config.method());
+        let history = thinned(&row.result.history);
+        match curves.iter_mut().find(|curve| curve.dataset == *dataset && curve.method == method) {
+            Some(curve) => curve.histories.push(history),
+            None => {
+                curves.push(MethodCurves { dataset: dataset.clone(), method, histories: vec![history] });
+            }
+        }
+    }
+    curves
+}
+
 fn curve(row: &FoldRow) -> Curve {
     let label = format!("split {}, seed {}", row.fold.split, row.fold.seed);
     Curve { label, history: thinned(&row.result.history) }
 }
 
-/// Every n-th epoch, and always the last.
+/// Every n-th epoch, and always the last. Curves of unequal length are thinned by steps that share a multiple of two,
+/// so that means over folds meet at the same epochs.
 fn thinned(history: &[EpochRecord]) -> Vec<EpochRecord> {
-    let step = history.len().div_ceil(MOST_EPOCHS).max(1);
+    let step = history.len().div_ceil(MOST_EPOCHS).max(1).next_power_of_two();
     let last = history.len().saturating_sub(1);
     let kept = history.iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last);
     kept.map(|(_, epoch)| *epoch).collect()

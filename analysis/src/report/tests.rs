@@ -26,6 +26,7 @@ fn report(rows: &[FoldRow], failures: &[FailedFold]) -> String {
         sweep_text: SWEEP,
         rows,
         failures,
+        replicates: &[],
         commands: &commands,
         made_at: "2021-01-15 12:00 UTC",
     };
@@ -68,6 +69,10 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
         "GCN-2 on DD (3 folds, trial ",
         "out-of-memory",
         "device-hours",
+        "Energy is not known.",
+        "Work of small",
+        "None: no fold has a second result.",
+        "DD: validation loss",
         "data_digest",
         "togl run small.yaml",
         "All 4 trials with their hashes",
@@ -111,9 +116,61 @@ fn a_report_is_written_whole() {
         sweep_text: SWEEP,
         rows: &[],
         failures: &[],
+        replicates: &[],
         commands: &[],
         made_at: "now",
     };
     let path = write(&folder.path().join("report.html"), &input).unwrap();
     assert!(std::fs::read_to_string(path).unwrap().ends_with("</html>\n"));
+}
+
+#[test]
+fn second_results_are_listed_with_what_they_say() {
+    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    let rows = rows(&sweep);
+    let replicate = |worker: &str, same: bool| Replicate {
+        fold: rows[0].fold.to_string(),
+        attempt: 2,
+        worker: worker.to_owned(),
+        kind: "replicate".to_owned(),
+        same: Some(same),
+        test_accuracy: 0.61234,
+        counted: Some(0.6),
+    };
+    let input = ReportInput {
+        sweep: &sweep,
+        sweep_text: SWEEP,
+        rows: &rows,
+        failures: &[],
+        replicates: &[replicate("w7", true), replicate("w8", false)],
+        commands: &[],
+        made_at: "now",
+    };
+    let page = html(&input).unwrap();
+    assert!(page.contains("2 folds were trained again; 1 of them gave the same numbers"));
+    assert!(page.contains("<td>w8</td><td>replicate</td><td>NO</td><td>61.23</td><td>60.00</td>"));
+}
+
+#[test]
+fn figures_and_numbers_from_print_that_the_sweep_file_asks_for_are_in_the_report() {
+    let text = format!(
+        "{SWEEP}figure: {{title: My own picture, x: depth, lines: [togl]}}\npublished:\n  table: their table\n  \
+         methods: {{Plain: {{togl: false}}}}\n  columns: [method, dataset, depth, mean, std]\n  \
+         cells: [[Plain, DD, 2, 61.0, 5.0]]\n"
+    );
+    let sweep = SweepSpec::parse(&text).unwrap();
+    let rows = rows(&sweep);
+    let input = ReportInput {
+        sweep: &sweep,
+        sweep_text: &text,
+        rows: &rows,
+        failures: &[],
+        replicates: &[],
+        commands: &[],
+        made_at: "now",
+    };
+    let page = html(&input).unwrap();
+    for wanted in ["My own picture", "Comparison with print", "their table cell by cell", "1 of 1 cells"] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
 }

@@ -1,6 +1,9 @@
 //! The blocks that are not about points: limits, resources, table, figure, priority.
 
+use serde_json::Value;
+
 use super::fields::{Fields, Result, list, refuse, text, whole, word};
+use super::values;
 use crate::keys;
 use crate::nearest;
 use crate::settings;
@@ -90,8 +93,18 @@ pub(super) fn table(node: &Node, path: &str) -> Result<(TableSpec, Option<Select
         rows: fields.optional("rows", shown_list)?.unwrap_or(default.rows),
         columns: fields.optional("columns", shown)?.unwrap_or(default.columns),
         metric: fields.optional("metric", metric)?.unwrap_or(default.metric),
+        group: fields.optional("group", shown)?,
+        filter: fields.optional("filter", filter)?.unwrap_or_default(),
     };
     Ok((table, fields.optional("select", selection)?))
+}
+
+/// Settings and the values, spelt as tables spell them.
+fn filter(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let condition = values::condition(node, path)?;
+    let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let entries = condition.entries();
+    Ok(entries.map(|(name, values)| (name.to_owned(), values.into_iter().map(text).collect())).collect())
 }
 
 fn selection(node: &Node, path: &str) -> Result<Selection> {

@@ -1,0 +1,148 @@
+//! One number of a table with what stands behind it. Owns the rules of honest cells: what is incomplete or mixed is
+//! marked, what is missing stays missing, and what is cited was not trained here.
+
+use std::collections::BTreeSet;
+
+use togl_sweeps::FoldKey;
+
+use crate::cells::CellFolds;
+#[cfg(doc)]
+use crate::emphasis::Emphasis;
+use crate::spread::Spread;
+use crate::statistics::{Summary, quartiles};
+
+/// Something that a reader of a cell must know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mark {
+    /// Fewer folds are finished than planned.
+    Incomplete,
+    /// Its folds were trained by different versions of the code.
+    MixedCode,
+    /// Its folds saw different data under the same name.
+    MixedData,
+    /// Its folds were trained on different kinds of devices.
+    MixedDevices,
+    /// Its folds were trained by numerics that are known to differ.
+    MixedNumerics,
+}
+
+impl Mark {
+    /// The sign beside the number.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Incomplete => "*",
+            Self::MixedCode => "†",
+            Self::MixedData => "‡",
+            Self::MixedDevices => "§",
+            Self::MixedNumerics => "¶",
+        }
+    }
+
+    /// The word in machine-readable output.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Incomplete => "incomplete",
+            Self::MixedCode => "mixed-code",
+            Self::MixedData => "mixed-data",
+            Self::MixedDevices => "mixed-devices",
+            Self::MixedNumerics => "mixed-numerics",
+        }
+    }
+
+    /// What the sign means, for the lines under a table.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Incomplete => "fewer folds than planned have finished (n=finished/planned)",
+            Self::MixedCode => "folds of different code versions",
+            Self::MixedData => "folds of different data under the same name",
+            Self::MixedDevices => "folds of different kinds of devices",
+            Self::MixedNumerics => "folds of different numerics versions, which should not be compared",
+        }
+    }
+}
+
+/// One number of a table, with what stands behind it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Cell {
+    /// Mean in percent, not rounded; none if no fold has finished.
+    pub mean: Option<f64>,
+    /// Sample standard deviation in percent, not rounded; not defined for fewer than two folds.
+    pub std: Option<f64>,
+    /// Finished folds.
+    pub n: usize,
+    /// Planned folds; 0 where the plan has no such combination.
+    pub planned: usize,
+    /// What the reader must know.
+    pub marks: BTreeSet<Mark>,
+    /// Whether it is the winner of its column, or one of several that tie.
+    pub best: bool,
+    /// Whether it is not significantly worse than the best, where the table was asked to find out
+    /// ([`Emphasis::NotSignificantlyWorse`]).
+    pub not_worse: bool,
+    /// Whether it wins the narrower comparison that a layout makes within a column, such as a network with TOGL
+    /// against the same network without.
+    pub wins_comparison: bool,
+    /// The folds that were averaged, in their defined order.
+    pub folds: Vec<FoldKey>,
+    /// The value of each of these folds in percent, in the same order.
+    pub values: Vec<f64>,
+    /// Whether it is taken over from a publication that itself took it from elsewhere: nothing was trained here.
+    pub cited: bool,
+}
+
+impl Cell {
+    /// Whether it is set off from the others: the best, or as good as the best.
+    pub fn stands_out(&self) -> bool {
+        self.best || self.not_worse
+    }
+
+    /// The number behind ± (in percentage points); not defined for fewer than two folds.
+    pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
+        if spread == Spread::SampleStd || self.cited { self.std } else { spread.of(&self.values) }
+    }
+
+    /// The number before ± (in percent): the mean, or the median where ± is the interquartile range.
+    pub fn centre(&self, spread: Spread) -> Option<f64> {
+        if spread != Spread::Quartiles || self.cited {
+            return self.mean;
+        }
+        quartiles(&self.values).map(|quartiles| quartiles.median)
+    }
+
+    /// A number from print.
+    pub(crate) fn cited(mean: f64, std: Option<f64>) -> Self {
+        Self { mean: Some(mean), std, cited: true, ..Self::default() }
+    }
+
+    /// Whether there is anything to say about it.
+    pub(crate) fn is_there(&self) -> bool {
+        self.planned > 0 || self.n > 0 || self.cited
+    }
+
+    /// Whether all planned folds have finished, so that it may compete.
+    pub fn is_complete(&self) -> bool {
+        self.n > 0 && self.n >= self.planned
+    }
+
+    pub(crate) fn of(group: CellFolds) -> Self {
+        let percent: Vec<f64> = group.values.iter().map(|value| value * 100.0).collect();
+        let summary = Summary::of(&percent);
+        let mut marks = group.mixed;
+        if summary.n < group.planned {
+            marks.insert(Mark::Incomplete);
+        }
+        Self {
+            mean: summary.mean,
+            std: summary.std,
+            n: summary.n,
+            planned: group.planned,
+            marks,
+            best: false,
+            not_worse: false,
+            wins_comparison: false,
+            folds: group.folds,
+            values: percent,
+            cited: false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Requirements of the choice in a table block: by validation only, within a split, among the named settings only,
+//! nothing chosen where there is no alternative, and no choice among fewer candidates than planned.
+
+use togl_sweeps::TrialConfig;
+use togl_sweeps::spec::TableSpec;
+use togl_sweeps::trial::Backbone;
+
+use super::*;
+use crate::frame::FoldRow;
+use crate::table::{Mark, Table};
+use crate::test_folds::{fold, frame, plan, trial};
+
+fn selection() -> Selection {
+    Selection { among: vec!["deepset".to_owned()], by: Metric::LastValidationAccuracy }
+}
+
+fn pair() -> (TrialConfig, TrialConfig) {
+    let plain = TrialConfig { togl: true, ..trial("DD", Backbone::Gcn, 4) };
+    (plain.clone(), TrialConfig { deepset: true, ..plain })
+}
+
+/// A fold with this validation accuracy in the last epoch and this test accuracy.
+fn judged(position: u64, config: &TrialConfig, split: u32, validation: f64, test: f64) -> FoldRow {
+    let mut row = fold(position, config, split, test);
+    row.result.last_validation.accuracy = validation;
+    row
+}
+
+fn table(rows: Vec<FoldRow>, plan: &Plan) -> Table {
+    Table::of_block(&frame(rows), plan, &TableSpec::default(), Some(&selection())).unwrap()
+}
+
+#[test]
+fn in_each_split_the_better_validation_is_shown_whatever_the_test_says() {
+    let (plain, deepset) = pair();
+    let rows = vec![
+        judged(0, &plain, 0, 0.9, 0.1),
+        judged(0, &plain, 1, 0.2, 0.8),
+        judged(1, &deepset, 0, 0.3, 0.7),
+        judged(1, &deepset, 1, 0.6, 0.3),
+    ];
+    let table = table(rows, &plan(&[(&plain, 2), (&deepset, 2)]));
+    assert_eq!(table.rows.len(), 1);
+    assert_eq!(table.rows[0].labels, ["GCN-4-TOGL-1 [best of deepset]"]);
+    let cell = &table.rows[0].cells[0];
+    assert_eq!((cell.n, cell.planned, cell.values.clone()), (2, 2, vec![10.0, 30.0]));
+    assert!(table.notes.iter().any(|note| note.starts_with("chosen: in each split the best of deepset")));
+}
+
+#[test]
+fn of_equal_runs_the_last_is_chosen() {
+    let (plain, deepset) = pair();
+    let rows = vec![judged(0, &plain, 0, 0.5, 0.1), judged(1, &deepset, 0, 0.5, 0.7)];
+    assert_eq!(table(rows, &plan(&[(&plain, 1), (&deepset, 1)])).rows[0].cells[0].values, [70.0]);
+}
+
+#[test]
+fn a_split_with_an_unfinished_candidate_counts_as_missing() {
+    let (plain, deepset) = pair();
+    let rows = vec![
+        judged(0, &plain, 0, 0.9, 0.1),
+        judged(0, &plain, 1, 0.9, 0.8),
+        judged(1, &deepset, 0, 0.3, 0.7),
+    ];
+    let table = table(rows, &plan(&[(&plain, 2), (&deepset, 2)]));
+    let cell = &table.rows[0].cells[0];
+    assert_eq!((cell.n, cell.planned), (1, 2));
+    assert!(cell.marks.contains(&Mark::Incomplete));
+    assert_eq!(table.unplanned, 0);
+}
+
+#[test]
+fn a_trial_without_an_alternative_keeps_all_its_seeds() {
+    let gcn = trial("MNIST", Backbone::Gcn, 4);
+    let mut rows: Vec<FoldRow> = (0..3).map(|_| judged(0, &gcn, 0, 0.5, 0.5)).collect();
+    rows.iter_mut().zip(0..).for_each(|(row, seed)| row.fold.seed = seed);
+    let frame = frame(rows);
+    let plan = Plan::of_frame("seeds", &frame).unwrap();
+    let table = Table::of_block(&frame, &plan, &TableSpec::default(), Some(&selection())).unwrap();
+    assert_eq!((table.rows[0].labels[0].as_str(), table.rows[0].cells[0].n), ("GCN-4", 3));
+}
+
+#[test]
+fn runs_of_one_split_are_one_choice_even_over_seeds() {
+    let (plain, deepset) = pair();
+    let mut rows = Vec::new();
+    for seed in 0..4 {
+        for (position, config) in [(0, &plain), (1, &deepset)] {
+            let mut row = judged(position, config, 0, 0.1 * (seed + position) as f64, 0.2 * seed as f64);
+            row.fold.seed = seed;
+            rows.push(row);
+        }
+    }
+    let frame = frame(rows);
+    let plan = Plan::of_frame("one split", &frame).unwrap();
+    let table = Table::of_block(&frame, &plan, &TableSpec::default(), Some(&selection())).unwrap();
+    let cell = &table.rows[0].cells[0];
+    assert_eq!((cell.n, cell.planned, cell.std), (1, 1, None), "the best of eight runs is one run");
+    assert!((cell.values[0] - 60.0).abs() < 1e-9, "{:?}", cell.values);
+}
+
+#[test]
+fn what_is_chosen_among_cannot_label_a_row() {
+    let (plain, deepset) = pair();
+    let plan = plan(&[(&plain, 1), (&deepset, 1)]);
+    let spec = TableSpec { rows: vec!["deepset".to_owned()], ..TableSpec::default() };
+    let frame = frame(vec![judged(0, &plain, 0, 0.9, 0.1)]);
+    let error = Table::of_block(&frame, &plan, &spec, Some(&selection())).unwrap_err();
+    insta::assert_snapshot!(error, @"a row or column of a table with a choice cannot be `deepset`; it is what `select` chooses among; leave it out of rows, columns and group");
+}
+
+#[test]
+fn a_choice_by_a_test_metric_cannot_be_made() {
+    let (plain, _) = pair();
+    let frame = frame(vec![judged(0, &plain, 0, 0.9, 0.1)]);
+    let by_test = Selection { by: Metric::TestAccuracy, ..selection() };
+    assert!(choose(&frame, &plan(&[(&plain, 1)]), &by_test).is_err());
+}

@@ -1,0 +1,226 @@
+//! Which worker trained which fold when: one lane for each fold that a worker trains at the same time, one bar a fold.
+//! Where it is not known when folds finished, bars are put one after the other and the picture says so: it then shows
+//! how much each worker did, not when. Owns lanes and bars; times come from the frame.
+
+use std::collections::BTreeMap;
+
+use plotters::prelude::*;
+
+use super::style::{BODY, GREY, HEADING, Look, Side, text_width, wrapped, write};
+use super::{Area, Figure, failed};
+use crate::columns::label;
+use crate::error::{Error, Result};
+use crate::frame::FoldFrame;
+
+/// Seconds since 1970 at which a fold finished; a column that frames may have beyond the schema.
+const FINISHED_AT: &str = "finished_at";
+/// More kinds than this get one colour: they could not be told apart.
+const MOST_COLOURS: usize = 7;
+/// More bars than this would be thinner than a pixel.
+const MOST_BARS: usize = 20_000;
+const MARGIN: i32 = 16;
+const LANE: i32 = 20;
+const WIDTH: i32 = 760;
+const TICKS: f64 = 8.0;
+
+/// One fold that was trained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// By whom, and on what.
+    pub worker: String,
+    /// What was trained: bars of one kind have one colour.
+    pub kind: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// When it was done, in seconds from any fixed moment, if known.
+    pub finished_at: Option<f64>,
+}
+
+impl Work {
+    /// The folds of a frame, in its order; folds of unknown length are left out.
+    pub fn of_frame(frame: &FoldFrame) -> Result<Vec<Self>> {
+        let data = frame.data();
+        let text = |name: &str, row: usize| Ok::<_, Error>(label(&data.column(name)?.get(row)?));
+        let seconds = data.column("seconds")?.f64()?;
+        let times = data.column(FINISHED_AT).ok().and_then(|column| column.f64().ok());
+        let mut work = Vec::new();
+        for row in 0..frame.len() {
+            let Some(seconds) = seconds.get(row) else { continue };
+            let (worker, device) = (text("worker", row)?, text("device", row)?);
+            let worker = if worker.is_empty() { "unknown".to_owned() } else { worker };
+            work.push(Self {
+                worker: if device.is_empty() { worker } else { format!("{worker} ({device})") },
+                kind: text("method", row)?,
+                seconds,
+                finished_at: times.and_then(|times| times.get(row)),
+            });
+        }
+        Ok(work)
+    }
+}
+
+/// A bar: when it begins, how long it is, which kind.
+type Bar = (f64, f64, usize);
+
+/// The bars of one worker that never overlap.
+struct Lane {
+    name: String,
+    bars: Vec<Bar>,
+}
+
+/// Draws what each worker did.
+pub fn timeline(title: &str, work: &[Work]) -> Result<Figure> {
+    if work.is_empty() {
+        return Err(Error::Empty { origin: format!("the timeline of {title}") });
+    }
+    if work.len() > MOST_BARS {
+        return Err(Error::TooManyLines { lines: work.len(), most: MOST_BARS });
+    }
+    let (kinds, lanes, timed) = (kinds(work), lanes(work), is_timed(work));
+    let labels = lanes.iter().map(|lane| text_width(&lane.name)).max().unwrap_or_default() + MARGIN;
+    let width = labels + WIDTH + 2 * MARGIN;
+    let notes = wrapped(&note(work, &lanes, timed), width - 2 * MARGIN);
+    let legend = if kinds.len() > MOST_COLOURS { &[][..] } else { &kinds[..] };
+    let per_line = legend_columns(legend, width);
+    let top = 58 + notes.len() as i32 * 20;
+    let axis = top + lanes.len() as i32 * LANE;
+    let height = axis + 66 + (legend.len().div_ceil(per_line) as i32) * 20;
+    let end = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.0 + bar.1).fold(1e-9, f64::max);
+    let heading = format!("Work of {title}");
+    Figure::draw(&heading, (width as u32, height as u32), |area| {
+        write(area, &heading, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
+        for (at, note) in notes.iter().enumerate() {
+            write(area, note, (MARGIN, 52 + at as i32 * 20), BODY, &GREY, Side::Left)?;
+        }
+        let left = MARGIN + labels;
+        draw_axis(area, (left, top, axis), end, timed)?;
+        for (at, lane) in lanes.iter().enumerate() {
+            draw_lane(area, lane, (left, top + at as i32 * LANE), end, kinds.len())?;
+        }
+        for (at, kind) in legend.iter().enumerate() {
+            let room = (width - 2 * MARGIN) / per_line as i32;
+            let place = (MARGIN + (at % per_line) as i32 * room, axis + 60 + (at / per_line) as i32 * 20);
+            let swatch = [(place.0, place.1 - 6), (place.0 + 22, place.1 + 6)];
+            area.draw(&Rectangle::new(swatch, Look::of(at).colour().filled())).map_err(failed)?;
+            write(area, kind, (place.0 + 30, place.1), BODY, &BLACK, Side::Left)?;
+        }
+        Ok(())
+    })
+}
+
+fn is_timed(work: &[Work]) -> bool {
+    work.iter().all(|fold| fold.finished_at.is_some())
+}
+
+fn kinds(work: &[Work]) -> Vec<String> {
+    let mut kinds: Vec<String> = Vec::new();
+    for fold in work {
+        if !kinds.contains(&fold.kind) {
+            kinds.push(fold.kind.clone());
+        }
+    }
+    kinds
+}
+
+fn legend_columns(kinds: &[String], width: i32) -> usize {
+    let widest = kinds.iter().map(|kind| text_width(kind)).max().unwrap_or_default() + 60;
+    ((width - 2 * MARGIN) / widest).max(1) as usize
+}
+
+/// Lanes worker by worker; what overlaps is put into different lanes.
+fn lanes(work: &[Work]) -> Vec<Lane> {
+    let (kinds, timed) = (kinds(work), is_timed(work));
+    let starts = work.iter().filter_map(|fold| Some(fold.finished_at? - fold.seconds));
+    let first = starts.fold(f64::INFINITY, f64::min);
+    let mut by_worker: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
+    for fold in work {
+        let kind = kinds.iter().position(|kind| *kind == fold.kind).unwrap_or_default();
+        let bars = by_worker.entry(&fold.worker).or_default();
+        let after = bars.last().map_or(0.0, |bar| bar.0 + bar.1);
+        let start = fold.finished_at.filter(|_| timed).map_or(after, |end| end - fold.seconds - first);
+        bars.push((start, fold.seconds, kind));
+    }
+    let mut lanes = Vec::new();
+    for (worker, mut bars) in by_worker {
+        bars.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut own: Vec<Vec<Bar>> = Vec::new();
+        for bar in bars {
+            let ends = |lane: &Vec<Bar>| lane.last().map_or(0.0, |bar| bar.0 + bar.1);
+            match own.iter_mut().find(|lane| ends(lane) <= bar.0 + 1e-6) {
+                Some(lane) => lane.push(bar),
+                None => own.push(vec![bar]),
+            }
+        }
+        let name = |at: usize| if at == 0 { worker.to_owned() } else { String::new() };
+        lanes.extend(own.into_iter().enumerate().map(|(at, bars)| Lane { name: name(at), bars }));
+    }
+    lanes
+}
+
+fn note(work: &[Work], lanes: &[Lane], timed: bool) -> String {
+    let hours: f64 = work.iter().map(|fold| fold.seconds).sum::<f64>() / 3600.0;
+    let folds = work.len();
+    if !timed {
+        return format!(
+            "{folds} folds, {hours:.2} device-hours. When folds finished is not known: bars stand one after the other in \
+             the order of the sweep, so lengths are true and gaps are not shown."
+        );
+    }
+    let end = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.0 + bar.1).fold(0.0, f64::max);
+    let busy = 100.0 * hours * 3600.0 / (end * lanes.len() as f64).max(1e-9);
+    format!(
+        "{folds} folds, {hours:.2} device-hours; lanes are busy {busy:.0}% of the time from first start to last end."
+    )
+}
+
+fn draw_lane(area: &Area<'_>, lane: &Lane, at: (i32, i32), end: f64, kinds: usize) -> Result<()> {
+    write(area, &lane.name, (at.0 - 8, at.1 + LANE / 2), BODY, &BLACK, Side::Right)?;
+    let x = |time: f64| at.0 + (time / end * f64::from(WIDTH)).round() as i32;
+    for (start, length, kind) in &lane.bars {
+        let colour = Look::of(if kinds > MOST_COLOURS { 0 } else { *kind }).colour();
+        let place = [(x(*start), at.1 + 3), (x(start + length).max(x(*start) + 1), at.1 + LANE - 3)];
+        area.draw(&Rectangle::new(place, colour.mix(0.85).filled())).map_err(failed)?;
+        // A rim would hide a narrow bar and look like a gap.
+        if place[1].0 - place[0].0 > 4 {
+            area.draw(&Rectangle::new(place, WHITE.stroke_width(1))).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Ticks at round times below the lanes.
+fn draw_axis(area: &Area<'_>, (left, top, bottom): (i32, i32, i32), end: f64, timed: bool) -> Result<()> {
+    let (unit, name) = match end {
+        end if end >= 2.0 * 3600.0 => (3600.0, "hours"),
+        end if end >= 120.0 => (60.0, "minutes"),
+        _ => (1.0, "seconds"),
+    };
+    let step = round_step(end / unit / TICKS);
+    let digits = if step >= 1.0 {
+        0
+    } else if step >= 0.1 {
+        1
+    } else {
+        2
+    };
+    let mut tick = 0.0;
+    while tick * unit <= end {
+        let x = left + (tick * unit / end * f64::from(WIDTH)).round() as i32;
+        let line = PathElement::new([(x, top), (x, bottom + 5)], BLACK.mix(0.15));
+        area.draw(&line).map_err(failed)?;
+        write(area, &format!("{tick:.digits$}"), (x, bottom + 15), BODY, &BLACK, Side::Centre)?;
+        tick += step;
+    }
+    let from = if timed { " since the first start" } else { " of training" };
+    write(area, &format!("{name}{from}"), (left + WIDTH / 2, bottom + 36), BODY, &BLACK, Side::Centre)
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below this.
+fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.max(1e-6).log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= least)
+        .unwrap_or(least)
+}

@@ -1,0 +1,100 @@
+//! The table block from the command line: the options that `togl table` has in common with the `table` block of a sweep
+//! file, laid over it. Checks words; makes no table.
+
+use serde_json::Value;
+use togl_sweeps::nearest;
+use togl_sweeps::spec::{Metric, Selection, TableSpec};
+
+use crate::problem::Problem;
+
+/// What the table shows.
+#[derive(Debug, clap::Args)]
+pub struct Block {
+    /// Settings, or `method`, that make a row, with commas between
+    #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
+    rows: Vec<String>,
+    /// The setting that makes the columns
+    #[arg(long, value_name = "SETTING")]
+    columns: Option<String>,
+    /// What is averaged: test_accuracy, validation_accuracy, last_validation_accuracy or train_accuracy
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// The setting of which each value has a common header over its columns
+    #[arg(long, value_name = "SETTING")]
+    group: Option<String>,
+    /// Only trials with one of these values; may be given several times
+    #[arg(long, value_name = "SETTING=VALUES")]
+    filter: Vec<String>,
+    /// In each split, show the best by validation of the trials that differ only in these settings
+    #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
+    select: Vec<String>,
+}
+
+impl Block {
+    /// The block of the sweep file with what was typed in its place.
+    pub fn over(
+        &self,
+        spec: &TableSpec,
+        selection: Option<&Selection>,
+    ) -> Result<(TableSpec, Option<Selection>), Problem> {
+        let mut spec = spec.clone();
+        if !self.rows.is_empty() {
+            spec.rows.clone_from(&self.rows);
+        }
+        if let Some(columns) = &self.columns {
+            spec.columns.clone_from(columns);
+        }
+        if let Some(word) = &self.metric {
+            spec.metric = metric(word)?;
+        }
+        if self.group.is_some() {
+            spec.group.clone_from(&self.group);
+        }
+        for text in &self.filter {
+            spec.filter.push(condition(text)?);
+        }
+        let selection = match self.select.as_slice() {
+            [] => selection.cloned(),
+            among => Some(Selection { among: among.to_vec(), by: Metric::LastValidationAccuracy }),
+        };
+        Ok((spec, selection))
+    }
+}
+
+fn metric(word: &str) -> Result<Metric, Problem> {
+    Metric::from_word(word).ok_or_else(|| {
+        Problem::usage(format!("no metric `{word}`")).hint(nearest::hint(word, Metric::WORDS.iter().copied()))
+    })
+}
+
+/// `SETTING=VALUE,VALUE`, values spelt as tables spell them.
+fn condition(text: &str) -> Result<(String, Vec<String>), Problem> {
+    let (name, values) = text.split_once('=').ok_or_else(|| {
+        Problem::usage(format!("`{text}` is not a filter"))
+            .hint("use --filter SETTING=VALUES, such as --filter dataset=DD,ENZYMES")
+    })?;
+    Ok((name.to_owned(), values.split(',').map(spelt).collect()))
+}
+
+/// 0.0010 and 1e-3 are one number.
+fn spelt(value: &str) -> String {
+    match serde_json::from_str::<Value>(value) {
+        Ok(Value::Number(number)) => number.to_string(),
+        _ => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_spells_numbers_as_tables_do() {
+        let (name, values) = condition("lr=0.0010,1e-3,DD").unwrap();
+        assert_eq!(
+            (name.as_str(), values),
+            ("lr", vec!["0.001".to_owned(), "0.001".to_owned(), "DD".to_owned()])
+        );
+        assert!(condition("depth").is_err());
+    }
+}

@@ -1,0 +1,287 @@
+//! Tables and figures as a user meets them: imported runs, saved folds in every format, the options of `togl table` and
+//! `togl plot`, and bad input, which gets a message, an exit code and no half-written file.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tempfile::TempDir;
+
+const HEADER: &str =
+    "State,dataset,deepset,depth,fold,model,training_seed,use_node_attributes,test_acc,val_acc";
+
+/// A folder with an export of runs and the folds imported from it.
+struct Desk {
+    folder: TempDir,
+}
+
+/// What a command said.
+struct Said {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let desk = Self { folder: tempfile::tempdir().unwrap() };
+        let mut lines = vec![HEADER.to_owned()];
+        for fold in 0..3 {
+            for depth in [2, 4] {
+                let (by, up) = (0.01 * f64::from(fold), 0.05 * f64::from(depth));
+                lines.push(format!("finished,DD,,{depth},{fold},LargerGCN,1,false,{:.3},0.5", 0.5 + by + up));
+                for (deepset, better) in [("false", fold == 0), ("true", fold != 0)] {
+                    let judged = if better { 0.9 } else { 0.1 };
+                    let tested = 0.6 + by + if deepset == "true" { 0.1 } else { 0.0 };
+                    lines.push(format!(
+                        "finished,DD,{deepset},{depth},{fold},LargerTopoGNN,1,false,{tested:.3},{judged}"
+                    ));
+                }
+            }
+        }
+        lines.push("crashed,DD,,2,9,LargerGCN,1,false,,".to_owned());
+        fs::write(desk.path("runs.csv"), lines.join("\n")).unwrap();
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn togl(&self, arguments: &[&str]) -> Said {
+        let output = Command::new(env!("CARGO_BIN_EXE_togl"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("TOGL_STATE", self.path("state"))
+            .env_remove("TOGL_TOKEN")
+            .env_remove("TOGL_COORDINATOR")
+            .env_remove("RUST_LOG")
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Said { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    fn import(&self, name: &str) {
+        let said = self.togl(&["import", "wandb", "runs.csv", "--out", name]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        assert_eq!(
+            said.err,
+            format!("left out: runs.csv:20: its state is crashed\nwrote 18 folds to {name}\n")
+        );
+    }
+
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[test]
+fn folds_of_every_format_make_the_same_table() {
+    let desk = Desk::new();
+    let mut tables = Vec::new();
+    for name in ["folds.parquet", "folds.arrow", "folds.csv", "folds.ndjson"] {
+        desk.import(name);
+        let said = desk.togl(&["table", "--from", name, "--format", "json"]);
+        assert_eq!(said.code, 0, "{name}: {}", said.err);
+        tables.push(said.out);
+    }
+    assert!(tables.iter().all(|table| *table == tables[0]));
+    fs::write(desk.path("saved.json"), &tables[0]).unwrap();
+    let said = desk.togl(&["table", "--from", "folds.arrow", "--verify", "saved.json"]);
+    assert_eq!((said.code, said.out.as_str()), (0, "6 of 6 cells are as saved\n"));
+}
+
+#[test]
+fn a_fold_in_two_files_is_refused_with_both_named() {
+    let desk = Desk::new();
+    desk.import("a.parquet");
+    desk.import("b.arrow");
+    let said = desk.togl(&["table", "--from", "a.parquet", "b.arrow"]);
+    assert_eq!((said.code, said.out.as_str()), (2, ""));
+    assert!(
+        said.err.contains("the same fold twice: ") && said.err.contains("(a.parquet and b.arrow)"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn rows_columns_filter_group_and_choice_come_from_the_command_line() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let said = desk.togl(&[
+        "table",
+        "--from",
+        "folds.parquet",
+        "--rows",
+        "togl",
+        "--columns",
+        "depth",
+        "--group",
+        "dataset",
+        "--select",
+        "deepset",
+    ]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    insta::assert_snapshot!(said.out, @"");
+    let said = desk.togl(&[
+        "table",
+        "--from",
+        "folds.parquet",
+        "--filter",
+        "depth=4.0",
+        "--filter",
+        "togl=false",
+        "--format",
+        "csv",
+    ]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert_eq!(said.out.lines().count(), 2, "{}", said.out);
+    for (arguments, hint) in [
+        (["--rows", "dpeth"], "no setting `dpeth`; did you mean `depth`?"),
+        (["--filter", "depth"], "`depth` is not a filter"),
+        (["--metric", "accuracy"], "no metric `accuracy`"),
+        (["--select", "dataset"], "cannot be `dataset`; it is what `select` chooses among"),
+    ] {
+        let said = desk.togl(&[&["table", "--from", "folds.parquet"][..], &arguments].concat());
+        assert_eq!(said.code, 2, "{arguments:?}");
+        assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let graph =
+        r#"{"dataset": "cycles", "graph": 0, "nodes": 2, "edges": [[0, 1]], "filtrations": [[0.1], [0.2]]}"#;
+    fs::write(desk.path("graph.json"), graph).unwrap();
+    for (name, arguments) in [
+        ("depth.svg", &["--from", "folds.parquet"][..]),
+        (
+            "folds.png",
+            &["--from", "folds.parquet", "--figure", "heat-map", "--layout", "structural-extended"],
+        ),
+        ("work.svg", &["--from", "folds.parquet", "--figure", "timeline"]),
+        ("graph.png", &["--from", "graph.json", "--figure", "filtrations"]),
+    ] {
+        let said = desk.togl(&[&["plot", "--out", name][..], arguments].concat());
+        assert_eq!((said.code, said.err.as_str()), (0, format!("wrote {name}\n").as_str()));
+        assert!(fs::metadata(desk.path(name)).unwrap().len() > 500, "{name}");
+    }
+    let said = desk.togl(&["plot", "--from", "graph.json", "--out", "x.svg", "--figure", "learning-curves"]);
+    assert_eq!(said.code, 2, "a JSON file holds no folds: {}", said.err);
+}
+
+/// The CSV of folds with something changed.
+fn spoilt(desk: &Desk, change: impl Fn(&str) -> String) {
+    desk.import("good.csv");
+    let text = fs::read_to_string(desk.path("good.csv")).unwrap();
+    fs::write(desk.path("bad.csv"), change(&text)).unwrap();
+}
+
+/// The text with one column of every line replaced.
+fn with_column(text: &str, name: &str, value: &str) -> String {
+    let at = text.lines().next().unwrap().split(',').position(|column| column == name).unwrap();
+    let change = |(line, row): (usize, &str)| {
+        let mut fields: Vec<&str> = row.split(',').collect();
+        if line > 0 {
+            fields[at] = value;
+        }
+        fields.join(",") + "\n"
+    };
+    text.lines().enumerate().map(change).collect()
+}
+
+/// Makes a table of `bad.csv` with files asked for; nothing may be written.
+fn refused(desk: &Desk, code: i32, message: &str) {
+    let before = desk.files();
+    let said = desk.togl(&["table", "--from", "bad.csv", "--out", "results"]);
+    assert_eq!(said.code, code, "{} {}", said.out, said.err);
+    assert!(said.err.contains(message), "{}", said.err);
+    assert!(!said.err.contains("panicked"), "{}", said.err);
+    assert_eq!(desk.files(), before, "nothing is written");
+}
+
+#[test]
+fn bad_folds_get_a_message_and_an_exit_code_and_leave_no_file() {
+    let desk = Desk::new();
+    spoilt(&desk, |text| text.lines().next().unwrap().to_owned() + "\n");
+    refused(&desk, 1, "has no folds; is it the right one");
+    spoilt(&desk, |text| text.replacen("seed", "sead", 1));
+    refused(&desk, 2, "lacks the column");
+    spoilt(&desk, |text| with_column(text, "schema_version", "99"));
+    refused(&desk, 2, "has schema version 99, this program knows up to");
+    spoilt(&desk, |text| with_column(text, "depth", "deep"));
+    refused(&desk, 2, "cannot read `bad.csv`");
+    spoilt(&desk, |text| format!("{text}too,short\n"));
+    refused(&desk, 2, "bad.csv");
+    spoilt(&desk, |_| String::new());
+    refused(&desk, 2, "cannot read `bad.csv`");
+}
+
+#[test]
+fn a_metric_without_any_value_is_said_and_is_a_negative_outcome() {
+    let desk = Desk::new();
+    spoilt(&desk, |text| with_column(text, "test_accuracy", "NaN"));
+    let said = desk.togl(&["table", "--from", "bad.csv"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("none of 18 folds has a value of this metric"), "{}", said.err);
+}
+
+#[test]
+fn one_fold_has_no_deviation_and_older_rows_mix_with_newer_ones() {
+    let desk = Desk::new();
+    spoilt(&desk, |text| text.lines().take(2).collect::<Vec<_>>().join("\n"));
+    let said = desk.togl(&["table", "--from", "bad.csv"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains("60.0 ± n/a") && said.out.contains("one fold has no standard deviation"),
+        "{}",
+        said.out
+    );
+    // Rows of an older schema beside rows of this one.
+    spoilt(&desk, |text| {
+        let lines: Vec<&str> = text.lines().collect();
+        let old = with_column(&lines[..3].join("\n"), "schema_version", "1");
+        format!("{old}{}\n", lines[3..].join("\n"))
+    });
+    let said = desk.togl(&["table", "--from", "bad.csv", "--format", "csv"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+}
+
+#[test]
+fn a_bad_import_writes_nothing_and_keeps_what_was_there() {
+    let desk = Desk::new();
+    let old = desk.path("folds.parquet");
+    fs::write(&old, "old").unwrap();
+    let runs = fs::read_to_string(desk.path("runs.csv")).unwrap();
+    let before = desk.files();
+    for (text, message) in [
+        (runs.replacen("depth", "layers", 1), "lacks the column `depth`"),
+        (format!("{runs}\nfinished,DD"), "line 21 has 2 fields where the header has 10"),
+        (
+            format!("{runs}\n{}", runs.lines().nth(1).unwrap()),
+            "the same fold twice: GCN-2 on DD, split 0, seed 1 (runs.csv:2 and runs.csv:21)",
+        ),
+        (runs.replacen("0.600", "60.0", 1), "which is no share from 0 to 1"),
+    ] {
+        fs::write(desk.path("runs.csv"), text).unwrap();
+        let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "folds.parquet"]);
+        assert_eq!(said.code, 2, "{message}: {}", said.err);
+        assert!(said.err.contains(message), "{}", said.err);
+        assert_eq!(fs::read_to_string(&old).unwrap(), "old");
+        assert_eq!(desk.files(), before);
+    }
+    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet", "--map", "dpth=layers"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("did you mean `depth`?"), "{}", said.err);
+    assert!(!Path::new(&desk.path("x.parquet")).try_exists().unwrap());
+}
