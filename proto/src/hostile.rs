@@ -24,7 +24,7 @@ pub fn worker_message(bytes: &[u8]) -> bool {
                 let failure = report.failure.map(Failure::try_from);
                 attempted(report.fold, report.attempt) && failure.is_some_and(|failure| failure.is_ok())
             });
-            results.chain(failures).fold(true, |all, came_through| all && came_through)
+            results.chain(failures).filter(|came_through| !came_through).count() == 0
         }
         Some(Kind::Ask(_) | Kind::Goodbye(_)) | None => true,
     }
