@@ -75,12 +75,13 @@ fn arrows_between_our_crates_are_those_of_the_map() {
 #[test]
 fn tensors_frames_sql_and_the_runtime_stay_in_their_rooms() {
     // (what, the only crates that may use it directly)
-    let rooms: [(&str, &[&str]); 6] = [
+    let rooms: [(&str, &[&str]); 7] = [
         ("tch", &["togl-learning"]),
         ("torch-sys", &["togl-learning", "togl-worker"]),
         ("polars", &["togl-analysis"]),
         ("polars-io", &["togl-analysis"]),
         ("rusqlite", &["togl-coordinator"]),
+        ("postgres", &["togl-coordinator"]),
         ("tonic", &["togl", "togl-proto", "togl-coordinator", "togl-worker"]),
     ];
     for (name, used) in direct(&metadata()) {
@@ -95,7 +96,7 @@ fn the_pure_crates_pull_in_nothing_impure() {
     let metadata = metadata();
     for name in ["togl-sweeps", "togl-scheduler", "togl-topology"] {
         let reached = reached(&metadata, name);
-        for impure in ["tokio", "tonic", "rusqlite", "tch", "polars"] {
+        for impure in ["tokio", "tonic", "rusqlite", "postgres", "tch", "polars"] {
             assert!(!reached.contains(impure), "{name} reaches {impure}");
         }
     }

@@ -16,6 +16,7 @@ fn togl(arguments: &[&str]) -> Output {
         .current_dir(state.path())
         .env("TOGL_STATE", state.path().join("state"))
         .env_remove("TOGL_TOKEN")
+        .env_remove("TOGL_STORE")
         .env_remove("TOGL_COORDINATOR")
         .env_remove("RUST_LOG")
         .output()

@@ -30,6 +30,7 @@ impl Server {
         let program = std::env::current_exe()?;
         let log = std::fs::File::create(folder.join("serve.log"))?;
         let mut child = Command::new(program)
+            .env_remove("TOGL_STORE") // never the store of somebody's work
             .args(["serve", "--listen", "127.0.0.1:0", "--state"])
             .arg(folder)
             .env("RUST_LOG", "warn")

@@ -154,7 +154,8 @@ impl Dispatch {
             coordinator_cpu_us_per_fold: (after.cpu_seconds - before.cpu_seconds) * 1e6
                 / seen.finished as f64,
             coordinator_rss_bytes: after.resident,
-            store_bytes: std::fs::metadata(stage.server.state.store()).map_or(0, |file| file.len()),
+            store_bytes: std::fs::metadata(stage.server.state.path().join("store.sqlite"))
+                .map_or(0, |file| file.len()),
         };
         stage.server.stop().await?;
         drop(stage.folder);
