@@ -13,6 +13,9 @@ use serde_json::Value;
 use server::{Answer, Server};
 use tempfile::TempDir;
 
+/// The name of a set, its labels, and how its files are written.
+type Style = (&'static str, [i64; 2], fn(String) -> String);
+
 /// A user with a home of her own.
 struct User {
     home: TempDir,
@@ -129,7 +132,7 @@ fn a_data_directory_that_is_a_file_or_cannot_be_written_is_named() {
 fn a_home_made_set_is_listed_checked_and_drawn_however_it_is_written() {
     let user = User::new();
     let data = user.path("data");
-    let styles: [(&str, [i64; 2], fn(String) -> String); 5] = [
+    let styles: [Style; 5] = [
         ("plain", [0, 1], |text| text),
         ("minus-one", [-1, 1], |text| text),
         ("no-space", [1, 2], |text| text.replace(", ", ",")),
