@@ -116,7 +116,7 @@ fn a_fold_in_two_files_is_refused_with_both_named() {
 }
 
 #[test]
-fn rows_columns_filter_group_and_choice_come_from_the_command_line() {
+fn rows_columns_group_and_choice_come_from_the_command_line() {
     let desk = Desk::new();
     desk.import("folds.parquet");
     let said = desk.togl(&[
@@ -147,12 +147,18 @@ fn rows_columns_filter_group_and_choice_come_from_the_command_line() {
     ▲ best mean of its column
     chosen: in each split the best of deepset by validation accuracy of the last epoch, of equal runs the last; only where all of them have finished
     ");
+}
+
+#[test]
+fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
     let said = desk.togl(&[
         "table",
         "--from",
         "folds.parquet",
         "--filter",
-        "depth=4.0",
+        "depth=4",
         "--filter",
         "togl=false",
         "--format",
