@@ -10,7 +10,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 const HEADER: &str =
-    "State,dataset,deepset,depth,fold,model,training_seed,use_node_attributes,test_acc,val_acc";
+    "State,Runtime,dataset,deepset,depth,fold,model,training_seed,use_node_attributes,test_acc,val_acc";
 
 /// A folder with an export of runs and the folds imported from it.
 struct Desk {
@@ -31,17 +31,20 @@ impl Desk {
         for fold in 0..3 {
             for depth in [2, 4] {
                 let (by, up) = (0.01 * f64::from(fold), 0.05 * f64::from(depth));
-                lines.push(format!("finished,DD,,{depth},{fold},LargerGCN,1,false,{:.3},0.5", 0.5 + by + up));
+                lines.push(format!(
+                    "finished,60,DD,,{depth},{fold},LargerGCN,1,false,{:.3},0.5",
+                    0.5 + by + up
+                ));
                 for (deepset, better) in [("false", fold == 0), ("true", fold != 0)] {
                     let judged = if better { 0.9 } else { 0.1 };
                     let tested = 0.6 + by + if deepset == "true" { 0.1 } else { 0.0 };
                     lines.push(format!(
-                        "finished,DD,{deepset},{depth},{fold},LargerTopoGNN,1,false,{tested:.3},{judged}"
+                        "finished,60,DD,{deepset},{depth},{fold},LargerTopoGNN,1,false,{tested:.3},{judged}"
                     ));
                 }
             }
         }
-        lines.push("crashed,DD,,2,9,LargerGCN,1,false,,".to_owned());
+        lines.push("crashed,60,DD,,2,9,LargerGCN,1,false,,".to_owned());
         fs::write(desk.path("runs.csv"), lines.join("\n")).unwrap();
         desk
     }
@@ -113,7 +116,7 @@ fn a_fold_in_two_files_is_refused_with_both_named() {
 }
 
 #[test]
-fn rows_columns_filter_group_and_choice_come_from_the_command_line() {
+fn rows_columns_group_and_choice_come_from_the_command_line() {
     let desk = Desk::new();
     desk.import("folds.parquet");
     let said = desk.togl(&[
@@ -130,13 +133,32 @@ fn rows_columns_filter_group_and_choice_come_from_the_command_line() {
         "deepset",
     ]);
     assert_eq!(said.code, 0, "{}", said.err);
-    insta::assert_snapshot!(said.out, @"");
+    insta::assert_snapshot!(said.out, @"
+    folds
+
+                      DD
+           ────────────────────────
+    togl             2            4
+    ─────  ───────────  ───────────
+    false  61.0 ± 1.0   71.0 ± 1.0▲
+    true   67.7 ± 6.7▲  67.7 ± 6.7
+
+    Test accuracy of the best checkpoint in percent, mean ± sample standard deviation (divisor n - 1) over 3 folds.
+    ▲ best mean of its column
+    chosen: in each split the best of deepset by validation accuracy of the last epoch, of equal runs the last; only where all of them have finished
+    ");
+}
+
+#[test]
+fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
     let said = desk.togl(&[
         "table",
         "--from",
         "folds.parquet",
         "--filter",
-        "depth=4.0",
+        "depth=4",
         "--filter",
         "togl=false",
         "--format",
@@ -266,7 +288,7 @@ fn a_bad_import_writes_nothing_and_keeps_what_was_there() {
     let before = desk.files();
     for (text, message) in [
         (runs.replacen("depth", "layers", 1), "lacks the column `depth`"),
-        (format!("{runs}\nfinished,DD"), "line 21 has 2 fields where the header has 10"),
+        (format!("{runs}\nfinished,DD"), "line 21 has 2 fields where the header has 11"),
         (
             format!("{runs}\n{}", runs.lines().nth(1).unwrap()),
             "the same fold twice: GCN-2 on DD, split 0, seed 1 (runs.csv:2 and runs.csv:21)",

@@ -118,13 +118,15 @@ fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> Po
 
 fn read_parquet(file: File) -> PolarsResult<DataFrame> {
     let mut reader = ParquetReader::new(file);
-    refuse_other_types(&*reader.schema()?)?;
+    let schema = reader.schema()?;
+    refuse_other_types(&schema)?;
     reader.finish()
 }
 
 fn read_arrow(file: File) -> PolarsResult<DataFrame> {
     let mut reader = IpcReader::new(file);
-    refuse_other_types(&*reader.schema()?)?;
+    let schema = reader.schema()?;
+    refuse_other_types(&schema)?;
     reader.finish()
 }
 

@@ -17,8 +17,8 @@ pub fn arranged(vertices: usize, edges: &[(usize, usize)]) -> Vec<(f64, f64)> {
         })
         .collect();
     for _ in 0..ROUNDS {
-        for vertex in 0..vertices {
-            places[vertex] = better(vertex, &places, &distances[vertex]);
+        for (vertex, wanted) in distances.iter().enumerate() {
+            places[vertex] = better(vertex, &places, wanted);
         }
     }
     in_unit_square(&places)

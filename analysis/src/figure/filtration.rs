@@ -153,9 +153,9 @@ fn draw_panel(
     let largest = graph.degree.iter().copied().fold(1.0, f64::max);
     // Many vertices are drawn smaller, so that they do not cover each other.
     let room = (side / (graph.nodes as f64).sqrt() / 4.0).clamp(2.5, 11.0);
-    for vertex in 0..graph.nodes {
+    for (vertex, value) in values.iter().enumerate() {
         let radius = (room * (0.35 + 0.65 * (graph.degree[vertex] / largest).sqrt())).round() as i32;
-        let fill = viridis(share(values[vertex]));
+        let fill = viridis(share(*value));
         area.draw(&Circle::new(spot(vertex), radius, fill.filled())).map_err(failed)?;
         area.draw(&Circle::new(spot(vertex), radius, BLACK.mix(0.7))).map_err(failed)?;
     }

@@ -55,7 +55,7 @@ fn every_kind() -> Table {
         row_settings: vec!["method".to_owned(), "lr".to_owned()],
         column_setting: "dataset".to_owned(),
         group_setting: None,
-        columns: columns.map(|label| TableColumn::plain(label)).to_vec(),
+        columns: columns.map(TableColumn::plain).to_vec(),
         rows: rows_of_every_kind(),
         winners: Winners::PerColumn,
         metric: togl_sweeps::spec::Metric::TestAccuracy,
