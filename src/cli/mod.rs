@@ -82,7 +82,7 @@ enum Verb {
     /// Try the failed folds of a sweep again
     Retry(steer::Steer),
     /// Make the table of a sweep
-    Table(table::Table),
+    Table(Box<table::Table>),
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
