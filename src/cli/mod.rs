@@ -96,7 +96,7 @@ enum Verb {
     /// Say which sweep runs first
     Prioritise(steer::Prioritise),
     /// Make the table of a sweep
-    Table(table::Table),
+    Table(Box<table::Table>),
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
