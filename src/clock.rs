@@ -1,9 +1,15 @@
-//! The one file of `togl` that reads the clock of the wall: a report says when it was made.
+//! The one file of `togl` that reads clocks: a report says when it was made, a measurement how long something took.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 /// The time now in words, such as `Mon, 16 Nov 2026 05:38:57 GMT`.
 #[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
 pub fn now_in_words() -> String {
     httpdate::fmt_http_date(SystemTime::now())
+}
+
+/// A moment from which time can be measured.
+#[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
+pub fn now() -> Instant {
+    Instant::now()
 }

@@ -155,6 +155,7 @@ mod tests {
             finished: 4,
             failed: 1,
             priority: 0,
+            note: String::new(),
         };
         let (in_training, failures) = (Vec::new(), Vec::new());
         let status = SweepStatus { sweep, trials_finished: 1, eta_seconds: 90, in_training, failures };

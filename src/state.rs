@@ -122,7 +122,7 @@ pub struct Announcement(PathBuf);
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.folder);
+        let _ = fs::remove_file(&self.0);
     }
 }
 

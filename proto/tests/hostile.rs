@@ -1,8 +1,6 @@
 //! What the fuzz targets do, for a moment: good messages, seeded mutations of them and noise through the conversions.
 //! Nothing may panic, good messages come through, and most of the noise does not.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use prost::Message;
 use togl_proto::{hostile, wire};
 use togl_sweeps::{TrialConfig, result};

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use togl_proto::client;
 use togl_proto::wire::{self, CoordinatorMessage, WorkerMessage, coordinator_message, worker_message::Kind};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
+use crate::clock;
 use crate::problem::Problem;
 
 /// How the workers of a measurement are.
@@ -49,6 +51,10 @@ pub struct SimulatedWorker {
     running: HashMap<(String, u32, u64), u32>,
     asked: Option<Instant>,
     reported: HashMap<(String, u32, u64), Instant>,
+    /// Folds that last.
+    training: JoinSet<Work>,
+    /// Folds that are over and not reported.
+    ended: Vec<Work>,
     seen: Seen,
     result: wire::FoldResult,
 }
@@ -84,6 +90,8 @@ impl SimulatedWorker {
             running: HashMap::new(),
             asked: None,
             reported: HashMap::new(),
+            training: JoinSet::new(),
+            ended: Vec::new(),
             seen: Seen::default(),
             result,
         })
@@ -95,17 +103,20 @@ impl SimulatedWorker {
         mut stop: watch::Receiver<bool>,
         done: mpsc::UnboundedSender<u64>,
     ) -> Result<Seen, Problem> {
-        let (finish, mut finished) = mpsc::unbounded_channel::<Work>();
         let mut beat = tokio::time::interval(self.heartbeat);
         self.ask().await?;
         loop {
             tokio::select! {
                 message = self.incoming.message() => {
                     let Some(message) = message.map_err(Problem::ours)? else { return Ok(self.seen) };
-                    let stored = self.hear(message, &finish).await?;
+                    let stored = self.hear(message);
                     let _ = done.send(stored); // nobody counts any more when the measurement is over
+                    self.report().await?;
                 }
-                Some(first) = finished.recv() => self.report(first, &mut finished).await?,
+                Some(ended) = self.training.join_next() => {
+                    self.ended.push(ended.map_err(Problem::ours)?);
+                    self.report().await?;
+                }
                 _ = beat.tick() => self.beat().await?,
                 _ = stop.changed() => return Ok(self.seen), // told once, or nobody is left to tell
             }
@@ -118,7 +129,7 @@ impl SimulatedWorker {
         loop {
             let message = self.incoming.message().await.map_err(Problem::ours)?;
             match message.and_then(|message| message.kind) {
-                Some(coordinator_message::Kind::Leases(_)) => return Ok(Instant::now()),
+                Some(coordinator_message::Kind::Leases(_)) => return Ok(clock::now()),
                 Some(_) => {}
                 None => return Err(Problem::ours("the coordinator ended the session")),
             }
@@ -128,18 +139,14 @@ impl SimulatedWorker {
     async fn ask(&mut self) -> Result<(), Problem> {
         let count = self.slots - self.running.len() as u32;
         if count > 0 {
-            self.asked = Some(Instant::now());
+            self.asked = Some(clock::now());
             say(&self.sender, Kind::Ask(wire::LeaseRequest { count })).await?;
         }
         Ok(())
     }
 
     /// Deals with one message; gives the number of folds that it says are stored.
-    async fn hear(
-        &mut self,
-        message: CoordinatorMessage,
-        finish: &mpsc::UnboundedSender<Work>,
-    ) -> Result<u64, Problem> {
+    fn hear(&mut self, message: CoordinatorMessage) -> u64 {
         match message.kind {
             Some(coordinator_message::Kind::Leases(leases)) => {
                 if let Some(asked) = self.asked.take() {
@@ -148,9 +155,9 @@ impl SimulatedWorker {
                 for lease in leases.leases {
                     let Some(fold) = lease.fold else { continue };
                     self.running.insert(key(&fold), lease.attempt);
-                    train(fold, lease.attempt, self.fold, finish.clone());
+                    self.train((fold, lease.attempt));
                 }
-                Ok(0)
+                0
             }
             Some(coordinator_message::Kind::Acknowledgements(all)) => {
                 let mut stored = 0;
@@ -160,21 +167,36 @@ impl SimulatedWorker {
                     stored += u64::from(one.accepted);
                 }
                 self.seen.finished += stored;
-                Ok(stored)
+                stored
             }
-            _ => Ok(0),
+            _ => 0,
         }
     }
 
-    /// Everything that has ended by now goes into one message, with the next request behind it.
-    async fn report(&mut self, first: Work, more: &mut mpsc::UnboundedReceiver<Work>) -> Result<(), Problem> {
-        let mut ended = vec![first];
-        while let Ok(next) = more.try_recv() {
-            ended.push(next);
+    /// A fold that lasts; one that does not is over at once.
+    fn train(&mut self, work: Work) {
+        if self.fold.is_zero() {
+            self.ended.push(work);
+            return;
         }
-        let now = Instant::now();
-        let mut results = Vec::with_capacity(ended.len());
-        for (fold, attempt) in ended {
+        let lasts = self.fold;
+        self.training.spawn(async move {
+            tokio::time::sleep(lasts).await;
+            work
+        });
+    }
+
+    /// Everything that has ended by now goes into one message, with the next request behind it.
+    async fn report(&mut self) -> Result<(), Problem> {
+        while let Some(ended) = self.training.try_join_next() {
+            self.ended.push(ended.map_err(Problem::ours)?);
+        }
+        if self.ended.is_empty() {
+            return Ok(());
+        }
+        let now = clock::now();
+        let mut results = Vec::with_capacity(self.ended.len());
+        for (fold, attempt) in std::mem::take(&mut self.ended) {
             self.running.remove(&key(&fold));
             self.reported.insert(key(&fold), now);
             results.push(wire::ResultReport { fold: Some(fold), attempt, result: Some(self.result.clone()) });
@@ -197,18 +219,6 @@ impl SimulatedWorker {
 
 fn key(fold: &wire::Fold) -> (String, u32, u64) {
     (fold.trial.clone(), fold.split, fold.seed)
-}
-
-/// A fold that lasts; one that does not is over at once.
-fn train(fold: wire::Fold, attempt: u32, lasts: Duration, finish: mpsc::UnboundedSender<Work>) {
-    if lasts.is_zero() {
-        let _ = finish.send((fold, attempt)); // the worker that would hear is the one that called
-        return;
-    }
-    tokio::spawn(async move {
-        tokio::time::sleep(lasts).await;
-        let _ = finish.send((fold, attempt)); // the measurement may be over
-    });
 }
 
 async fn say(sender: &mpsc::Sender<WorkerMessage>, kind: Kind) -> Result<(), Problem> {

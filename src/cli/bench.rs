@@ -2,7 +2,7 @@
 //! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -15,6 +15,7 @@ use super::{Outcome, submit};
 use crate::bench::Server;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
+use crate::clock;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 
@@ -111,7 +112,7 @@ impl Stage {
         let server = Server::start(folder.path()).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
-        let begin = Instant::now();
+        let begin = clock::now();
         submit::submit(&mut client, sweep(folds)).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
@@ -137,7 +138,7 @@ impl Dispatch {
             workers.push(SimulatedWorker::join(format!("bench-{number}"), &stage.manner).await?);
         }
         let before = stage.server.usage();
-        let begin = Instant::now();
+        let begin = clock::now();
         let seen = self.let_them_work(workers).await?;
         let seconds = begin.elapsed().as_secs_f64();
         let after = stage.server.usage();
@@ -242,7 +243,7 @@ impl Requeue {
             let mut first = SimulatedWorker::join(format!("first-{time}"), &stage.manner).await?;
             let mut second = SimulatedWorker::join(format!("second-{time}"), &stage.manner).await?;
             first.take_one().await?;
-            let begin = Instant::now();
+            let begin = clock::now();
             let silent = (!close).then_some(first); // dropped, its connection closes; kept, it says nothing
             waits.push(second.take_one().await? - begin);
             drop(silent);

@@ -336,7 +336,10 @@ fn readers_see_whole_transactions_while_others_are_written(make: Make<'_>) {
                 let mut seen = 0;
                 while seen < 40 {
                     let rows = reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len();
-                    assert!(rows >= seen && rows % 2 == 0, "{rows} after {seen}: half a transaction");
+                    assert!(
+                        rows >= seen && rows.is_multiple_of(2),
+                        "{rows} after {seen}: half a transaction"
+                    );
                     seen = rows;
                 }
             }

@@ -42,11 +42,8 @@ fn trials() -> Vec<(&'static str, TrialConfig)> {
             TrialConfig { share_filtration_parameters: false, residual_and_bn: false, ..togl.clone() },
         ),
         ("static", TrialConfig { static_variant: true, ..togl }),
-        ("gfl", TrialConfig { model: Backbone::Gfl, ..TrialConfig { togl: false, ..deepset.clone() } }),
-        (
-            "perslay",
-            TrialConfig { model: Backbone::PersLay, ..TrialConfig { togl: false, ..deepset.clone() } },
-        ),
+        ("gfl", TrialConfig { model: Backbone::Gfl, togl: false, ..deepset.clone() }),
+        ("perslay", TrialConfig { model: Backbone::PersLay, togl: false, ..deepset.clone() }),
         ("deepset full", deepset.clone()),
         (
             "deepset max",

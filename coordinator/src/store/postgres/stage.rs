@@ -193,12 +193,10 @@ impl Rows {
                 self.issue(fold, *attempt, worker.as_str(), host);
             }
             Change::LeaseRevived { fold, attempt } => {
-                self.endings.insert((*fold, *attempt), None);
-                self.states.insert(*fold, State::Leased);
+                self.end(fold, *attempt, None, State::Leased);
             }
             Change::AttemptEnded { fold, attempt, ending, message } => {
-                self.endings.insert((*fold, *attempt), Some((ending.as_str(), message.clone())));
-                self.states.insert(*fold, State::Pending);
+                self.end(fold, *attempt, Some((ending.as_str(), message.clone())), State::Pending);
             }
             Change::FoldFailed { fold, failure } => {
                 self.states.insert(*fold, State::Failed(failure.class.as_str(), failure.message.clone()));
@@ -224,6 +222,17 @@ impl Rows {
             | Change::ResultSetAside { .. } => {} // alone
         }
         Ok(())
+    }
+
+    fn end(
+        &mut self,
+        fold: &FoldKey,
+        attempt: Attempt,
+        ending: Option<(&'static str, String)>,
+        state: State,
+    ) {
+        self.endings.insert((*fold, attempt), ending);
+        self.states.insert(*fold, state);
     }
 
     fn issue(&mut self, fold: &FoldKey, attempt: Attempt, worker: &str, host: &str) {

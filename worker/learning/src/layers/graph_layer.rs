@@ -61,7 +61,7 @@ impl GraphLayer {
         Self {
             convolution,
             norm: trial.batch_norm.then(|| BatchNorm::new(&mut scope.child("norm"), width)),
-            relu: !isomorphism && !(last && trial.activation_last == LastActivation::Identity),
+            relu: !(isomorphism || last && trial.activation_last == LastActivation::Identity),
             residual: trial.model != Backbone::Gcn || trial.residual,
             dropout: Dropout::new(scope.path(), dropout),
         }
