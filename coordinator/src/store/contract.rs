@@ -493,7 +493,7 @@ fn results_come_in_the_order_of_the_sweep_and_in_pages(make: Make<'_>) {
     assert_eq!(folds, [8, 6, 4, 2, 0]);
     assert_eq!(rows[0].result, example(0.08));
     assert_eq!((rows[0].attempt, &rows[0].worker), (Attempt(1), &worker("w")));
-    assert_eq!((rows[0].fold, rows[0].trial.as_str()), (fold(8), "{\"canonical\":1}"));
+    assert_eq!((rows[0].fold, rows[0].trial.as_str()), (fold(8), "{\"canonical\":1,\"dataset\":\"cycles\"}"));
     query.from = u64::MAX;
     assert_eq!(reader.results(&query).unwrap().rows, []);
 }
