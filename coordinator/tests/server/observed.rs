@@ -125,7 +125,11 @@ async fn a_fold_tells_its_history() {
         ("replicate", 1, "w1"),
     ];
     assert_eq!(words, expected);
-    assert!(told.entries[2].detail.contains("preempted: the worker came back without it"), "{:?}", told.entries[2]);
+    assert!(
+        told.entries[2].detail.contains("preempted: the worker came back without it"),
+        "{:?}",
+        told.entries[2]
+    );
 }
 
 #[tokio::test]
