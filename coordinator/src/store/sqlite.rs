@@ -15,6 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
@@ -83,8 +84,7 @@ pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
     let open = |name: &str| {
         let flags = flags(OpenFlags::SQLITE_OPEN_READ_ONLY) | OpenFlags::SQLITE_OPEN_URI;
         let connection = pages::open(Path::new(name), flags)?;
-        connection.busy_timeout(PATIENCE)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        ready(&connection)?;
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
@@ -113,10 +113,18 @@ fn flags(access: OpenFlags) -> OpenFlags {
     access | OpenFlags::SQLITE_OPEN_NO_MUTEX
 }
 
-/// Makes the connection ready to write; gives incarnation and number of transactions.
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(u64, u64), StoreError> {
+/// What every connection needs. Plans are fixed, because SQLite would otherwise parse and plan a statement anew each
+/// time it gets other values, which costs five times as much as running it.
+fn ready(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
+/// Makes the connection ready to write; gives incarnation and number of transactions.
+fn prepare(connection: &mut Connection, path: &Path) -> Result<(u64, u64), StoreError> {
+    ready(connection)?;
     schema::check_version(connection, path)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
