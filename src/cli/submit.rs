@@ -1,10 +1,12 @@
 //! `togl submit`: sends a sweep file to a coordinator and says what that changed.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_proto::wire;
+use togl_sweeps::SweepSpec;
 
 use super::Outcome;
 use crate::output::{self, Plain};
@@ -57,12 +59,24 @@ impl Submitted {
 /// Submits the text of a sweep file.
 pub async fn submit(client: &mut Client, yaml: String) -> Result<Submitted, Problem> {
     let reply = client
-        .submit(wire::SubmitRequest { yaml, ..Default::default() })
+        .submit(wire::SubmitRequest { data_digests: expected_digests(&yaml), yaml })
         .await
         .map_err(remote::refused)?
         .into_inner();
     let wire::SubmitReply { sweep, trials, folds, done, added, removed } = reply;
     Ok(Submitted { sweep, trials, folds, done, added, removed })
+}
+
+/// What the catalogue knows about the data of a sweep, so that the first result from other data is noticed. A file that
+/// cannot be read expects nothing: the coordinator says what is wrong with it.
+fn expected_digests(yaml: &str) -> HashMap<String, String> {
+    let Ok(spec) = SweepSpec::parse(yaml) else { return HashMap::new() };
+    let names: BTreeSet<String> = spec.each_trial().flatten().map(|trial| trial.config.dataset).collect();
+    let expected = |name: String| {
+        let digest = togl_data::expected_digest(&name, &togl_data::OpenOptions::default())?;
+        Some((name, digest.as_str().to_owned()))
+    };
+    names.into_iter().filter_map(expected).collect()
 }
 
 impl Submit {
@@ -84,6 +98,18 @@ impl Submit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_catalogue_says_what_generated_data_must_be() {
+        let yaml = "version: 1\nname: x\ngrid: {dataset: [cycles, necklaces, my-own]}\n";
+        let expected = expected_digests(yaml);
+        assert_eq!(
+            expected.keys().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>(),
+            ["cycles", "necklaces"]
+        );
+        assert_ne!(expected["cycles"], expected["necklaces"]);
+        assert!(expected_digests("nonsense: [").is_empty());
+    }
 
     #[test]
     fn an_edited_sweep_says_what_changed() {

@@ -11,6 +11,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::clock::later;
 use crate::data::Data;
+use crate::devices;
 use crate::fold::Keeping;
 use crate::link::LinkEvent;
 use crate::protocol::{EpochReport, Request};
@@ -371,10 +372,10 @@ impl Agent {
             host: self.identity.host.clone(),
             slots: self.slots.len() as u32,
             devices: self.identity.devices.clone(),
+            memories: self.identity.devices.iter().map(|device| devices::memory(device)).collect(),
             code_version: env!("CARGO_PKG_VERSION").to_owned(),
             numerics: togl_sweeps::trial::NUMERICS,
             running: self.in_hand(),
-            ..wire::Hello::default()
         };
         self.send(worker_message::Kind::Hello(hello)).await;
     }

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Context;
 use togl_learning::Device;
 
-use crate::Usage;
+use crate::{Usage, host};
 
 /// Reads `cpu`, `cuda:N` or `mps`.
 pub fn parse(text: &str) -> Result<Device, String> {
@@ -26,6 +26,24 @@ pub fn choose(asked: Option<&str>, slots: Option<u32>) -> anyhow::Result<Vec<Str
     let gpus = if asked == Some("cpu") { 0 } else { count_gpus()? };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     plan(asked, slots, gpus, cores).map_err(|message| Usage(message).into())
+}
+
+/// Memory of a device in bytes, as the coordinator needs it to place folds; 0 where it cannot be known. Slots on the CPU
+/// share the machine's.
+pub fn memory(device: &str) -> u64 {
+    match parse(device) {
+        Ok(Device::Cpu) => host::total_memory(),
+        Ok(Device::Cuda(index)) => gpu_memory(index).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// As the driver's own program says it; libtorch does not tell.
+fn gpu_memory(index: usize) -> Option<u64> {
+    let question = ["--query-gpu=memory.total", "--format=csv,noheader,nounits", "-i"];
+    let output = Command::new("nvidia-smi").args(question).arg(index.to_string()).output().ok()?;
+    let mebibytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().ok()?;
+    Some(mebibytes << 20)
 }
 
 /// Asks a child process: a broken driver may take the child, but not the agent.
@@ -69,6 +87,13 @@ mod tests {
         assert_eq!(plan(None, None, 0, 2).unwrap(), ["cpu", "cpu"]);
         assert_eq!(plan(Some("cpu"), Some(1), 2, 8).unwrap(), ["cpu"]);
         assert_eq!(plan(Some("cuda:1"), None, 2, 8).unwrap(), ["cuda:1"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_memory_of_a_slot_is_known_or_said_to_be_unknown() {
+        assert!(memory("cpu") > 1 << 20);
+        assert_eq!((memory("mps"), memory("cuda:999"), memory("tpu")), (0, 0, 0));
     }
 
     #[test]
