@@ -123,11 +123,18 @@ impl SimulatedWorker {
         }
     }
 
-    /// Waits for one lease and never does anything about it.
+    /// Waits for one lease, with heartbeats, and never does anything about it. Afterwards it is silent.
     pub async fn take_one(&mut self) -> Result<Instant, Problem> {
         say(&self.sender, Kind::Ask(wire::LeaseRequest { count: 1 })).await?;
+        let mut beat = tokio::time::interval(self.heartbeat);
         loop {
-            let message = self.incoming.message().await.map_err(Problem::ours)?;
+            let message = tokio::select! {
+                message = self.incoming.message() => message.map_err(Problem::ours)?,
+                _ = beat.tick() => {
+                    self.beat().await?;
+                    continue;
+                }
+            };
             match message.and_then(|message| message.kind) {
                 Some(coordinator_message::Kind::Leases(_)) => return Ok(clock::now()),
                 Some(_) => {}
