@@ -1,22 +1,31 @@
 //! What every back end must do, as tests that run on each. A back end says how it is made and opened again;
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
-use std::path::Path;
+mod life;
+mod results;
+mod script;
 
 use tempfile::TempDir;
-use togl_scheduler::{
-    Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Submission, Timestamp, WorkerInfo,
-};
+use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
-use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldResult};
 
 use super::address::StoreAddress;
 use super::history::Happened;
 use super::memory::MemoryStore;
 use super::postgres_server::Server;
-use super::sqlite::SqliteStore;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store, StoreError};
+
+pub(crate) use self::life::History;
+use self::results::{
+    replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
+    results_of_a_sweep_that_is_not_there_are_an_error,
+};
+use self::script::Script;
+pub(crate) use self::script::{
+    fill, filled_sqlite, fold, impossible_fact, join, report, submission, sweep, worker,
+};
 
 /// A place for a store that can be opened again and again.
 trait Backend {
@@ -107,89 +116,6 @@ contracts!(
     readers_see_whole_transactions_while_others_are_written,
     a_fold_has_a_history_that_only_grows,
 );
-
-pub(crate) fn sweep(name: &str) -> SweepName {
-    name.parse().unwrap()
-}
-
-pub(crate) fn worker(name: &str) -> WorkerId {
-    name.parse().unwrap()
-}
-
-/// Fold `n` of one trial; its seed needs all 64 bits.
-pub(crate) fn fold(n: u32) -> FoldKey {
-    FoldKey { trial: TrialId::from_bytes([7; 16]), split: n, seed: u64::MAX - u64::from(n % 2) }
-}
-
-pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Event {
-    let folds: Vec<FoldKey> = folds.into_iter().map(fold).collect();
-    Event::Submit(Box::new(Submission {
-        name: sweep(name),
-        yaml: format!("name: {name} # ünïcode\nfolds: {folds:?}\n"),
-        priority: -3,
-        limits: togl_sweeps::spec::Limits { fold_seconds: Some(9), ..Default::default() },
-        resources: togl_sweeps::spec::Resources { memory: Some(1 << 33), ..Default::default() },
-        data_digests: vec![("cycles".to_owned(), "data".to_owned())],
-        trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
-        folds,
-    }))
-}
-
-pub(crate) fn join(name: &str, slots: u32) -> Event {
-    let info = WorkerInfo { host: "host".to_owned(), slots, numerics: NUMERICS, ..WorkerInfo::default() };
-    Event::WorkerJoined { worker: worker(name), info, running: vec![] }
-}
-
-pub(crate) fn report(name: &str, lease: &Lease, result: FoldResult) -> Event {
-    let (fold, attempt) = (lease.fold, lease.attempt);
-    Event::ResultReported { worker: worker(name), fold, attempt, result: Box::new(result) }
-}
-
-/// A scheduler whose every fact goes into a store.
-struct Script {
-    scheduler: Scheduler,
-    store: Box<dyn Store>,
-    now: Timestamp,
-}
-
-impl Script {
-    fn on(store: Box<dyn Store>) -> Self {
-        let now = Timestamp(0);
-        let scheduler = Scheduler::restore(Limits::default(), store.load().unwrap(), now);
-        Self { scheduler, store, now }
-    }
-
-    fn tell(&mut self, event: Event) -> Reply {
-        let outcome = self.scheduler.handle(self.now, event).unwrap();
-        self.store.commit(&outcome.changes).unwrap();
-        assert_eq!(self.store.load().unwrap(), self.scheduler.snapshot());
-        outcome.reply
-    }
-
-    fn lease(&mut self, name: &str, count: u32) -> Vec<Lease> {
-        match self.tell(Event::LeasesAsked { worker: worker(name), count }) {
-            Reply::Leases(leases) => leases,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn fail(&mut self, name: &str, lease: &Lease, class: FailureClass) {
-        let failure = Failure::new(class, "it's \"broken\"; naïve");
-        let (fold, attempt) = (lease.fold, lease.attempt);
-        self.tell(Event::FailureReported { worker: worker(name), fold, attempt, failure });
-    }
-
-    /// Every fold leased in order to `w`, the even ones reported.
-    fn with_results(store: Box<dyn Store>, folds: u32) -> Self {
-        let mut script = Self::on(store);
-        script.tell(submission("s", 0..folds));
-        script.tell(join("w", folds));
-        for lease in script.lease("w", folds).iter().step_by(2) {
-            script.tell(report("w", lease, example(f64::from(lease.fold.split) / 100.0)));
-        }
-        script
-    }
-}
 
 fn a_new_store_is_empty(make: Make<'_>) {
     assert_eq!(make().open().load().unwrap(), Snapshot::default());
@@ -357,184 +283,11 @@ fn readers_see_whole_transactions_while_others_are_written(make: Make<'_>) {
     });
 }
 
-/// A random but repeatable life of a scheduler, told in facts.
-pub(crate) struct History {
-    pub(crate) scheduler: Scheduler,
-    now: Timestamp,
-    random: u64,
-    leases: Vec<(String, Lease)>,
-}
-
-impl History {
-    pub(crate) fn new(seed: u64) -> Self {
-        let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
-        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut history = Self { scheduler, now: Timestamp(0), random, leases: vec![] };
-        history.draw(7);
-        history
-    }
-
-    pub(crate) fn draw(&mut self, below: u64) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        self.random % below
-    }
-
-    /// What one to forty events led to.
-    pub(crate) fn some_facts(&mut self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        for _ in 0..=self.draw(60) {
-            let event = self.event();
-            if let Ok(outcome) = self.scheduler.handle(self.now, event) {
-                changes.extend(outcome.changes);
-            }
-        }
-        changes
-    }
-
-    fn event(&mut self) -> Event {
-        let name = format!("w{}", self.draw(4));
-        let sweep = sweep(&format!("s{}", self.draw(3)));
-        match self.draw(21) {
-            0 => {
-                let from = self.draw(20) as u32;
-                submission(sweep.as_str(), from..from + 1 + self.draw(20) as u32)
-            }
-            1 => Event::Cancel { sweep },
-            2 => Event::Pause { sweep },
-            3 => Event::Resume { sweep },
-            4 => Event::Retry { sweep },
-            5 => Event::WorkerLeft { worker: worker(&name) },
-            6 => {
-                self.now = self.now.plus(self.draw(20_000));
-                Event::Tick
-            }
-            7..=9 => {
-                let mine = self.leases.iter().filter(|(who, _)| *who == name);
-                let running = mine.map(|(_, lease)| (lease.fold, lease.attempt)).collect();
-                let info = WorkerInfo {
-                    host: "h".to_owned(),
-                    slots: 5,
-                    numerics: NUMERICS,
-                    ..WorkerInfo::default()
-                };
-                Event::WorkerJoined { worker: worker(&name), info, running }
-            }
-            10..=12 => self.lease(&name),
-            18 => Event::Prioritise { sweep, priority: self.draw(5) as i32 },
-            19 => Event::Archive { sweep },
-            20 => {
-                let digest = if self.draw(3) == 0 { "other" } else { "data" };
-                Event::SettleData { data: "cycles".to_owned(), digest: digest.to_owned() }
-            }
-            choice => self.report(choice),
-        }
-    }
-
-    /// Asks for leases beforehand, so that their answers are known; the facts come with the next event.
-    fn lease(&mut self, name: &str) -> Event {
-        let count = 1 + self.draw(3) as u32;
-        let event = Event::LeasesAsked { worker: worker(name), count };
-        let mut trial = Scheduler::restore(Limits::default(), self.scheduler.snapshot(), self.now);
-        let info = WorkerInfo { host: "h".to_owned(), slots: 5, numerics: NUMERICS, ..WorkerInfo::default() };
-        let _ = trial.handle(self.now, Event::WorkerJoined { worker: worker(name), info, running: vec![] });
-        if let Ok(outcome) = trial.handle(self.now, event.clone())
-            && let Reply::Leases(leases) = outcome.reply
-        {
-            self.leases.extend(leases.into_iter().map(|lease| (name.to_owned(), lease)));
-        }
-        event
-    }
-
-    fn report(&mut self, choice: u64) -> Event {
-        if self.leases.is_empty() {
-            return Event::Tick;
-        }
-        let at = self.draw(self.leases.len() as u64) as usize;
-        let (name, lease) = self.leases[at].clone();
-        let (fold, attempt) = (lease.fold, lease.attempt);
-        if choice < 16 {
-            let mut result = example(self.draw(4) as f64 / 4.0);
-            if self.draw(9) == 0 {
-                result.data_digest = "other".to_owned();
-            }
-            return report(&name, &lease, result);
-        }
-        let classes = FailureClass::ALL;
-        let class = classes[self.draw(classes.len() as u64) as usize];
-        let failure = Failure::new(class, format!("message {}", self.draw(100)));
-        Event::FailureReported { worker: worker(&name), fold, attempt, failure }
-    }
-}
-
 fn the_store_keeps_its_incarnation_and_no_two_are_alike(make: Make<'_>) {
     let (one, two) = (make(), make());
     let incarnation = one.open().incarnation();
     assert_eq!(one.open().incarnation(), incarnation);
     assert_ne!(two.open().incarnation(), incarnation);
-}
-
-fn results_come_in_the_order_of_the_sweep_and_in_pages(make: Make<'_>) {
-    let backend = make();
-    let mut script = Script::with_results(backend.open(), 10);
-    script.tell(submission("reversed", (0..10).rev()));
-    let reader = script.store.reader().unwrap();
-    let mut query = ResultQuery { limit: 3, ..ResultQuery::accepted(sweep("reversed")) };
-    let (mut rows, mut sizes) = (Vec::new(), Vec::new());
-    loop {
-        let page = reader.results(&query).unwrap();
-        sizes.push(page.rows.len());
-        rows.extend(page.rows);
-        match page.next {
-            Some(next) => query.from = next,
-            None => break,
-        }
-    }
-    assert_eq!(sizes, [1, 2, 1, 1]);
-    let folds: Vec<u32> = rows.iter().map(|row| row.fold.split).collect();
-    assert_eq!(folds, [8, 6, 4, 2, 0]);
-    assert_eq!(rows[0].result, example(0.08));
-    assert_eq!((rows[0].attempt, &rows[0].worker), (Attempt(1), &worker("w")));
-    assert_eq!((rows[0].fold, rows[0].trial.as_str()), (fold(8), "{\"canonical\":1,\"dataset\":\"cycles\"}"));
-    query.from = u64::MAX;
-    assert_eq!(reader.results(&query).unwrap().rows, []);
-}
-
-fn replicates_and_conflicts_are_kept_apart(make: Make<'_>) {
-    let backend = make();
-    let mut script = Script::on(backend.open());
-    script.tell(submission("s", 0..1));
-    script.tell(join("w", 1));
-    let first = script.lease("w", 1).remove(0);
-    script.tell(Event::WorkerLeft { worker: worker("w") });
-    script.tell(join("v", 1));
-    let second = script.lease("v", 1).remove(0);
-    for (name, lease, accuracy) in [
-        ("v", &second, 0.5),
-        ("w", &first, 0.25),
-        ("w", &first, 0.75),
-        ("w", &first, 0.875),
-        ("v", &second, 0.125),
-    ] {
-        script.tell(report(name, lease, example(accuracy)));
-    }
-    let reader = script.store.reader().unwrap();
-    let found = |kind| {
-        let query = ResultQuery { kind, ..ResultQuery::accepted(sweep("s")) };
-        let rows = reader.results(&query).unwrap().rows.into_iter();
-        rows.map(|row| (row.attempt.0, row.result.test.accuracy)).collect::<Vec<_>>()
-    };
-    assert_eq!(found(ResultKind::Accepted), [(2, 0.5)]);
-    assert_eq!(found(ResultKind::Replicate), [(1, 0.25)]);
-    assert_eq!(found(ResultKind::Conflict), [(1, 0.75), (2, 0.125)], "the first conflict of each attempt");
-}
-
-fn results_of_a_sweep_that_is_not_there_are_an_error(make: Make<'_>) {
-    let backend = make();
-    let reader = backend.open().reader().unwrap();
-    let error = reader.results(&ResultQuery::accepted(sweep("nowhere"))).unwrap_err();
-    assert!(matches!(error, StoreError::UnknownSweep(_)), "{error}");
 }
 
 fn edited_sweeps_lose_folds_but_no_results(make: Make<'_>) {
@@ -643,22 +396,4 @@ fn a_fold_has_a_history_that_only_grows(make: Make<'_>) {
     assert_eq!((&grown[..3], grown[3].0.as_str()), (&seen[..], "conflict"));
     script.store.close().unwrap();
     assert_eq!(words(backend.open().as_ref(), 0), grown, "also after it was opened again");
-}
-
-/// Puts some facts into an open store and lets `look` see it before it is closed.
-pub(crate) fn fill(store: Box<dyn Store>, folds: u32, look: impl FnOnce(&dyn Store)) -> Snapshot {
-    let script = Script::with_results(store, folds);
-    look(script.store.as_ref());
-    script.store.close().unwrap();
-    script.scheduler.snapshot()
-}
-
-/// Some facts in a new SQLite file, closed again.
-pub(crate) fn filled_sqlite(path: &Path, folds: u32) -> Snapshot {
-    fill(Box::new(SqliteStore::open(path).unwrap()), folds, |_| {})
-}
-
-/// A fact that no store can hold: it is about a fold that was never added.
-pub(crate) fn impossible_fact() -> Change {
-    Change::FoldRetried { fold: fold(12_345) }
 }
