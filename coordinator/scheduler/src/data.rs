@@ -9,9 +9,9 @@ use togl_sweeps::FoldKey;
 
 use crate::books::Scheduler;
 use crate::change::Change;
-use crate::event::{Rejection, Reply};
 use crate::fold::{State, Wait};
 use crate::place::{DataAt, FoldAt};
+use crate::reply::{Rejection, Reply};
 
 /// What the settings of a trial say about its data and its numbers.
 pub(crate) struct Facts {

@@ -6,10 +6,10 @@ use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
 use crate::books::{Scheduler, Timer};
 use crate::change::{Change, Ending};
-use crate::event::{Abandon, Lease, Order, Rejection, Reply};
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, SweepAt, WorkerAt};
+use crate::reply::{Abandon, Lease, Order, Rejection, Reply};
 
 impl Scheduler {
     pub(crate) fn leases_asked(

@@ -26,6 +26,7 @@ mod lookup;
 mod omen;
 mod place;
 mod queue;
+mod reply;
 mod report;
 mod restore;
 mod snapshot;
@@ -37,14 +38,14 @@ mod worker;
 pub use books::Scheduler;
 pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
 pub use data::Dispute;
-pub use event::{
-    Abandon, Event, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer,
-    Submission, Submitted, WorkerInfo,
-};
+pub use event::{Event, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
 pub use lookup::FoldLookupError;
+pub use reply::{
+    Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
+};
 pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,

@@ -8,10 +8,10 @@ use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, WorkerId}
 
 use crate::books::Scheduler;
 use crate::change::{Change, Digest, Ending};
-use crate::event::{FailureAnswer, Refusal, Reply, ResultAnswer};
 use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
+use crate::reply::{FailureAnswer, Refusal, Reply, ResultAnswer};
 
 /// A result that passed its checks, on its way into the books.
 struct Delivery {

@@ -8,12 +8,13 @@ use togl_sweeps::{FoldKey, SweepName, TrialId, nearest};
 
 use crate::books::Scheduler;
 use crate::change::{Change, Ending, SweepSaved, SweepState};
-use crate::event::{Rejection, Reply, Submission, Submitted};
+use crate::event::Submission;
 use crate::fold::{State, Wait};
 use crate::limits::Timestamp;
 use crate::omen::Omen;
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
+use crate::reply::{Rejection, Reply, Submitted};
 
 impl Scheduler {
     pub(crate) fn submit(

@@ -8,11 +8,12 @@ use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
 use crate::books::{Presence, Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
-use crate::event::{Joined, Rejection, Reply, WorkerInfo};
+use crate::event::WorkerInfo;
 use crate::fit;
 use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, WorkerAt};
+use crate::reply::{Joined, Rejection, Reply};
 
 impl Scheduler {
     pub(crate) fn worker_joined(
