@@ -97,12 +97,14 @@ impl SimulatedWorker {
         })
     }
 
-    /// Works until told to stop; counts what it finished in `done` as it goes.
+    /// Works until told to stop, from `after` on; counts what it finished in `done` as it goes.
     pub async fn work(
         mut self,
+        after: Duration,
         mut stop: watch::Receiver<bool>,
         done: mpsc::UnboundedSender<u64>,
     ) -> Result<Seen, Problem> {
+        tokio::time::sleep(after).await;
         let mut beat = tokio::time::interval(self.heartbeat);
         self.ask().await?;
         loop {

@@ -79,6 +79,9 @@ struct Dispatched {
     coordinator_cpu_us_per_fold: f64,
     coordinator_rss_bytes: u64,
     store_bytes: u64,
+    /// From starting the coordinator again, with all folds finished, until it listens.
+    restart_seconds: f64,
+    restart_rss_bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -142,6 +145,13 @@ impl Dispatch {
         let seen = self.let_them_work(workers).await?;
         let seconds = begin.elapsed().as_secs_f64();
         let after = stage.server.usage();
+        let store = stage.server.state.path().join("store.sqlite");
+        stage.server.stop().await?;
+        let begin = clock::now();
+        let again = Server::start(stage.folder.path()).await?;
+        let (restart_seconds, restarted) = (begin.elapsed().as_secs_f64(), again.usage());
+        again.stop().await?;
+        let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
         let measured = Dispatched {
             folds: seen.finished,
             workers: self.workers,
@@ -152,13 +162,12 @@ impl Dispatch {
             folds_per_second: seen.finished as f64 / seconds,
             lease: Latency::of(seen.leases),
             report: Latency::of(seen.reports),
-            coordinator_cpu_us_per_fold: (after.cpu_seconds - before.cpu_seconds) * 1e6
-                / seen.finished as f64,
+            coordinator_cpu_us_per_fold: cpu_seconds * 1e6 / seen.finished as f64,
             coordinator_rss_bytes: after.resident,
-            store_bytes: std::fs::metadata(stage.server.state.path().join("store.sqlite"))
-                .map_or(0, |file| file.len()),
+            store_bytes: std::fs::metadata(store).map_or(0, |file| file.len()),
+            restart_seconds,
+            restart_rss_bytes: restarted.resident,
         };
-        stage.server.stop().await?;
         drop(stage.folder);
         match self.format {
             Plain::Human => output::print(&measured.describe())?,
@@ -172,8 +181,10 @@ impl Dispatch {
         let (stop, told) = watch::channel(false);
         let (done, mut counted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
-        for worker in workers {
-            tasks.spawn(worker.work(told.clone(), done.clone()));
+        // Machines of a cluster do not begin in the same millisecond: the starts are spread over one fold's time.
+        let apart = Duration::from_millis(self.fold_ms) / self.workers;
+        for (number, worker) in (0..).zip(workers) {
+            tasks.spawn(worker.work(apart * number, told.clone(), done.clone()));
         }
         drop(done);
         let mut finished = 0;
@@ -206,7 +217,7 @@ impl Dispatched {
         format!(
             "{} folds of {} ms, {} workers of {} slots\n  folds/s   {:.0} ({:.2} s)\n{}{}  \
              CPU       {:.1} us of the coordinator per fold\n  memory    {:.1} MB resident\n  store     {:.1} MB\n  \
-             submit    {:.2} s\n",
+             submit    {:.2} s\n  restart   {:.2} s, then {:.1} MB resident\n",
             self.folds,
             self.fold_ms,
             self.workers,
@@ -219,6 +230,8 @@ impl Dispatched {
             self.coordinator_rss_bytes as f64 / 1e6,
             self.store_bytes as f64 / 1e6,
             self.submit_seconds,
+            self.restart_seconds,
+            self.restart_rss_bytes as f64 / 1e6,
         )
     }
 }

@@ -10,15 +10,16 @@ use togl_sweeps::{FoldKey, WorkerId};
 /// What is known of one running fold.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
-    pub(super) worker: WorkerId,
+    pub(super) fold: FoldKey,
     pub(super) slot: u32,
     pub(super) progress: Option<wire::Progress>,
 }
 
-/// Progress by fold, and how long folds took since this coordinator started.
+/// Progress by worker, because a worker tells all of its folds at once, and how long folds took since this coordinator
+/// started.
 #[derive(Debug, Default)]
 struct Notes {
-    running: HashMap<FoldKey, Seen>,
+    running: HashMap<WorkerId, Vec<Seen>>,
     finished: u32,
     seconds: f64,
 }
@@ -29,15 +30,20 @@ pub(super) struct Board(Mutex<Notes>);
 
 impl Board {
     /// Replaces what this worker said before.
-    pub(super) fn update(&self, worker: &WorkerId, running: impl IntoIterator<Item = (FoldKey, Seen)>) {
+    pub(super) fn update(&self, worker: &WorkerId, running: Vec<Seen>) {
         let mut notes = self.lock();
-        notes.running.retain(|_, seen| seen.worker != *worker);
-        notes.running.extend(running);
+        if running.is_empty() {
+            notes.running.remove(worker);
+        } else if let Some(before) = notes.running.get_mut(worker) {
+            *before = running;
+        } else {
+            notes.running.insert(worker.clone(), running);
+        }
     }
 
-    /// What is known of a fold.
-    pub(super) fn get(&self, fold: &FoldKey) -> Option<Seen> {
-        self.lock().running.get(fold).cloned()
+    /// What this worker said of a fold.
+    pub(super) fn get(&self, worker: &WorkerId, fold: &FoldKey) -> Option<Seen> {
+        self.lock().running.get(worker)?.iter().find(|seen| seen.fold == *fold).cloned()
     }
 
     /// A fold took this long.
@@ -70,10 +76,12 @@ mod tests {
         let board = Board::default();
         let worker: WorkerId = "w1".parse().unwrap();
         let fold = |n| FoldKey { trial: TrialId::from_bytes([n; 16]), split: 0, seed: 0 };
-        let seen = || Seen { worker: worker.clone(), slot: 0, progress: None };
-        board.update(&worker, [(fold(1), seen())]);
-        board.update(&worker, [(fold(2), seen())]);
-        assert!(board.get(&fold(1)).is_none());
-        assert!(board.get(&fold(2)).is_some());
+        let seen = |n| Seen { fold: fold(n), slot: 0, progress: None };
+        board.update(&worker, vec![seen(1)]);
+        board.update(&worker, vec![seen(2)]);
+        assert!(board.get(&worker, &fold(1)).is_none());
+        assert!(board.get(&worker, &fold(2)).is_some());
+        board.update(&worker, Vec::new());
+        assert!(board.get(&worker, &fold(2)).is_none());
     }
 }

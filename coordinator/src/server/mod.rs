@@ -6,6 +6,7 @@ mod complaints;
 mod door;
 mod gate;
 mod keeper;
+mod letters;
 mod replicates;
 pub(crate) mod scrape;
 mod sweeps;

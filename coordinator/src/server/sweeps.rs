@@ -328,11 +328,12 @@ async fn unknown_sweep(shared: &Shared, sweep: &SweepName) -> Result<Status, Sta
 /// Folds left, in units of the mean fold so far, spread over as many slots as are busy now; 0 if unknown.
 fn time_left(shared: &Shared, detail: &SweepDetail) -> u64 {
     let counts = detail.summary.counts;
-    let share_done = |fold: &FoldKey| {
-        let progress = shared.board.get(fold).and_then(|seen| seen.progress)?;
+    let share_done = |worker: &WorkerId, fold: &FoldKey| {
+        let progress = shared.board.get(worker, fold).and_then(|seen| seen.progress)?;
         Some(f64::from(progress.epoch) / f64::from(progress.max_epochs.max(1)))
     };
-    let done: f64 = detail.running.iter().filter_map(|running| share_done(&running.fold)).sum();
+    let shares = detail.running.iter().filter_map(|running| share_done(&running.worker, &running.fold));
+    let done: f64 = shares.sum();
     let left = (counts.pending + counts.running) as f64 - done;
     let seconds = shared.board.mean_seconds().unwrap_or(0.0) * left / counts.running.max(1) as f64;
     seconds.max(0.0) as u64
@@ -340,7 +341,7 @@ fn time_left(shared: &Shared, detail: &SweepDetail) -> u64 {
 
 fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::SweepStatus {
     let running = detail.running.into_iter().map(|running| {
-        let seen = shared.board.get(&running.fold).filter(|seen| seen.worker == running.worker);
+        let seen = shared.board.get(&running.worker, &running.fold);
         let (slot, progress) = seen.map_or((0, None), |seen| (seen.slot, seen.progress));
         wire::RunningFold {
             fold: Some(running.fold.into()),

@@ -4,11 +4,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
+use togl_proto::convert;
 use togl_proto::wire::{self, coordinator_message::Kind, worker_message};
-use togl_proto::{convert, convert::ConvertError};
-use togl_scheduler::{Event, FailureAnswer, Lease, Order, Rejection, Reply, ResultAnswer, WorkerInfo};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, WorkerId};
+use togl_scheduler::{Event, FailureAnswer, Rejection, Reply, ResultAnswer, WorkerInfo};
+use togl_sweeps::WorkerId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -16,19 +16,21 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use super::board::Seen;
 use super::complaints::Offence;
 use super::gate::From;
+use super::letters::{
+    acknowledge, failure_event, invalid, lease, rejected, result_event, running_folds, verdicts,
+};
 use super::{Shared, still_good};
-use crate::driver::CallError;
 use crate::tasks;
 use crate::tokens::TokenId;
 
 /// Heartbeats carry the progress that people watch, so they come more often than leases need.
 const HEARTBEAT_MS: u32 = 500;
 
-/// Folds that a worker may name as running in one message.
-const MOST_RUNNING: usize = 4_096;
-
 /// Characters of the name of a device.
 const LONGEST_DEVICE: usize = 64;
+
+/// What comes next from a worker: a message, the reason why there are no more, or their end.
+type Incoming = Option<Result<wire::WorkerMessage, Status>>;
 
 type Outgoing = mpsc::Sender<Result<wire::CoordinatorMessage, Status>>;
 
@@ -77,7 +79,7 @@ async fn converse(guest: Guest, mut incoming: Streaming<wire::WorkerMessage>) {
         Err(status) => return guest.refuse(status).await,
     };
     let ended = session.listen(&mut incoming).await;
-    session.guest.shared.board.update(&session.worker, []);
+    session.guest.shared.board.update(&session.worker, Vec::new());
     let farewell = match ended {
         End::Goodbye => Event::WorkerLeft { worker: session.worker.clone() },
         End::Lost => Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number },
@@ -150,24 +152,49 @@ struct Session {
 impl Session {
     async fn listen(&mut self, incoming: &mut Streaming<wire::WorkerMessage>) -> End {
         let mut supply = self.guest.shared.handle.supply();
+        let mut ahead = None;
         loop {
-            let handled = tokio::select! {
-                message = incoming.next() => match message {
-                    Some(Ok(message)) => match message.kind {
-                        Some(worker_message::Kind::Goodbye(_)) => return End::Goodbye,
-                        kind => self.on_message(kind).await,
+            let message = match ahead.take() {
+                Some(message) => message,
+                None => tokio::select! {
+                    message = incoming.next() => message,
+                    changed = supply.changed() => match changed {
+                        Ok(()) => match self.fill_demand().await {
+                            Ok(()) => continue,
+                            Err(status) => return End::Refused(status),
+                        },
+                        Err(_) => return End::Lost, // the driver stopped
                     },
-                    Some(Err(status)) if status.code() == Code::OutOfRange => return End::Refused(status),
-                    _ => return End::Lost,
                 },
-                changed = supply.changed() => match changed {
-                    Ok(()) => self.fill_demand().await,
-                    Err(_) => return End::Lost, // the driver stopped
-                },
+            };
+            let kind = match message {
+                Some(Ok(message)) => message.kind,
+                Some(Err(status)) if status.code() == Code::OutOfRange => return End::Refused(status),
+                _ => return End::Lost,
+            };
+            let handled = match kind {
+                Some(worker_message::Kind::Goodbye(_)) => return End::Goodbye,
+                Some(worker_message::Kind::Reports(reports)) => {
+                    ahead = self.look_ahead(incoming);
+                    self.on_reports(reports).await
+                }
+                kind => self.on_message(kind).await,
             };
             if let Err(status) = handled {
                 return End::Refused(status);
             }
+        }
+    }
+
+    /// Workers report and ask in one breath. A request that is here already is answered together with the reports, in
+    /// one transaction; anything else is kept for its turn.
+    fn look_ahead(&mut self, incoming: &mut Streaming<wire::WorkerMessage>) -> Option<Incoming> {
+        match incoming.next().now_or_never()? {
+            Some(Ok(wire::WorkerMessage { kind: Some(worker_message::Kind::Ask(ask)) })) => {
+                self.wanted = ask.count;
+                None
+            }
+            other => Some(other),
         }
     }
 
@@ -187,12 +214,23 @@ impl Session {
         }
     }
 
+    /// The request for what the worker still wants; none if it wants nothing.
+    fn demand(&self) -> Option<Event> {
+        (self.wanted > 0).then(|| Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted })
+    }
+
     async fn fill_demand(&mut self) -> Result<(), Status> {
-        if self.wanted == 0 {
-            return Ok(());
+        match self.demand() {
+            Some(event) => {
+                let reply = self.ask(event).await?;
+                self.supply_leases(reply).await
+            }
+            None => Ok(()),
         }
-        let event = Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted };
-        let leases = match self.ask(event).await? {
+    }
+
+    async fn supply_leases(&mut self, reply: Reply) -> Result<(), Status> {
+        let leases = match reply {
             Reply::Leases(leases) => leases,
             Reply::Leave => {
                 self.wanted = 0;
@@ -213,11 +251,12 @@ impl Session {
     async fn on_heartbeat(&mut self, heartbeat: wire::Heartbeat) -> Result<(), Status> {
         still_good(&self.guest.shared, &self.guest.token)?;
         let running = running_folds(&heartbeat.running)?;
-        let seen = running.iter().zip(heartbeat.running).map(|((fold, _), said)| {
-            let worker = self.worker.clone();
-            (*fold, Seen { worker, slot: said.slot, progress: said.progress })
+        let seen = running.iter().zip(heartbeat.running).map(|((fold, _), said)| Seen {
+            fold: *fold,
+            slot: said.slot,
+            progress: said.progress,
         });
-        self.guest.shared.board.update(&self.worker, seen.collect::<Vec<_>>());
+        self.guest.shared.board.update(&self.worker, seen.collect());
         let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await?
         else {
             return Err(super::confused());
@@ -229,7 +268,7 @@ impl Session {
         Ok(())
     }
 
-    /// Everything in one message is decided and stored together.
+    /// Everything in one message is decided and stored together, and so is what the worker wants next.
     async fn on_reports(&mut self, reports: wire::Reports) -> Result<(), Status> {
         let results = reports.results.into_iter().map(|report| result_event(&self.worker, report));
         let failures = reports.failures.into_iter().map(|report| failure_event(&self.worker, report));
@@ -247,18 +286,23 @@ impl Session {
                 }
             }
         }
-        let answers = self.guest.shared.handle.call_all(events).await.map_err(super::status)?;
+        events.extend(self.demand());
+        let mut answers = self.guest.shared.handle.call_all(events).await.map_err(super::status)?;
+        let leases = (answers.len() > taken.len()).then(|| answers.pop()).flatten();
         for ((fold, attempt, seconds), answer) in taken.into_iter().zip(answers) {
             let outcome = self.judge(answer, seconds)?;
             refused.push(acknowledge(fold, attempt, outcome));
         }
         self.say(Kind::Acknowledgements(wire::Acknowledgements { acknowledgements: refused })).await;
-        Ok(())
+        match leases {
+            Some(reply) => self.supply_leases(reply.map_err(rejected)?).await,
+            None => Ok(()),
+        }
     }
 
     /// What the worker is told of a report; `Err` inside: refused for good, with the reason.
     fn judge(&self, answer: Result<Reply, Rejection>, seconds: f64) -> Result<Result<(), String>, Status> {
-        let answer = answer.map_err(|rejection| super::status(CallError::Rejected(rejection)))?;
+        let answer = answer.map_err(rejected)?;
         Ok(match answer {
             Reply::Result(ResultAnswer::Accepted) => {
                 self.guest.shared.board.note_seconds(seconds);
@@ -299,74 +343,4 @@ impl Session {
     async fn say(&self, kind: Kind) {
         let _ = self.guest.outgoing.send(Ok(wire::CoordinatorMessage { kind: Some(kind) })).await;
     }
-}
-
-fn running_folds(running: &[wire::Running]) -> Result<Vec<(FoldKey, Attempt)>, Status> {
-    if running.len() > MOST_RUNNING {
-        return Err(Status::invalid_argument(format!("more than {MOST_RUNNING} running folds")));
-    }
-    let one = |r: &wire::Running| Ok((convert::fold(r.fold.clone())?, convert::attempt(r.attempt)?));
-    running.iter().map(one).collect::<Result<_, ConvertError>>().map_err(invalid)
-}
-
-fn verdicts(orders: Vec<Order>) -> wire::Verdicts {
-    let verdict = |order: Order| wire::Verdict {
-        fold: Some(order.fold.into()),
-        attempt: order.attempt.0,
-        go_on: order.verdict.is_ok(),
-    };
-    wire::Verdicts { verdicts: orders.into_iter().map(verdict).collect() }
-}
-
-fn lease(lease: Lease) -> wire::Lease {
-    wire::Lease {
-        fold: Some(lease.fold.into()),
-        attempt: lease.attempt.0,
-        config: lease.trial.to_string(),
-        time_limit_seconds: lease.fold_seconds.unwrap_or(0),
-        slot: lease.slot,
-    }
-}
-
-/// A report on its way to the driver, with what its acknowledgement must repeat.
-struct Report {
-    fold: Option<wire::Fold>,
-    attempt: u32,
-    seconds: f64,
-    event: Result<Event, ConvertError>,
-}
-
-fn result_event(worker: &WorkerId, report: wire::ResultReport) -> Report {
-    let (fold, attempt) = (report.fold.clone(), report.attempt);
-    let convert = || -> Result<(f64, Event), ConvertError> {
-        let result: FoldResult = report.result.ok_or(ConvertError::Missing("result"))?.try_into()?;
-        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
-        let (seconds, result) = (result.seconds, Box::new(result));
-        Ok((seconds, Event::ResultReported { worker: worker.clone(), fold, attempt, result }))
-    };
-    let (seconds, event) = match convert() {
-        Ok((seconds, event)) => (seconds, Ok(event)),
-        Err(error) => (0.0, Err(error)),
-    };
-    Report { fold, attempt, seconds, event }
-}
-
-fn failure_event(worker: &WorkerId, report: wire::FailureReport) -> Report {
-    let (fold, attempt) = (report.fold.clone(), report.attempt);
-    let convert = || -> Result<Event, ConvertError> {
-        let failure: Failure = report.failure.ok_or(ConvertError::Missing("failure"))?.try_into()?;
-        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
-        tracing::warn!(%worker, %fold, %attempt, %failure, "attempt failed");
-        Ok(Event::FailureReported { worker: worker.clone(), fold, attempt, failure })
-    };
-    Report { fold, attempt, seconds: 0.0, event: convert() }
-}
-
-fn acknowledge(fold: Option<wire::Fold>, attempt: u32, outcome: Result<(), String>) -> wire::Acknowledgement {
-    let accepted = outcome.is_ok();
-    wire::Acknowledgement { fold, attempt, accepted, reason: outcome.err().unwrap_or_default() }
-}
-
-fn invalid(error: ConvertError) -> Status {
-    Status::invalid_argument(error.to_string())
 }

@@ -1,10 +1,11 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names and its lock, `pages` the checksums, `counter` the number of the last transaction, `schema` the
-//! tables, `write` the facts, `read` what comes back.
+//! tables, `write` the facts, `known` which rows they are about, `read` what comes back.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it.
 
 mod counter;
+mod known;
 mod pages;
 mod place;
 mod read;
@@ -21,12 +22,17 @@ use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
 use self::counter::Counter;
+use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
 
 /// Statements that a connection keeps ready; there are fewer different ones.
 const STATEMENTS: usize = 64;
+
+/// Pages of the log that are copied into the file together: 32 MB. A page that changes often is then copied once for many
+/// transactions.
+const CHECKPOINT: u32 = 8_000;
 
 /// How long a reader waits for a writer that is just starting or closing.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,6 +43,9 @@ pub struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     incarnation: u64,
+    /// Transactions so far.
+    commits: u64,
+    known: Known,
     counter: Counter,
     /// Locked for as long as it is open.
     _lock: File,
@@ -70,7 +79,8 @@ impl SqliteStore {
             .map_err(|error| explain(path, error))?;
         let (incarnation, commits) = prepare(&mut connection, path).map_err(|error| refine(path, error))?;
         let counter = Counter::open(path, incarnation, commits)?;
-        Ok(Self { connection, path: path.to_owned(), incarnation, counter, _lock: lock })
+        let (path, known) = (path.to_owned(), Known::default());
+        Ok(Self { connection, path, incarnation, commits, known, counter, _lock: lock })
     }
 }
 
@@ -128,6 +138,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(u64, u64), Store
     schema::check_version(connection, path)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Impossible {
@@ -237,8 +248,12 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let number =
-            write::commit(&mut self.connection, changes).map_err(|error| refine(&self.path, error))?;
+        let number = self.commits + 1;
+        // If it fails, rows that were looked up in between may not be there.
+        let mut known = std::mem::take(&mut self.known);
+        write::commit(&mut self.connection, &mut known, changes, number)
+            .map_err(|error| refine(&self.path, error))?;
+        (self.known, self.commits) = (known, number);
         crate::crash::point("committed");
         self.counter.set(number);
         crate::crash::point("counted");

@@ -55,6 +55,39 @@ async fn work_that_arrives_later_reaches_a_worker_that_asked_before() {
 }
 
 #[tokio::test]
+async fn a_worker_that_reports_and_asks_in_one_breath_gets_both_and_keeps_its_place_for_the_rest() {
+    let world = World::new().await;
+    submit(&world).await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let leases = worker.lease(2).await;
+    let report = |lease: &wire::Lease| wire::ResultReport {
+        fold: lease.fold.clone(),
+        attempt: lease.attempt,
+        result: Some(result::example(0.5).into()),
+    };
+    let results: Vec<_> = leases.iter().map(report).collect();
+    // Before anything is awaited that lets them go: all of it reaches the coordinator together.
+    for kind in [
+        worker_message::Kind::Reports(wire::Reports { results: results.clone(), failures: Vec::new() }),
+        worker_message::Kind::Ask(wire::LeaseRequest { count: 2 }),
+        worker_message::Kind::Reports(wire::Reports { results, failures: Vec::new() }),
+        worker_message::Kind::Heartbeat(wire::Heartbeat { running: Vec::new() }),
+        worker_message::Kind::Ask(wire::LeaseRequest { count: 1 }),
+    ] {
+        worker.outgoing.try_send(wire::WorkerMessage { kind: Some(kind) }).unwrap();
+    }
+    let coordinator_message::Kind::Acknowledgements(acks) = worker.hear().await else { panic!("no answer") };
+    assert_eq!(acks.acknowledgements.iter().filter(|ack| ack.accepted).count(), 2);
+    let coordinator_message::Kind::Leases(next) = worker.hear().await else { panic!("no leases") };
+    assert_eq!(next.leases.len(), 2);
+    assert!(next.leases.iter().all(|lease| !leases.iter().any(|before| before.fold == lease.fold)));
+    let coordinator_message::Kind::Acknowledgements(again) = worker.hear().await else { panic!("no answer") };
+    assert_eq!(again.acknowledgements.len(), 2, "the second report waited for its turn");
+    let summary = status(&world).await;
+    assert_eq!((summary.finished, summary.running, summary.pending), (2, 2, 0));
+}
+
+#[tokio::test]
 async fn results_and_leases_survive_a_restart_of_the_coordinator() {
     let world = World::new().await;
     submit(&world).await;

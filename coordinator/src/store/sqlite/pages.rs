@@ -84,9 +84,11 @@ struct Layer {
 static REGISTERED: OnceLock<c_int> = OnceLock::new();
 
 fn register() -> c_int {
-    // SAFETY: SQLite initialises itself here; what it returns lives as long as the process. Our copy of its entry is
+    // SAFETY: SQLite is told how to behave and initialises itself here; what it returns lives as long as the process. Our copy of its entry is
     // leaked on purpose, because SQLite keeps the pointer.
     unsafe {
+        // Counting every allocation costs a lock each. It is too late where SQLite is in use already, and does not matter.
+        let _ = ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int);
         let below = ffi::sqlite3_vfs_find(ptr::null());
         if below.is_null() {
             return SQLITE_ERROR;

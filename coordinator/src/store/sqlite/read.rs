@@ -12,7 +12,7 @@ use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
-use super::write::find_fold;
+use super::known::find_fold;
 
 /// Everything the scheduler needs to start.
 pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
