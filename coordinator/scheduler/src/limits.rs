@@ -25,6 +25,8 @@ pub struct Limits {
     pub lease_term: u64,
     /// How long a worker whose connection closed may take to come back, in milliseconds.
     pub grace: u64,
+    /// How long it is remembered that a worker is draining that went silent, in milliseconds.
+    pub drain_memory: u64,
     /// How long a fold waits for another worker after it failed on one, in milliseconds.
     pub avoidance: u64,
     /// Losses and preemptions of one fold before it counts as failed.
@@ -54,6 +56,7 @@ impl Default for Limits {
         Self {
             lease_term: 15_000,
             grace: 2_000,
+            drain_memory: 3_600_000,
             avoidance: 60_000,
             free_retries: 10,
             lost_hosts: 3,

@@ -67,7 +67,11 @@ pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
         | Change::SweepPrioritySet { .. }
         | Change::MemoryFloorRaised { .. }
         | Change::DataPinned { .. }
-        | Change::DataSettled { .. } => return None,
+        | Change::DataSettled { .. }
+        | Change::WorkerDrained { .. }
+        | Change::WorkerUndrained { .. }
+        | Change::HostQuarantined { .. }
+        | Change::HostReleased { .. } => return None,
     };
     Some(Note { fold, event, attempt, detail })
 }

@@ -6,6 +6,7 @@
 //! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
 //! If the server does not come back in time, the commit fails and the coordinator stops; nothing was acknowledged.
 
+mod fleet;
 mod link;
 pub(super) mod read;
 pub(super) mod schema;

@@ -30,6 +30,11 @@ fn plain(error: impl Into<Failed>) -> StoreError {
 
 impl Source for Tables<'_, '_> {
     fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError> {
+        let there = "SELECT to_regclass($1::text) IS NOT NULL";
+        let there = self.transaction.query_one(there, &[&table.name]).map_err(plain)?;
+        if !there.try_get(0).map_err(plain)? {
+            return Ok(());
+        }
         let sql = format!("SELECT {} FROM {} ORDER BY {}", table.list(), table.name, table.order);
         let mut rows = self.transaction.query_raw(&sql, std::iter::empty::<i64>()).map_err(plain)?;
         while let Some(row) = rows.next().map_err(plain)? {

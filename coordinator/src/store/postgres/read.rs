@@ -13,14 +13,14 @@ use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
-use super::Failed;
+use super::{Failed, fleet};
 
 /// Rows one by one: a million of them need not be in memory at the same time.
-fn rows<'a>(client: &'a mut impl GenericClient, sql: &str) -> Result<RowIter<'a>, Failed> {
+pub(super) fn rows<'a>(client: &'a mut impl GenericClient, sql: &str) -> Result<RowIter<'a>, Failed> {
     Ok(client.query_raw(sql, std::iter::empty::<i64>())?)
 }
 
-fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreError> {
+pub(super) fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(bytes).map_err(|error| impossible(what, error))
 }
 
@@ -66,6 +66,7 @@ pub(super) fn load(client: &mut Client) -> Result<Snapshot, Failed> {
     }
     drop(found);
     snapshot.sweeps = load_sweeps(&mut on, &keys)?;
+    fleet::load(&mut on, &mut snapshot)?;
     Ok(snapshot)
 }
 

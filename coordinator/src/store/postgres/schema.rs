@@ -10,7 +10,7 @@ use super::super::StoreError;
 use super::Failed;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 2] = [FIRST, FLEET];
 
 const FIRST: &str = "
 CREATE TABLE store (incarnation BIGINT NOT NULL, commits BIGINT NOT NULL, holder BIGINT NOT NULL);
@@ -109,6 +109,13 @@ CREATE TABLE log (
     PRIMARY KEY (fold, attempt),
     FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)
 );
+";
+
+/// Workers that were drained and hosts that are kept out, for as long as they are.
+const FLEET: &str = "
+CREATE TABLE drain (worker BYTEA NOT NULL PRIMARY KEY, host BYTEA NOT NULL);
+
+CREATE TABLE quarantine (host BYTEA NOT NULL PRIMARY KEY, reason BYTEA NOT NULL);
 ";
 
 /// The version that this program writes.

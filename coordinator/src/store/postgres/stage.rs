@@ -10,6 +10,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, TrialId};
 
 use super::super::history::{self, Note};
 use super::super::{ResultKind, StoreError, encode};
+use super::fleet::FleetOp;
 
 /// What is written together. Operations are done in order.
 pub(super) enum Op {
@@ -31,6 +32,8 @@ pub(super) enum Op {
     Dispute(String, FoldKey, String),
     /// Folds whose results become replicates.
     Aside(Keys),
+    /// Something about workers and hosts.
+    Fleet(FleetOp),
 }
 
 /// A whole transaction.
@@ -167,6 +170,12 @@ fn alone(change: &Change) -> Option<Op> {
         Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
         Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
         Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
+        Change::WorkerDrained { worker, host } => Op::Fleet(FleetOp::Drain(worker.clone(), host.clone())),
+        Change::WorkerUndrained { worker } => Op::Fleet(FleetOp::Undrain(worker.clone())),
+        Change::HostQuarantined { host, reason } => {
+            Op::Fleet(FleetOp::Quarantine(host.clone(), reason.to_string()))
+        }
+        Change::HostReleased { host } => Op::Fleet(FleetOp::Release(host.clone())),
         _ => return None,
     })
 }
@@ -219,7 +228,11 @@ impl Rows {
             | Change::DataSettled { .. }
             | Change::DataDisputed { .. }
             | Change::FoldRetried { .. }
-            | Change::ResultSetAside { .. } => {} // alone
+            | Change::ResultSetAside { .. }
+            | Change::WorkerDrained { .. }
+            | Change::WorkerUndrained { .. }
+            | Change::HostQuarantined { .. }
+            | Change::HostReleased { .. } => {} // alone
         }
         Ok(())
     }

@@ -96,6 +96,11 @@ impl Writer<'_, '_> {
             }
             Op::Data(data, digest) => self.settle(data.as_bytes(), digest.as_bytes()),
             Op::Dispute(data, fold, digest) => self.dispute(data.as_bytes(), fold, digest.as_bytes()),
+            Op::Fleet(op) => {
+                let (sql, values) = op.sql();
+                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+                self.run(sql, &values).map(drop)
+            }
         }
     }
 

@@ -12,6 +12,7 @@ use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
+use super::fleet;
 use super::write::find_fold;
 
 /// Everything the scheduler needs to start.
@@ -37,6 +38,7 @@ pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
         snapshot.folds.insert(key, SavedFold { state: saved_state(row)?, forgiven: row.get(5)?, attempts });
     }
     snapshot.sweeps = load_sweeps(on, &keys)?;
+    fleet::load(on, &mut snapshot)?;
     Ok(snapshot)
 }
 

@@ -28,7 +28,7 @@ const CHECKED_AT: usize = 60;
 const COUNTED_SINCE: u32 = 4;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 4] = [FIRST, STEERING, HISTORY, COUNTED];
+const STEPS: [&str; 5] = [FIRST, STEERING, HISTORY, COUNTED, FLEET];
 
 pub(super) const FIRST: &str = "
 CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
@@ -149,6 +149,19 @@ ALTER TABLE fold ADD COLUMN digest INTEGER;
 UPDATE fold SET digest = (SELECT digest FROM result WHERE result.fold = fold.id AND result.kind = 'accepted')
     WHERE state = 'finished';
 CREATE INDEX replicates ON result (fold, attempt, digest) WHERE kind = 'replicate';
+";
+
+/// Workers that were drained and hosts that are kept out, for as long as they are.
+const FLEET: &str = "
+CREATE TABLE drain (
+    worker TEXT NOT NULL PRIMARY KEY,
+    host TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE quarantine (
+    host TEXT NOT NULL PRIMARY KEY,
+    reason TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 /// The version that this program writes.

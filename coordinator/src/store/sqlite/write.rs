@@ -8,6 +8,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
 
 use super::super::history::{self, Note};
 use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
+use super::fleet;
 use crate::clock;
 
 type Written = Result<(), StoreError>;
@@ -95,7 +96,7 @@ fn write_steering(on: &Transaction<'_>, change: &Change) -> Written {
             Ok(())
         }
         Change::ResultSetAside { fold } => set_aside(on, fold),
-        other => Err(StoreError::Impossible { what: "fact", detail: format!("{other:?} has no table") }),
+        fleet => fleet::write(on, fleet),
     }
 }
 
