@@ -2,9 +2,9 @@
 
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::types::ToSql;
-use ::postgres::{Config, IsolationLevel, Transaction};
+use ::postgres::{IsolationLevel, Transaction};
 
-use super::super::postgres::{self, Failed, PostgresStore};
+use super::super::postgres::{self, Access, Failed, PostgresStore};
 use super::super::{StoreError, impossible};
 use super::{Kind, Row, Source, Summary, TABLES, Table, Take, Target, Value};
 
@@ -114,10 +114,10 @@ impl Target for Tables<'_, '_> {
 
 /// Reads a store in one transaction.
 pub(super) fn read<T: Send>(
-    config: &Config,
+    access: &Access,
     work: impl FnOnce(&mut dyn Source) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
-    let reader = postgres::open_read_only(config)?;
+    let reader = postgres::open_read_only(access)?;
     let mut work = Some(work);
     reader.read(|client| {
         let mut transaction = client
