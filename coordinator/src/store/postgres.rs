@@ -186,6 +186,7 @@ impl Store for PostgresStore {
         for round in 1..=ROUNDS {
             let error = match self.write(&staged, number) {
                 Ok(()) => {
+                    crate::crash::point("committed");
                     self.commits = number;
                     return Ok(());
                 }

@@ -287,4 +287,4 @@ impl Reader for SqliteReader {
 
 #[cfg(test)]
 #[path = "sqlite_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -155,7 +155,9 @@ pub(super) fn fill(
             );
             transaction.execute(&sql, &[])?;
         }
+        crate::crash::point("fill-written");
         transaction.commit()?;
+        crate::crash::point("filled");
         Ok(summary)
     })
 }

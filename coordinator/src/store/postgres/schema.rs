@@ -203,7 +203,9 @@ pub(super) fn prepare(
         let incarnation = incarnation()?;
         transaction.execute("INSERT INTO store VALUES ($1, 0, 0)", &[&incarnation])?;
     }
+    crate::crash::point("step-written");
     transaction.commit()?;
+    crate::crash::point("step-taken");
     configure(client)
 }
 

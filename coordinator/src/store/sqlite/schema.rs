@@ -283,7 +283,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
         transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
+        crate::crash::point("step-written");
         transaction.commit()?;
+        crate::crash::point("step-taken");
     }
     Ok(())
 }

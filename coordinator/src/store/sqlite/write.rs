@@ -280,6 +280,8 @@ pub(super) fn append_log(connection: &mut Connection, pieces: &[LogPiece]) -> Wr
                    ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
         transaction.prepare_cached(sql)?.execute(params![id, attempt.0, whole])?;
     }
+    crate::crash::point("log-written");
     transaction.commit()?;
+    crate::crash::point("log-kept");
     Ok(())
 }
