@@ -54,7 +54,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            lease_term: 15_000,
+            lease_term: 14_000, // with timers and a queue, a fold of a silent worker is free again within 15 s
             grace: 2_000,
             drain_memory: 3_600_000,
             avoidance: 60_000,

@@ -23,7 +23,7 @@ fn running_folds_get_one_fresh_term_and_their_workers_go_on() {
     world.restart();
     world.join("v", "elsewhere", 2);
     assert_eq!(world.leases("v", 2), [], "nothing is requeued before a term has passed");
-    world.pass(14_000);
+    world.pass(13_000);
     let joined = world.join_with("w", "h", 2, &leases.iter().collect::<Vec<&Lease>>());
     assert!(joined.orders.iter().all(|order| order.verdict.is_ok()));
     world.pass(5_000);
