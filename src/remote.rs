@@ -189,13 +189,16 @@ pub struct Worker {
     pub running: Vec<String>,
     /// Version of its program.
     pub code_version: String,
+    /// Why its host is quarantined.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
 }
 
 impl From<wire::WorkerSummary> for Worker {
     fn from(w: wire::WorkerSummary) -> Self {
         let running = w.running.iter().map(|f| fold_text(Some(f))).collect();
-        let wire::WorkerSummary { worker, host, state, slots, devices, code_version, .. } = w;
-        Self { worker, host, state, slots, devices, running, code_version }
+        let wire::WorkerSummary { worker, host, state, slots, devices, code_version, note, .. } = w;
+        Self { worker, host, state, slots, devices, running, code_version, note }
     }
 }
 

@@ -1,6 +1,12 @@
 //! The process is ended at every point of a commit, an acknowledgement or a rename, started again until the sweep is
 //! done, and what it leaves is compared: one accepted result a fold, each with the right numbers, and nothing that was
 //! acknowledged is gone. The process is this test program itself, started again with one test and an environment.
+//! `copies` does the same to backups, restores, migrations and upgrades, `state` to tokens and certificates.
+
+#[path = "crash_tests/copies.rs"]
+mod copies;
+#[path = "crash_tests/state.rs"]
+mod state;
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -17,9 +23,9 @@ use togl_sweeps::{Attempt, FoldKey};
 use crate::clock::SystemClock;
 use crate::driver::{self, Handle};
 use crate::store::address::StoreAddress;
-use crate::store::contract::{History, join, submission, sweep, worker};
+use crate::store::contract::{join, submission, sweep, worker};
 use crate::store::postgres_server::Server;
-use crate::store::{ResultKind, ResultQuery, copy};
+use crate::store::{ResultKind, ResultQuery};
 
 const FOLDS: u32 = 12;
 
@@ -35,8 +41,8 @@ fn child() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(work(&store, notes));
         }
-        "restore" => _ = copy::restore(&notes.join("backup"), &store, true).unwrap(),
-        other => panic!("{other}"),
+        "state" => state::make(notes),
+        job => copies::copy(job, &store, notes),
     }
     fs::write(notes.join("done"), "").unwrap();
 }
@@ -57,6 +63,10 @@ async fn work(store: &StoreAddress, notes: &Path) {
         }
         for lease in &leases {
             note(notes, "spool", lease.fold, lease.attempt);
+        }
+        for lease in &leases {
+            let text = format!("epoch of {}\n", lease.fold);
+            handle.append_log(worker("w"), lease.fold, lease.attempt, text).await.unwrap();
         }
         let told = leases.iter().map(|lease| tell(&handle, notes, lease.fold, lease.attempt));
         futures::future::join_all(told).await;
@@ -158,46 +168,34 @@ const POINTS: [&str; 6] = ["commit", "commit-written", "committed", "counted", "
 fn a_coordinator_that_ends_at_any_point_loses_and_doubles_nothing_in_sqlite() {
     let mut reached = 0;
     let later = POINTS.iter().flat_map(|point| [1, 2, 4, 7].map(|count| format!("{point}:{count}")));
-    for point in later.chain(["rename:1".to_owned(), "renamed:1".to_owned()]) {
+    let first = ["rename:1", "renamed:1", "step-written:1", "step-taken:3", "log-written:1", "log-kept:2"]
+        .map(str::to_owned);
+    for point in later.chain(first) {
         let folder = TempDir::new().unwrap();
         let store = format!("sqlite:{}", folder.path().join("store").display());
         reached += usize::from(survives(&store, &point));
     }
-    assert_eq!(reached, 26, "every point was reached");
+    assert_eq!(reached, 30, "every point was reached");
 }
 
 #[test]
 fn a_coordinator_that_ends_at_any_point_loses_and_doubles_nothing_in_postgres() {
     let Some(server) = Server::start() else { return };
     let mut reached = 0;
-    for point in ["commit:4", "commit-written:1", "commit-written:5", "ack:2", "ack:5", "acked:3"] {
+    let points = [
+        "step-written:1",
+        "step-taken:1",
+        "commit:4",
+        "commit-written:1",
+        "commit-written:5",
+        "committed:1",
+        "committed:5",
+        "ack:2",
+        "ack:5",
+        "acked:3",
+    ];
+    for point in points {
         reached += usize::from(survives(&server.text(&server.database()), point));
     }
-    assert_eq!(reached, 6, "every point was reached");
-}
-
-#[test]
-fn a_restore_that_ends_at_any_point_leaves_the_old_store_the_new_one_or_a_refusal() {
-    for point in ["draft-written:1", "rename:1", "renamed:1", "old-aside:1", "rename:2", "renamed:2"] {
-        let folder = TempDir::new().unwrap();
-        let path = folder.path().join("store");
-        let address = StoreAddress::Sqlite(path.clone());
-        let mut store = address.open().unwrap();
-        let mut history = History::new(9);
-        store.commit(&history.some_facts()).unwrap();
-        copy::backup(&address, &folder.path().join("backup")).unwrap();
-        let before = history.scheduler.snapshot();
-        store.commit(&history.some_facts()).unwrap();
-        let after = history.scheduler.snapshot();
-        store.close().unwrap();
-        let text = format!("sqlite:{}", path.display());
-        let ended = run("restore", &text, folder.path(), Some(point));
-        assert!(!ended.success(), "{point} was not reached");
-        if let Ok(store) = address.open() {
-            let found = store.load().unwrap();
-            assert!(found == before || found == after, "{point}: neither the old nor the new store");
-        }
-        run("restore", &text, folder.path(), None);
-        assert_eq!(address.open().unwrap().load().unwrap(), before, "{point}: the restore can be made again");
-    }
+    assert_eq!(reached, points.len(), "every point was reached");
 }

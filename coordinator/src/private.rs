@@ -17,7 +17,9 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
     file.write_all(contents)?;
     file.sync_all()?;
+    crate::crash::point("private-written");
     fs::rename(&partial, path)?;
+    crate::crash::point("private-renamed");
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }

@@ -105,6 +105,9 @@ impl Workers {
             return Ok(ExitCode::SUCCESS);
         }
         output::list(&workers, self.format)?;
+        for worker in workers.iter().filter(|worker| worker.state == "quarantined") {
+            eprintln!("{}: {}; `togl workers undrain` ends the quarantine", worker.worker, worker.note);
+        }
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -44,6 +44,8 @@ pub struct Scheduler {
     pub(crate) hosts: Hosts,
     pub(crate) data: DataBooks,
     pub(crate) fitting: Fitting,
+    /// Until then workers that the coordinator knew before it was restarted may come back.
+    pub(crate) reunion: Timestamp,
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Counts servings, for taking turns.
     pub(crate) servings: u64,
@@ -69,6 +71,8 @@ pub(crate) enum Timer {
     Worker(WorkerAt),
     /// A quarantine is over.
     Host(HostAt),
+    /// A draining worker that went silent is forgotten.
+    Drain(WorkerAt),
 }
 
 /// A trial: its settings, and what was learnt about it.
@@ -91,7 +95,20 @@ pub(crate) struct Worker {
     pub(crate) leases: BTreeSet<FoldAt>,
     /// Whether an attempt names it, so that its place must stay.
     pub(crate) remembered: bool,
+    pub(crate) draining: Draining,
     pub(crate) presence: Option<Presence>,
+}
+
+/// Whether a worker gets nothing new because somebody said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Draining {
+    No,
+    /// It is here.
+    Here,
+    /// It went silent; if it comes back before then, it is still draining.
+    Gone {
+        until: Timestamp,
+    },
 }
 
 /// A worker that is here, or was a moment ago.
@@ -105,7 +122,6 @@ pub(crate) struct Presence {
     pub(crate) version: u64,
     pub(crate) session: u64,
     pub(crate) closed: bool,
-    pub(crate) draining: bool,
     pub(crate) deadline: Timestamp,
 }
 
@@ -128,6 +144,7 @@ impl Scheduler {
             hosts: Hosts::default(),
             data: DataBooks::default(),
             fitting: Fitting::default(),
+            reunion: Timestamp::default(),
             timers: BTreeSet::new(),
             servings: 0,
             sessions: 0,
@@ -286,6 +303,10 @@ impl Scheduler {
 }
 
 impl Worker {
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining != Draining::No
+    }
+
     fn take(&mut self, fold: FoldAt, slot: u32) {
         self.leases.insert(fold);
         if let Some(presence) = &mut self.presence {

@@ -74,6 +74,30 @@ pub enum Change {
         /// Its digest.
         digest: String,
     },
+    /// A worker gets nothing new until [`Change::WorkerUndrained`].
+    WorkerDrained {
+        /// Which.
+        worker: WorkerId,
+        /// Where it runs.
+        host: String,
+    },
+    /// A worker gets work again, or will not come back.
+    WorkerUndrained {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A host is kept out until [`Change::HostReleased`].
+    HostQuarantined {
+        /// Which.
+        host: String,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// A host is no longer kept out.
+    HostReleased {
+        /// Which.
+        host: String,
+    },
     /// The accepted result of a fold is a replicate from now on, and the fold is pending.
     ResultSetAside {
         /// Which fold.

@@ -230,7 +230,7 @@ impl Scheduler {
         let mut offers = Offers::default();
         let wanted = self.wanted_by(fold);
         for (at, worker) in (0..).map(WorkerAt).zip(&self.workers) {
-            let takes = |presence: &&Presence| !presence.closed && !presence.draining;
+            let takes = |presence: &&Presence| !presence.closed && !worker.is_draining();
             let Some(presence) = worker.presence.as_ref().filter(takes) else { continue };
             if self.is_kept_out(at) {
                 let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));

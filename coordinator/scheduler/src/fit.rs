@@ -10,6 +10,7 @@ use crate::books::{Presence, Scheduler};
 use crate::change::Change;
 use crate::event::WorkerInfo;
 use crate::fold::Fold;
+use crate::limits::Timestamp;
 use crate::place::{BarAt, DataAt, FoldAt, WorkerAt};
 
 /// Versions of the worker program that are told apart; all further ones share the last bit.
@@ -173,9 +174,13 @@ impl Scheduler {
         memory
     }
 
-    /// The most memory of the devices ever seen that a sweep of this fold would take.
-    pub(crate) fn most_memory_for(&self, fold: &Fold) -> u64 {
-        let sweeps = self.sweeps_of(fold).filter(|sweep| sweep.wants());
+    /// The most memory of the devices ever seen that a sweep of this fold would take. Soon after a restart nobody
+    /// knows: a worker with more may be on its way back.
+    pub(crate) fn most_memory_for(&self, now: Timestamp, fold: FoldAt) -> u64 {
+        if now < self.reunion {
+            return u64::MAX;
+        }
+        let sweeps = self.sweeps_of(&self.folds[fold.at()]).filter(|sweep| sweep.wants());
         sweeps.map(|sweep| self.fitting.most_memory(sweep.resources.device)).max().unwrap_or(0)
     }
 

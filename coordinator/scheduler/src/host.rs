@@ -1,5 +1,5 @@
-//! Bad hosts: a host whose failures succeed elsewhere is kept out for a while. Evidence is in memory only, so a
-//! restart gives everybody a clean slate, and a quarantine always ends.
+//! Bad hosts: a host whose failures succeed elsewhere is kept out for a while. A quarantine is a stored fact: it
+//! survives a restart of the coordinator, starts anew then, and always ends. The evidence is in memory only.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use togl_sweeps::FailureClass;
 
 use crate::books::{Scheduler, Timer};
-use crate::change::Ending;
+use crate::change::{Change, Ending};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, WorkerAt};
@@ -25,7 +25,15 @@ pub(crate) struct Host {
     blames: u32,
     /// Folds that succeeded here.
     successes: u32,
-    pub(crate) quarantined_until: Option<Timestamp>,
+    pub(crate) quarantine: Option<Quarantine>,
+}
+
+/// A host that is kept out.
+#[derive(Debug)]
+pub(crate) struct Quarantine {
+    pub(crate) until: Timestamp,
+    /// For people.
+    pub(crate) reason: Arc<str>,
 }
 
 impl Hosts {
@@ -38,9 +46,18 @@ impl Hosts {
         at
     }
 
-    pub(crate) fn is_quarantined(&self, name: &str) -> bool {
+    pub(crate) fn quarantine_of(&self, name: &str) -> Option<&Quarantine> {
         let host = self.places.get(name).and_then(|at| self.table.get(at.at()));
-        host.is_some_and(|host| host.quarantined_until.is_some())
+        host.and_then(|host| host.quarantine.as_ref())
+    }
+
+    pub(crate) fn is_quarantined(&self, name: &str) -> bool {
+        self.quarantine_of(name).is_some()
+    }
+
+    /// Hosts that are kept out, and why.
+    pub(crate) fn quarantines(&self) -> impl Iterator<Item = (&str, &Quarantine)> {
+        self.places.keys().filter_map(|name| Some((&**name, self.quarantine_of(name)?)))
     }
 }
 
@@ -50,9 +67,20 @@ fn may_be_the_host(class: FailureClass) -> bool {
     matches!(class, Crashed | NotFinite | TimeLimit | Data | Error)
 }
 
+/// Why a host is kept out, for people.
+fn reason(blames: u32, successes: u32) -> Arc<str> {
+    format!("{blames} folds failed here and succeeded elsewhere, {successes} succeeded here").into()
+}
+
 impl Scheduler {
     /// A fold has its result from `winner`: hosts where it failed before are to blame for that.
-    pub(crate) fn weigh_success(&mut self, now: Timestamp, at: FoldAt, winner: WorkerAt) {
+    pub(crate) fn weigh_success(
+        &mut self,
+        now: Timestamp,
+        at: FoldAt,
+        winner: WorkerAt,
+        changes: &mut Vec<Change>,
+    ) {
         let host = self.workers[winner.at()].host.clone();
         let place = self.hosts.place(&host);
         self.hosts.table[place.at()].successes += 1;
@@ -61,13 +89,21 @@ impl Scheduler {
             let entry = &mut self.hosts.table[place.at()];
             entry.blames += 1;
             let guilty = entry.blames >= self.limits.quarantine_after && entry.blames > entry.successes;
-            if guilty && entry.quarantined_until.is_none() {
-                let until = now.plus(self.limits.quarantine);
-                entry.quarantined_until = Some(until);
-                self.timers.insert((until, Timer::Host(place)));
+            if guilty && entry.quarantine.is_none() {
+                let reason = reason(entry.blames, entry.successes);
+                changes.push(Change::HostQuarantined { host: blamed.to_string(), reason: reason.clone() });
+                self.keep_out(now, &blamed, reason);
                 self.revision += 1;
             }
         }
+    }
+
+    /// Keeps a host out from now on.
+    pub(crate) fn keep_out(&mut self, now: Timestamp, host: &Arc<str>, reason: Arc<str>) {
+        let place = self.hosts.place(host);
+        let until = now.plus(self.limits.quarantine);
+        self.hosts.table[place.at()].quarantine = Some(Quarantine { until, reason });
+        self.timers.insert((until, Timer::Host(place)));
     }
 
     fn blamed(&self, fold: &Fold, winner: &str) -> BTreeSet<Arc<str>> {
@@ -81,18 +117,22 @@ impl Scheduler {
     }
 
     /// A quarantine ends: with its time, or because the operator says so.
-    pub(crate) fn release(&mut self, place: HostAt) {
-        if let Some(until) = self.hosts.table[place.at()].quarantined_until {
-            self.timers.remove(&(until, Timer::Host(place)));
-            self.hosts.table[place.at()] = Host::default();
-            self.revision += 1;
-            self.supply += 1;
-        }
+    pub(crate) fn release(&mut self, place: HostAt, changes: &mut Vec<Change>) {
+        let host = std::mem::take(&mut self.hosts.table[place.at()]);
+        let Some(Quarantine { until, .. }) = host.quarantine else {
+            self.hosts.table[place.at()] = host; // nothing to end, so the evidence stays
+            return;
+        };
+        self.timers.remove(&(until, Timer::Host(place)));
+        let name = self.hosts.places.iter().find(|(_, at)| **at == place).map(|(name, _)| name.to_string());
+        changes.extend(name.map(|host| Change::HostReleased { host }));
+        self.revision += 1;
+        self.supply += 1;
     }
 
-    pub(crate) fn release_host_of(&mut self, worker: WorkerAt) {
+    pub(crate) fn release_host_of(&mut self, worker: WorkerAt, changes: &mut Vec<Change>) {
         if let Some(place) = self.hosts.places.get(&self.workers[worker.at()].host).copied() {
-            self.release(place);
+            self.release(place, changes);
         }
     }
 
@@ -100,9 +140,8 @@ impl Scheduler {
     pub(crate) fn is_kept_out(&self, at: WorkerAt) -> bool {
         self.hosts.is_quarantined(&self.workers[at.at()].host)
             && self.workers.iter().any(|worker| {
-                let takes =
-                    worker.presence.as_ref().is_some_and(|p| !p.closed && !p.draining && !p.slots.is_empty());
-                takes && !self.hosts.is_quarantined(&worker.host)
+                let here = worker.presence.as_ref().is_some_and(|p| !p.closed && !p.slots.is_empty());
+                here && !worker.is_draining() && !self.hosts.is_quarantined(&worker.host)
             })
     }
 }

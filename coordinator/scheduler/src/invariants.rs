@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::books::{Scheduler, Timer};
+use crate::books::{Draining, Scheduler, Timer};
 use crate::change::SweepState;
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
@@ -112,7 +112,14 @@ impl Scheduler {
         let say = |what: &str| format!("{}: {what}", worker.id);
         let vacant = self.vacant.contains(&at);
         ensure(vacant != (self.by_worker.get(&worker.id) == Some(&at)), || say("its place is wrong"))?;
-        ensure(!(vacant && (worker.remembered || worker.presence.is_some())), || say("it is here and gone"))?;
+        let known = worker.remembered || worker.presence.is_some() || worker.is_draining();
+        ensure(!(vacant && known), || say("it is here and gone"))?;
+        let gone = match worker.draining {
+            Draining::No => worker.presence.is_none(),
+            Draining::Here => false,
+            Draining::Gone { .. } => true,
+        };
+        ensure(gone == worker.presence.is_none(), || say("it drains and is not where it does so"))?;
         let mut busy = BTreeSet::new();
         for fold in &worker.leases {
             let state = &self.folds[fold.at()].state;
@@ -146,8 +153,12 @@ impl Scheduler {
             Some((presence.deadline, Timer::Worker(WorkerAt(index))))
         });
         let hosts = (0..).zip(&self.hosts.table).filter_map(|(index, host)| {
-            host.quarantined_until.map(|until| (until, Timer::Host(HostAt(index))))
+            host.quarantine.as_ref().map(|quarantine| (quarantine.until, Timer::Host(HostAt(index))))
         });
-        folds.chain(workers).chain(hosts).collect()
+        let drains = (0..).zip(&self.workers).filter_map(|(index, worker)| match worker.draining {
+            Draining::Gone { until } => Some((until, Timer::Drain(WorkerAt(index)))),
+            Draining::No | Draining::Here => None,
+        });
+        folds.chain(workers).chain(hosts).chain(drains).collect()
     }
 }

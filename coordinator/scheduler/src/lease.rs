@@ -22,7 +22,7 @@ impl Scheduler {
         let at = self.present(worker)?;
         self.heard_from(now, at);
         let entry = &self.workers[at.at()];
-        if entry.presence.as_ref().is_some_and(|presence| presence.draining) {
+        if entry.is_draining() {
             return Ok(if entry.leases.is_empty() { Reply::Leave } else { Reply::Leases(Vec::new()) });
         }
         let room = if self.is_kept_out(at) { 0 } else { self.free_slots(at).min(count as usize) };
@@ -203,7 +203,8 @@ impl Scheduler {
                 }
                 Timer::Held(at) => self.set_state(at, State::Pending(Wait::Nothing)),
                 Timer::Worker(at) => self.worker_lost(now, at, changes),
-                Timer::Host(at) => self.release(at),
+                Timer::Host(at) => self.release(at, changes),
+                Timer::Drain(at) => self.drain_forgotten(at, changes),
             }
             self.timers.remove(&(deadline, timer)); // done above; stays done if a book was ever wrong
         }

@@ -7,13 +7,14 @@
 //!
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
-//! `report`, `worker`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
+//! `report`, `worker`, `drain`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
 //! what, `host` which hosts are kept out, `omen` when a sweep pauses itself. `books` (with `fold` and `queue`)
 //! holds the state and the one function that changes a fold's state.
 
 mod books;
 mod change;
 mod data;
+mod drain;
 mod event;
 mod explain;
 mod fit;
@@ -69,8 +70,8 @@ impl Scheduler {
             }
             Event::WorkerDisconnected { worker, session } => self.worker_disconnected(now, &worker, session),
             Event::WorkerLeft { worker } => self.worker_left(now, &worker, &mut changes),
-            Event::Drain { worker } => self.drain(&worker)?,
-            Event::Undrain { worker } => self.undrain(&worker)?,
+            Event::Drain { worker } => self.drain(&worker, &mut changes)?,
+            Event::Undrain { worker } => self.undrain(&worker, &mut changes)?,
             Event::LeasesAsked { worker, count } => self.leases_asked(now, &worker, count, &mut changes)?,
             Event::Renewed { worker, running } => self.renewed(now, &worker, &running, &mut changes)?,
             Event::ResultReported { worker, fold, attempt, result } => {

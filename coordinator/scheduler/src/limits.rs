@@ -25,6 +25,8 @@ pub struct Limits {
     pub lease_term: u64,
     /// How long a worker whose connection closed may take to come back, in milliseconds.
     pub grace: u64,
+    /// How long it is remembered that a worker is draining that went silent, in milliseconds.
+    pub drain_memory: u64,
     /// How long a fold waits for another worker after it failed on one, in milliseconds.
     pub avoidance: u64,
     /// Losses and preemptions of one fold before it counts as failed.
@@ -52,8 +54,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            lease_term: 15_000,
+            lease_term: 14_000, // with timers and a queue, a fold of a silent worker is free again within 15 s
             grace: 2_000,
+            drain_memory: 3_600_000,
             avoidance: 60_000,
             free_retries: 10,
             lost_hosts: 3,

@@ -75,7 +75,7 @@ impl Scheduler {
         changes.push(Change::FoldFinished { fold, attempt, worker, digest, result });
         self.weigh_digest(at, &data, changes);
         if let Some(winner) = winner {
-            self.weigh_success(now, at, winner);
+            self.weigh_success(now, at, winner, changes);
         }
         ResultAnswer::Accepted
     }

@@ -1,9 +1,10 @@
 //! From what a store holds to a running scheduler, and back. Running leases get one fresh term, so that
-//! workers that outlived the coordinator find their folds where they left them.
+//! workers that outlived the coordinator find their folds where they left them; quarantines and the memory of drained
+//! workers start anew too, because times are not stored.
 
 use togl_sweeps::{Attempt, FoldKey};
 
-use crate::books::Scheduler;
+use crate::books::{Draining, Scheduler};
 use crate::change::{Ending, SweepSaved};
 use crate::data::DataSet;
 use crate::fold::{Fold, Issue, State, Wait};
@@ -29,8 +30,19 @@ impl Scheduler {
             }
         }
         scheduler.reserve(snapshot.folds.len());
+        if !snapshot.folds.is_empty() {
+            scheduler.reunion = now.plus(scheduler.limits.lease_term);
+        }
         for (key, saved) in snapshot.folds {
             scheduler.restore_fold(now, key, saved);
+        }
+        for (worker, host) in snapshot.drains {
+            let at = scheduler.enrol(&worker, &host);
+            scheduler.workers[at.at()].draining = Draining::Here;
+            scheduler.remember_drain(now, at);
+        }
+        for (host, reason) in snapshot.quarantines {
+            scheduler.keep_out(now, &host.into(), reason);
         }
         let mut sweeps: Vec<SweepSaved> = snapshot.sweeps.into_values().collect();
         sweeps.sort_by_key(|sweep| sweep.order);
@@ -105,11 +117,15 @@ impl Scheduler {
         let sweeps = (0..self.sweeps.len()).map(|index| self.saved_sweep(SweepAt::next(index)));
         let floors = self.trials.iter().filter(|(_, trial)| trial.floor > 0);
         let folds = (0..).map(FoldAt).zip(&self.folds);
+        let drains = self.workers.iter().filter(|worker| worker.is_draining());
+        let quarantines = self.hosts.quarantines();
         Snapshot {
             sweeps: sweeps.map(|sweep| (sweep.name.clone(), sweep)).collect(),
             trials: self.trials.iter().map(|(id, trial)| (*id, trial.canonical.clone())).collect(),
             floors: floors.map(|(id, trial)| (*id, trial.floor)).collect(),
             data: self.data.table.iter().filter_map(saved_data).collect(),
+            drains: drains.map(|worker| (worker.id.clone(), worker.host.to_string())).collect(),
+            quarantines: quarantines.map(|(host, kept)| (host.to_owned(), kept.reason.clone())).collect(),
             folds: folds.map(|(at, fold)| (fold.key, self.saved_fold(at, fold))).collect(),
         }
     }

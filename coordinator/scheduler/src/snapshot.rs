@@ -19,6 +19,10 @@ pub struct Snapshot {
     pub floors: BTreeMap<TrialId, u64>,
     /// Data sets whose digest is known.
     pub data: BTreeMap<String, SavedData>,
+    /// Workers that get nothing new, and where they run.
+    pub drains: BTreeMap<WorkerId, String>,
+    /// Hosts that are kept out, and why.
+    pub quarantines: BTreeMap<String, Arc<str>>,
     /// Every fold that was ever in a sweep.
     pub folds: BTreeMap<FoldKey, SavedFold>,
 }
@@ -92,6 +96,10 @@ impl Snapshot {
             Change::DataPinned { .. } | Change::DataSettled { .. } | Change::DataDisputed { .. } => {
                 self.apply_to_data(change);
             }
+            Change::WorkerDrained { .. }
+            | Change::WorkerUndrained { .. }
+            | Change::HostQuarantined { .. }
+            | Change::HostReleased { .. } => self.apply_to_fleet(change),
             Change::AttemptIssued { fold, .. }
             | Change::LeaseRevived { fold, .. }
             | Change::AttemptEnded { fold, .. }
@@ -139,6 +147,18 @@ impl Snapshot {
                 }
             }
             _ => {} // not about data
+        }
+    }
+
+    fn apply_to_fleet(&mut self, change: &Change) {
+        match change {
+            Change::WorkerDrained { worker, host } => _ = self.drains.insert(worker.clone(), host.clone()),
+            Change::WorkerUndrained { worker } => _ = self.drains.remove(worker),
+            Change::HostQuarantined { host, reason } => {
+                self.quarantines.insert(host.clone(), reason.clone());
+            }
+            Change::HostReleased { host } => _ = self.quarantines.remove(host),
+            _ => {} // not about workers and hosts
         }
     }
 }

@@ -59,7 +59,7 @@ impl Scheduler {
         let exhausted = match class {
             FailureClass::OutOfMemory => {
                 let memory = self.raise_floor(at, worker, slot, changes);
-                Some(Exhausted { memory, most: self.most_memory_for(&self.folds[at.at()]) })
+                Some(Exhausted { memory, most: self.most_memory_for(now, at) })
             }
             FailureClass::Unreadable => {
                 self.note_unreadable(at, worker);

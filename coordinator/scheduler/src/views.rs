@@ -185,6 +185,8 @@ pub struct WorkerView {
     pub info: WorkerInfo,
     /// How it is connected.
     pub connection: Connection,
+    /// Why its host is kept out, if it is.
+    pub note: Option<Arc<str>>,
     /// What it has leases on.
     pub running: Vec<(FoldKey, Attempt)>,
 }
@@ -287,15 +289,16 @@ impl Scheduler {
 
     fn worker_view(&self, worker: &Worker) -> Option<WorkerView> {
         let presence = worker.presence.as_ref()?;
-        let connection = match (presence.closed, presence.draining) {
+        let note = self.hosts.quarantine_of(&worker.host).map(|quarantine| quarantine.reason.clone());
+        let connection = match (presence.closed, worker.is_draining()) {
             (true, _) => Connection::Grace,
             (false, true) => Connection::Draining,
-            (false, false) if self.hosts.is_quarantined(&worker.host) => Connection::Quarantined,
+            (false, false) if note.is_some() => Connection::Quarantined,
             (false, false) => Connection::Connected,
         };
         let running = worker.leases.iter().map(|at| &self.folds[at.at()]);
         let running = running.map(|fold| (fold.key, fold.last_attempt())).collect();
-        Some(WorkerView { worker: worker.id.clone(), info: presence.info.clone(), connection, running })
+        Some(WorkerView { worker: worker.id.clone(), info: presence.info.clone(), connection, note, running })
     }
 }
 

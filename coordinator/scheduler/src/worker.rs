@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::books::{Presence, Scheduler, Timer, Worker};
+use crate::books::{Draining, Presence, Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
 use crate::event::WorkerInfo;
 use crate::fit;
@@ -28,14 +28,14 @@ impl Scheduler {
         let at = self.enrol(worker, &info.host);
         self.sessions += 1;
         let session = self.sessions;
-        let draining = self.workers[at.at()].presence.as_ref().is_some_and(|presence| presence.draining);
         self.dismiss(at);
+        self.keep_draining(at);
         let deadline = now.plus(self.limits.lease_term);
         self.timers.insert((deadline, Timer::Worker(at)));
         let (slots, free) = (fit::slots(&info), (0..info.slots).collect());
         let version = self.fitting.version(&info.code_version);
         self.fitting.see(&slots);
-        let presence = Presence { info, slots, free, version, session, closed: false, draining, deadline };
+        let presence = Presence { info, slots, free, version, session, closed: false, deadline };
         self.workers[at.at()].presence = Some(presence);
         self.connected += 1;
         self.revision += 1;
@@ -70,6 +70,7 @@ impl Scheduler {
             host: host.into(),
             leases: Default::default(),
             remembered: false,
+            draining: Draining::No,
             presence: None,
         };
         let at = match self.vacant.pop() {
@@ -154,6 +155,7 @@ impl Scheduler {
         changes: &mut Vec<Change>,
     ) -> Reply {
         if let Some(at) = self.by_worker.get(worker).copied() {
+            self.end_drain(at, changes);
             self.remove_worker(now, at, FailureClass::Preempted, "the worker left", changes);
         }
         Reply::Done
@@ -165,6 +167,7 @@ impl Scheduler {
             true => format!("its connection was lost for more than {} ms", self.limits.grace),
             false => format!("the worker was silent for {} ms", self.limits.lease_term),
         };
+        self.remember_drain(now, at);
         self.remove_worker(now, at, FailureClass::WorkerLost, &message, changes);
     }
 
@@ -181,13 +184,19 @@ impl Scheduler {
             self.end_attempt(now, fold, Ending::Failed(class), message, changes);
         }
         self.dismiss(at);
+        self.vacate(at);
+        self.revision += 1;
+        self.supply += 1; // whoever is left may be the last one, and is no longer kept out then
+    }
+
+    /// Gives the place of a worker away of which nothing needs to be known any more.
+    pub(crate) fn vacate(&mut self, at: WorkerAt) {
         let worker = &self.workers[at.at()];
-        if !worker.remembered {
+        let known = worker.remembered || worker.presence.is_some() || worker.is_draining();
+        if !known && self.by_worker.get(&worker.id) == Some(&at) {
             self.by_worker.remove(&worker.id);
             self.vacant.push(at);
         }
-        self.revision += 1;
-        self.supply += 1; // whoever is left may be the last one, and is no longer kept out then
     }
 
     /// Forgets that a worker is here.
@@ -196,27 +205,6 @@ impl Scheduler {
             self.timers.remove(&(presence.deadline, Timer::Worker(at)));
             self.connected -= 1;
         }
-    }
-
-    pub(crate) fn drain(&mut self, worker: &WorkerId) -> Result<Reply, Rejection> {
-        let Some((_, presence)) = self.presence_mut(worker) else {
-            return Err(Rejection::UnknownWorker { worker: worker.clone() });
-        };
-        presence.draining = true;
-        self.revision += 1;
-        self.supply += 1; // if it waits for leases, it hears now that it may leave
-        Ok(Reply::Done)
-    }
-
-    pub(crate) fn undrain(&mut self, worker: &WorkerId) -> Result<Reply, Rejection> {
-        let Some((at, presence)) = self.presence_mut(worker) else {
-            return Err(Rejection::UnknownWorker { worker: worker.clone() });
-        };
-        presence.draining = false;
-        self.release_host_of(at);
-        self.revision += 1;
-        self.supply += 1;
-        Ok(Reply::Done)
     }
 
     /// The place of a worker that is here.

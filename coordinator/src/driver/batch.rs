@@ -133,5 +133,17 @@ fn log(change: &Change) {
             tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
         }
         Change::TrialSaved { .. } | Change::FoldAdded { .. } | Change::FoldRetried { .. } => {}
+        fleet => log_fleet(fleet),
+    }
+}
+
+/// The same, about workers and hosts.
+fn log_fleet(change: &Change) {
+    match change {
+        Change::WorkerDrained { worker, .. } => tracing::info!(%worker, "draining"),
+        Change::WorkerUndrained { worker } => tracing::info!(%worker, "no longer draining"),
+        Change::HostQuarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
+        Change::HostReleased { host } => tracing::info!(host, "quarantine ended"),
+        _ => {} // told above
     }
 }

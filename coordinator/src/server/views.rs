@@ -40,6 +40,7 @@ pub(super) fn worker(view: WorkerView) -> wire::WorkerSummary {
         devices: view.info.devices,
         running: view.running.into_iter().map(|(fold, _)| fold.into()).collect(),
         code_version: view.info.code_version,
+        note: view.note.as_deref().unwrap_or_default().to_owned(),
     }
 }
 

@@ -9,7 +9,7 @@ use ::postgres::Config;
 use ::postgres::config::Host;
 
 use super::memory::MemoryStore;
-use super::postgres::{self, PostgresStore};
+use super::postgres::{self, Access, PostgresStore};
 use super::sqlite::{self, SqliteStore};
 use super::{Reader, Store, StoreError};
 
@@ -19,7 +19,7 @@ pub enum StoreAddress {
     /// A file on this machine.
     Sqlite(PathBuf),
     /// The schema `togl` of a database.
-    Postgres(Box<Config>),
+    Postgres(Box<Access>),
     /// Gone when it is closed.
     Memory,
 }
@@ -29,7 +29,7 @@ impl StoreAddress {
     pub fn open(&self) -> Result<Box<dyn Store>, StoreError> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(SqliteStore::open(path)?),
-            Self::Postgres(config) => Box::new(PostgresStore::open(config)?),
+            Self::Postgres(access) => Box::new(PostgresStore::open(access)?),
             Self::Memory => Box::new(MemoryStore::default()),
         })
     }
@@ -38,7 +38,7 @@ impl StoreAddress {
     pub fn open_read_only(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match self {
             Self::Sqlite(path) => Box::new(sqlite::open_read_only(path)?),
-            Self::Postgres(config) => Box::new(postgres::open_read_only(config)?),
+            Self::Postgres(access) => Box::new(postgres::open_read_only(access)?),
             Self::Memory => return Err(StoreError::InMemory("be read by another process")),
         })
     }
@@ -74,10 +74,9 @@ impl FromStr for StoreAddress {
             "postgres" | "postgresql" => {
                 let settings = if rest.starts_with("//") { text } else { rest };
                 // The text may hold a password: it is not repeated.
-                let config: Config = settings
-                    .parse()
-                    .map_err(|error: ::postgres::Error| refuse("postgres:...", &said(&error)))?;
-                Ok(Self::Postgres(Box::new(config)))
+                let access: Access =
+                    settings.parse().map_err(|reason: String| refuse("postgres:...", &reason))?;
+                Ok(Self::Postgres(Box::new(access)))
             }
             _ => Err(refuse(scheme, "there is no such kind")),
         }
@@ -102,7 +101,7 @@ impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
-            Self::Postgres(config) => f.write_str(&shown(config)),
+            Self::Postgres(access) => f.write_str(&shown(access)),
             Self::Memory => f.write_str("memory:"),
         }
     }

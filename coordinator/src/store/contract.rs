@@ -1,6 +1,7 @@
 //! What every back end must do, as tests that run on each. A back end says how it is made and opened again;
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
+mod fleet;
 mod life;
 mod results;
 mod script;
@@ -17,6 +18,7 @@ use super::memory::MemoryStore;
 use super::postgres_server::Server;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store, StoreError};
 
+use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
 use self::results::{
     replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
@@ -111,6 +113,7 @@ contracts!(
     results_of_a_sweep_that_is_not_there_are_an_error,
     edited_sweeps_lose_folds_but_no_results,
     steered_sweeps_memory_floors_and_disputes_are_loaded_again,
+    drained_workers_and_quarantined_hosts_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
     a_reader_sees_what_was_committed_after_it_was_made,
     readers_see_whole_transactions_while_others_are_written,

@@ -45,7 +45,7 @@ pub(super) struct Table {
 use Kind::{Bytes, Free, Number, Text};
 
 /// All tables, those that others refer to first.
-pub(super) const TABLES: [Table; 12] = [
+pub(super) const TABLES: [Table; 14] = [
     Table { name: "store", columns: &[("incarnation", Number), ("commits", Number)], order: "incarnation" },
     Table {
         name: "trial",
@@ -97,6 +97,8 @@ pub(super) const TABLES: [Table; 12] = [
             ("worker", Number),
             ("ending", Text),
             ("message", Free),
+            ("at", Number),
+            ("number", Number),
         ],
         order: "fold, attempt",
     },
@@ -109,6 +111,8 @@ pub(super) const TABLES: [Table; 12] = [
             ("kind", Text),
             ("digest", Number),
             ("body", Text),
+            ("at", Number),
+            ("number", Number),
         ],
         order: "id",
     },
@@ -135,6 +139,8 @@ pub(super) const TABLES: [Table; 12] = [
         columns: &[("fold", Number), ("attempt", Number), ("text", Free)],
         order: "fold, attempt",
     },
+    Table { name: "drain", columns: &[("worker", Free), ("host", Free)], order: "worker" },
+    Table { name: "quarantine", columns: &[("host", Free), ("reason", Free)], order: "host" },
 ];
 
 impl Table {
@@ -151,7 +157,7 @@ pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> Result<(), StoreError>;
 
 /// A store that does not change while it is read.
 pub(super) trait Source: Send {
-    /// Gives every row of a table, in order.
+    /// Gives every row of a table, in order. A table that the store is too old to have is empty.
     fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError>;
 }
 

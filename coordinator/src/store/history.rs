@@ -1,5 +1,6 @@
 //! The history of a fold: which facts are part of it and in which words. Every store appends a [`Note`] with the fact
-//! it belongs to, in the same transaction, and never changes or removes one.
+//! it belongs to, in the same transaction, and never changes or removes one. What happens to every fold is told by
+//! the rows that it leaves anyway, so the stores need no note for it.
 
 use std::borrow::Cow;
 
@@ -28,6 +29,20 @@ pub(crate) struct Note<'a> {
     pub(crate) event: &'static str,
     pub(crate) attempt: Option<Attempt>,
     pub(crate) detail: Cow<'a, str>,
+}
+
+/// Bits of the numbers of a history that count within a transaction; the others are the number of the transaction. Numbers
+/// only grow, so a history is in order without looking at what it has.
+const WITHIN: u32 = 24;
+
+/// The number of the first thing that happens in a transaction.
+pub(crate) fn first_number(transaction: u64) -> i64 {
+    transaction.cast_signed() << WITHIN
+}
+
+/// Whether the row that a fact leaves says when it happened: an attempt that it was leased, a result that it was accepted.
+pub(crate) fn is_dated(change: &Change) -> bool {
+    matches!(change, Change::AttemptIssued { .. } | Change::FoldFinished { .. })
 }
 
 /// The note that belongs to a fact; none if it is not about one fold.
@@ -67,7 +82,11 @@ pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
         | Change::SweepPrioritySet { .. }
         | Change::MemoryFloorRaised { .. }
         | Change::DataPinned { .. }
-        | Change::DataSettled { .. } => return None,
+        | Change::DataSettled { .. }
+        | Change::WorkerDrained { .. }
+        | Change::WorkerUndrained { .. }
+        | Change::HostQuarantined { .. }
+        | Change::HostReleased { .. } => return None,
     };
     Some(Note { fold, event, attempt, detail })
 }

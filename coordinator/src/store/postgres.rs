@@ -1,24 +1,28 @@
 //! The store in PostgreSQL, for labs that outgrow one machine: the schema `togl` of a database. Owns opening,
 //! locking, and knowing what became of a transaction when the connection breaks; `schema` has the tables, `stage`
-//! and `write` the facts, `read` what comes back, `link` the connection.
+//! and `write` the facts, `read` what comes back, `link` the connection, `access` and `tls` how far the server is
+//! trusted.
 //!
 //! A transaction raises a counter. When the connection breaks in the middle of one, the store connects again, waits
 //! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
 //! If the server does not come back in time, the commit fails and the coordinator stops; nothing was acknowledged.
 
+mod access;
+mod fleet;
 mod link;
 pub(super) mod read;
 pub(super) mod schema;
 mod stage;
+mod tls;
 mod write;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ::postgres::Config;
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
+pub use self::access::Access;
 pub(super) use self::link::{Failed, Link};
 use self::stage::Staged;
 use super::address::shown;
@@ -45,7 +49,7 @@ const ROUNDS: u32 = 3;
 #[derive(Debug)]
 pub struct PostgresStore {
     link: Mutex<Link>,
-    config: Config,
+    access: Access,
     address: String,
     incarnation: u64,
     /// Drawn at every opening: tells whether somebody else opened the store after us.
@@ -60,15 +64,15 @@ pub struct PostgresStore {
 #[derive(Debug)]
 pub struct PostgresReader {
     link: Mutex<Link>,
-    config: Config,
+    access: Access,
     address: String,
 }
 
 impl PostgresStore {
     /// Opens the store in a database, making it if it is not there.
-    pub fn open(config: &Config) -> Result<Self, StoreError> {
-        let address = shown(config);
-        let mut link = Link::connect(config)?;
+    pub fn open(access: &Access) -> Result<Self, StoreError> {
+        let address = shown(access);
+        let mut link = Link::connect(access)?;
         lock_patiently(&mut link)?;
         let holder = random()?;
         let (incarnation, commits) = link.with(|client| {
@@ -80,7 +84,7 @@ impl PostgresStore {
         let incarnation = incarnation.cast_unsigned();
         Ok(Self {
             link: Mutex::new(link),
-            config: config.clone(),
+            access: access.clone(),
             address,
             incarnation,
             holder,
@@ -128,7 +132,7 @@ impl PostgresStore {
     }
 
     fn look_again(&mut self, old: i32, end_the_old: bool) -> Result<i64, StoreError> {
-        let mut link = Link::connect(&self.config)?;
+        let mut link = Link::connect(&self.access)?;
         if end_the_old {
             link.end(old)?;
         }
@@ -165,10 +169,10 @@ pub(super) fn random() -> Result<i64, StoreError> {
 }
 
 /// Opens a store for reading, also while a coordinator serves it.
-pub fn open_read_only(config: &Config) -> Result<PostgresReader, StoreError> {
-    let mut link = Link::connect(config)?;
+pub fn open_read_only(access: &Access) -> Result<PostgresReader, StoreError> {
+    let mut link = Link::connect(access)?;
     link.with(schema::recognise)?;
-    Ok(PostgresReader { link: Mutex::new(link), config: config.clone(), address: shown(config) })
+    Ok(PostgresReader { link: Mutex::new(link), access: access.clone(), address: shown(access) })
 }
 
 impl Store for PostgresStore {
@@ -177,11 +181,12 @@ impl Store for PostgresStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let staged = stage::stage(changes, clock::unix_milliseconds())?;
         let number = self.commits + 1;
+        let staged = stage::stage(changes, number.cast_unsigned(), clock::unix_milliseconds())?;
         for round in 1..=ROUNDS {
             let error = match self.write(&staged, number) {
                 Ok(()) => {
+                    crate::crash::point("committed");
                     self.commits = number;
                     return Ok(());
                 }
@@ -219,7 +224,7 @@ impl Store for PostgresStore {
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        Ok(Box::new(open_read_only(&self.config)?))
+        Ok(Box::new(open_read_only(&self.access)?))
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
@@ -241,7 +246,7 @@ impl PostgresReader {
                 tracing::info!(%error, store = self.address, "reading again on a new connection");
             }
         }
-        *link = Link::connect(&self.config)?;
+        *link = Link::connect(&self.access)?;
         link.with(schema::recognise)?;
         link.with(read)
     }

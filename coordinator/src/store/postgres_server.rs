@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ::postgres::{Config, NoTls};
+use ::postgres::{Client, Config, NoTls};
 use tempfile::TempDir;
+
+use super::postgres::Access;
 
 /// A running server.
 pub(crate) struct Server {
@@ -37,6 +39,45 @@ impl Server {
     /// Starts a server that does not wait for the disk, where durability is not what is tested.
     pub(crate) fn quick() -> Option<Self> {
         Self::make("off")
+    }
+
+    /// Starts a server that listens at a port of this machine, and says at which.
+    pub(crate) fn on_a_port() -> Option<(Self, u16)> {
+        let server = Self::make("off")?;
+        let port = server.listen("");
+        Some((server, port))
+    }
+
+    /// The same, with TLS.
+    pub(crate) fn encrypted(certificate: &str, key: &str) -> Option<(Self, u16)> {
+        use std::os::unix::fs::PermissionsExt;
+        let server = Self::make("off")?;
+        for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+            let file = server.data().join(name);
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+            if is_root() {
+                run(Command::new("chown").arg("postgres").arg(&file));
+            }
+        }
+        let port = server.listen("-c ssl=on");
+        Some((server, port))
+    }
+
+    /// Starts it again, at a port that was free a moment ago.
+    fn listen(&self, options: &str) -> u16 {
+        run(self.program("pg_ctl").args(["-w", "-m", "fast", "stop", "-D"]).arg(self.data()));
+        for _ in 0..20 {
+            let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            if self.start_with(&format!("-c listen_addresses=127.0.0.1 -c port={port} {options}")) {
+                return port;
+            }
+        }
+        panic!("PostgreSQL does not start: {}", self.log());
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
     fn make(fsync: &'static str) -> Option<Self> {
@@ -78,22 +119,25 @@ impl Server {
 
     /// Starts it, also after a crash.
     pub(crate) fn up(&self) {
-        let folder = self.folder.path().display();
-        let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={folder} -c max_connections=40 -c fsync={}",
-            self.fsync
-        );
         // After a kill the last of its processes may still be letting go of its memory.
         for _ in 0..100 {
-            let mut start = self.program("pg_ctl");
-            start.args(["-w", "-t", "60", "-o", &options, "-D"]).arg(self.data());
-            let log = self.folder.path().join("log");
-            if start.arg("-l").arg(log).arg("start").output().unwrap().status.success() {
+            if self.start_with("-c listen_addresses=") {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(100));
         }
-        panic!("PostgreSQL does not start: {}", fs::read_to_string(self.folder.path().join("log")).unwrap());
+        panic!("PostgreSQL does not start: {}", self.log());
+    }
+
+    fn start_with(&self, more: &str) -> bool {
+        let folder = self.folder.path().display();
+        let fsync = self.fsync;
+        let options =
+            format!("-c unix_socket_directories={folder} -c max_connections=40 -c fsync={fsync} {more}");
+        let mut start = self.program("pg_ctl");
+        start.args(["-w", "-t", "60", "-o", &options, "-D"]).arg(self.data());
+        let log = self.folder.path().join("log");
+        start.arg("-l").arg(log).arg("start").output().unwrap().status.success()
     }
 
     /// Kills all its processes at once, as a loss of power would.
@@ -109,24 +153,27 @@ impl Server {
     }
 
     /// A new, empty database.
-    pub(crate) fn database(&self) -> Config {
+    pub(crate) fn database(&self) -> Access {
         let name = format!("db{}", self.databases.fetch_add(1, Ordering::SeqCst));
-        let mut config = self.config("postgres");
-        let mut client = config.connect(NoTls).unwrap();
+        let mut client = self.config("postgres").connect(NoTls).unwrap();
         client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
-        config.dbname(&name);
-        config
+        self.config(&name)
     }
 
     /// A way to an existing database.
-    pub(crate) fn config(&self, database: &str) -> Config {
+    pub(crate) fn config(&self, database: &str) -> Access {
         let mut config = Config::new();
         config.host_path(self.folder.path()).user("postgres").dbname(database);
-        config
+        config.into()
+    }
+
+    /// A client that comes by the network, without TLS.
+    pub(crate) fn network(&self, port: u16) -> Client {
+        Config::new().host("127.0.0.1").port(port).user("postgres").connect(NoTls).unwrap()
     }
 
     /// The same as text, for another process.
-    pub(crate) fn text(&self, config: &Config) -> String {
+    pub(crate) fn text(&self, config: &Access) -> String {
         let folder = self.folder.path().display();
         format!("postgres:host={folder} user=postgres dbname={}", config.get_dbname().unwrap())
     }

@@ -9,11 +9,11 @@ use super::*;
 use crate::store::contract::{History, fill, fold, sweep, worker};
 use crate::store::postgres_server::Server;
 
-fn sql(config: &Config, text: &str) {
+fn sql(config: &Access, text: &str) {
     config.connect(NoTls).unwrap().batch_execute(text).unwrap();
 }
 
-fn refused(config: &Config) -> String {
+fn refused(config: &Access) -> String {
     PostgresStore::open(config).map(|_| ()).unwrap_err().to_string()
 }
 
@@ -55,9 +55,9 @@ fn databases_that_cannot_be_used_are_named_with_a_hint(server: &Server) {
     assert!(missing.contains("does not exist; make it with `createdb"), "{missing}");
     let empty = open_read_only(&server.database()).unwrap_err().to_string();
     assert!(empty.contains("holds no store"), "{empty}");
-    let mut nobody = Config::new();
+    let mut nobody = ::postgres::Config::new();
     nobody.host_path("/nowhere").user("postgres");
-    assert!(matches!(PostgresStore::open(&nobody), Err(StoreError::Unreachable { .. })));
+    assert!(matches!(PostgresStore::open(&nobody.into()), Err(StoreError::Unreachable { .. })));
     sql(
         &server.config("postgres"),
         "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LOCALE 'C'",

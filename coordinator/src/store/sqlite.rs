@@ -1,10 +1,12 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names and its lock, `pages` the checksums, `counter` the number of the last transaction, `schema` the
-//! tables, `write` the facts, `known` which rows they are about, `read` what comes back.
+//! tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows they are about, `read` what
+//! comes back.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it.
 
 mod counter;
+mod fleet;
 mod known;
 mod pages;
 mod place;
@@ -206,7 +208,8 @@ pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Resu
             return Ok(true);
         }
         let reader = open_read_only(path)?;
-        Ok(read::load(&reader.connection)? == Snapshot::default())
+        let sql = "SELECT NOT EXISTS (SELECT 1 FROM sweep) AND NOT EXISTS (SELECT 1 FROM trial)";
+        Ok(reader.connection.query_row(sql, [], |row| row.get(0))?)
     };
     match (replace, place::is_empty(path)?) {
         (_, true) | (true, false) => Ok(lock),
@@ -300,4 +303,4 @@ impl Reader for SqliteReader {
 
 #[cfg(test)]
 #[path = "sqlite_tests.rs"]
-mod tests;
+pub(crate) mod tests;

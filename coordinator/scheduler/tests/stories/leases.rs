@@ -22,7 +22,7 @@ fn a_lease_carries_the_settings_the_term_and_the_time_limit() {
     world.join("w", "h", 1);
     let lease = world.lease("w");
     assert_eq!(&*lease.trial, "{\"trial\":1}");
-    assert_eq!((lease.term, lease.fold_seconds), (15_000, Some(60)));
+    assert_eq!((lease.term, lease.fold_seconds), (14_000, Some(60)));
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn a_lease_lasts_as_long_as_it_is_renewed() {
     let mut world = World::with_sweep(1, 1);
     let lease = world.lease("w");
     for _ in 0..10 {
-        world.pass(14_000);
+        world.pass(13_000);
         assert_eq!(world.renew("w", &[&lease]), [Ok(())]);
     }
-    world.pass(14_999);
+    world.pass(13_999);
     assert!(matches!(world.state(fold(0)), FoldState::Running { .. }));
     world.pass(1);
     assert_eq!(world.state(fold(0)), FoldState::Pending);

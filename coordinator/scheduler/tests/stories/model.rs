@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-use togl_scheduler::{Event, FailureAnswer, FoldState, Lease, Limits, Reply, ResultAnswer, SweepState};
+use togl_scheduler::{
+    Connection, Event, FailureAnswer, FoldState, Lease, Limits, Reply, ResultAnswer, SweepState,
+};
 use togl_sweeps::result::example;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
 
@@ -166,12 +168,14 @@ struct Tested {
     given: Vec<(&'static str, Lease)>,
     known: BTreeMap<FoldKey, Known>,
     sessions: BTreeMap<&'static str, u64>,
+    /// Who was told to drain and neither left nor was told otherwise since, restarts or not.
+    draining: BTreeSet<&'static str>,
 }
 
 impl Tested {
     /// Tells the scheduler something that may be rejected.
-    fn attempt(&mut self, event: Event) {
-        _ = self.world.try_tell(event);
+    fn attempt(&mut self, event: Event) -> bool {
+        self.world.try_tell(event).is_ok()
     }
 
     fn is_here(&self, name: &str) -> bool {
@@ -199,7 +203,9 @@ impl Tested {
         }
         let untouched: Vec<FoldKey> = (0..FOLDS).map(fold).filter(|key| self.is_untouched(*key)).collect();
         let reply = self.world.tell(Event::LeasesAsked { worker: worker(name), count });
-        let Reply::Leases(leases) = reply else { return assert_eq!(reply, Reply::Leave) };
+        let draining = self.draining.contains(name);
+        let Reply::Leases(leases) = reply else { return assert_eq!((reply, draining), (Reply::Leave, true)) };
+        assert!(leases.is_empty() || !draining, "a draining worker gets nothing new");
         assert!(leases.len() <= count as usize);
         let mut last = i32::MAX;
         for lease in leases {
@@ -276,13 +282,13 @@ impl Tested {
                 submission.priority = priority;
                 self.world.submit(submission);
             }
-            Step::Cancel(name) => self.attempt(Event::Cancel { sweep: sweep(name) }),
-            Step::Archive(name) => self.attempt(Event::Archive { sweep: sweep(name) }),
-            Step::Pause(name) => self.attempt(Event::Pause { sweep: sweep(name) }),
-            Step::Resume(name) => self.attempt(Event::Resume { sweep: sweep(name) }),
-            Step::Retry(name) => self.attempt(Event::Retry { sweep: sweep(name) }),
+            Step::Cancel(name) => _ = self.attempt(Event::Cancel { sweep: sweep(name) }),
+            Step::Archive(name) => _ = self.attempt(Event::Archive { sweep: sweep(name) }),
+            Step::Pause(name) => _ = self.attempt(Event::Pause { sweep: sweep(name) }),
+            Step::Resume(name) => _ = self.attempt(Event::Resume { sweep: sweep(name) }),
+            Step::Retry(name) => _ = self.attempt(Event::Retry { sweep: sweep(name) }),
             Step::Prioritise(name, priority) => {
-                self.attempt(Event::Prioritise { sweep: sweep(name), priority })
+                self.attempt(Event::Prioritise { sweep: sweep(name), priority });
             }
             Step::Ask { worker, count } => self.ask(model, worker, count),
             Step::Pass(milliseconds) => self.world.pass(milliseconds),
@@ -304,9 +310,20 @@ impl Tested {
                 let session = self.sessions.get(name).copied().unwrap_or(0);
                 self.attempt(Event::WorkerDisconnected { worker: worker(name), session });
             }
-            Step::Leave(name) => self.attempt(Event::WorkerLeft { worker: worker(name) }),
-            Step::Drain(name) => self.attempt(Event::Drain { worker: worker(name) }),
-            Step::Undrain(name) => self.attempt(Event::Undrain { worker: worker(name) }),
+            Step::Leave(name) => {
+                self.attempt(Event::WorkerLeft { worker: worker(name) });
+                self.draining.remove(name);
+            }
+            Step::Drain(name) => {
+                let told = self.attempt(Event::Drain { worker: worker(name) });
+                assert_eq!(told, self.is_here(name), "one can drain exactly who is here");
+                self.draining.extend(told.then_some(name));
+            }
+            Step::Undrain(name) => {
+                let known = self.is_here(name) || self.draining.contains(name);
+                assert_eq!(self.attempt(Event::Undrain { worker: worker(name) }), known);
+                self.draining.remove(name);
+            }
             Step::Renew { worker: name } => {
                 let running = self.in_hand(name);
                 self.attempt(Event::Renewed { worker: worker(name), running });
@@ -337,8 +354,10 @@ impl StateMachineTest for Tested {
 
     fn init_test(_: &Model) -> Self {
         // A sweep that pauses itself would surprise this model; steering.rs tells that story.
-        let world = World::with_limits(Limits { same_failures: u32::MAX, ..Limits::default() });
-        Self { world, given: vec![], known: BTreeMap::new(), sessions: BTreeMap::new() }
+        // So would a drain that is forgotten after a while; restarts.rs tells that one.
+        let limits = Limits { same_failures: u32::MAX, drain_memory: u64::MAX, ..Limits::default() };
+        let (given, known, sessions) = (vec![], BTreeMap::new(), BTreeMap::new());
+        Self { world: World::with_limits(limits), given, known, sessions, draining: BTreeSet::new() }
     }
 
     fn apply(mut tested: Self, model: &Model, step: Step) -> Self {
@@ -352,6 +371,10 @@ impl StateMachineTest for Tested {
             let view = scheduler.sweep(&sweep(name)).unwrap();
             assert_eq!((view.state, view.priority), (asked.state, asked.priority), "{name}");
             assert_eq!(view.counts.total(), asked.folds.len() as u64, "{name}");
+        }
+        for view in scheduler.workers().iter().filter(|view| view.connection != Connection::Grace) {
+            let drains = tested.draining.contains(view.worker.as_str());
+            assert_eq!(view.connection == Connection::Draining, drains, "{}", view.worker);
         }
         for (key, known) in &tested.known {
             let kept = match tested.world.state(*key) {

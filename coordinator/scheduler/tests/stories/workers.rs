@@ -52,7 +52,7 @@ fn a_connection_that_closes_after_the_worker_is_back_does_not_matter() {
 fn a_silent_worker_is_lost_after_a_term() {
     let mut world = World::with_sweep(1, 1);
     world.lease("w");
-    world.pass(14_999);
+    world.pass(13_999);
     assert_eq!(world.scheduler.workers().len(), 1);
     world.pass(1);
     assert!(world.scheduler.workers().is_empty());

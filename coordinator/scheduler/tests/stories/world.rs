@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use togl_scheduler::{
-    Abandon, Change, Event, FailureAnswer, FoldState, Joined, Lease, Limits, Rejection, Reply, ResultAnswer,
-    Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp, WorkerInfo,
+    Abandon, Change, Ending, Event, FailureAnswer, FoldState, Joined, Lease, Limits, Rejection, Reply,
+    ResultAnswer, SavedState, Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp, WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
@@ -23,6 +23,8 @@ pub struct World {
     pub checks: bool,
     /// The attempt and the accuracy that each fold was acknowledged with.
     acknowledged: BTreeMap<FoldKey, (Attempt, u64)>,
+    /// What ran when the coordinator was restarted last, of workers that were not heard of since.
+    awaited: BTreeMap<(FoldKey, Attempt), WorkerId>,
 }
 
 /// Fold number `n`: four folds make a trial.
@@ -80,6 +82,7 @@ impl World {
             history: Vec::new(),
             checks: true,
             acknowledged: BTreeMap::new(),
+            awaited: BTreeMap::new(),
         }
     }
 }
@@ -95,6 +98,9 @@ impl World {
 
     pub fn try_tell(&mut self, event: Event) -> Result<Reply, Rejection> {
         let before = self.scheduler.revision();
+        if let Event::WorkerJoined { worker, .. } = &event {
+            self.awaited.retain(|_, holder| holder != worker);
+        }
         let outcome = match self.scheduler.handle(self.now, event) {
             Ok(outcome) => outcome,
             Err(rejection) => {
@@ -104,11 +110,23 @@ impl World {
             }
         };
         for change in &outcome.changes {
+            self.check_patience(change);
             self.store.apply(change);
         }
         self.history.extend(outcome.changes);
         self.check();
         Ok(outcome.reply)
+    }
+
+    /// A worker that outlived the coordinator has a whole term to come back before its folds go to others.
+    fn check_patience(&self, change: &Change) {
+        if let Change::AttemptEnded { fold, attempt, ending, .. } = change
+            && *ending == Ending::Failed(FailureClass::WorkerLost)
+            && let Some(holder) = self.awaited.get(&(*fold, *attempt))
+        {
+            let (now, term) = (self.now.0, self.scheduler.limits().lease_term);
+            assert!(now >= term, "{holder} had {now} of {term} ms to come back with {}", fold.short());
+        }
     }
 
     pub fn tell(&mut self, event: Event) -> Reply {
@@ -238,6 +256,11 @@ impl World {
     pub fn restart(&mut self) {
         self.now = Timestamp(0);
         let limits = self.scheduler.limits().clone();
+        let running = self.store.folds.iter().filter(|(_, saved)| saved.state == SavedState::Leased);
+        let last = running.filter_map(|(fold, saved)| Some((fold, saved, saved.attempts.last()?)));
+        self.awaited = last
+            .map(|(fold, saved, last)| ((*fold, Attempt(saved.attempts.len() as u32)), last.worker.clone()))
+            .collect();
         self.scheduler = Scheduler::restore(limits, self.store.clone(), self.now);
         self.check();
     }

@@ -47,7 +47,7 @@ impl History {
     fn event(&mut self) -> Event {
         let name = format!("w{}", self.draw(4));
         let sweep = sweep(&format!("s{}", self.draw(3)));
-        match self.draw(21) {
+        match self.draw(23) {
             0 => {
                 let from = self.draw(20) as u32;
                 submission(sweep.as_str(), from..from + 1 + self.draw(20) as u32)
@@ -79,6 +79,8 @@ impl History {
                 let digest = if self.draw(3) == 0 { "other" } else { "data" };
                 Event::SettleData { data: "cycles".to_owned(), digest: digest.to_owned() }
             }
+            21 => Event::Drain { worker: worker(&name) },
+            22 => Event::Undrain { worker: worker(&name) },
             choice => self.report(choice),
         }
     }

@@ -2,9 +2,9 @@
 
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::types::ToSql;
-use ::postgres::{Config, IsolationLevel, Transaction};
+use ::postgres::{IsolationLevel, Transaction};
 
-use super::super::postgres::{self, Failed, PostgresStore};
+use super::super::postgres::{self, Access, Failed, PostgresStore};
 use super::super::{StoreError, impossible};
 use super::{Kind, Row, Source, Summary, TABLES, Table, Take, Target, Value};
 
@@ -30,6 +30,11 @@ fn plain(error: impl Into<Failed>) -> StoreError {
 
 impl Source for Tables<'_, '_> {
     fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError> {
+        let there = "SELECT to_regclass($1::text) IS NOT NULL";
+        let there = self.transaction.query_one(there, &[&table.name]).map_err(plain)?;
+        if !there.try_get(0).map_err(plain)? {
+            return Ok(());
+        }
         let sql = format!("SELECT {} FROM {} ORDER BY {}", table.list(), table.name, table.order);
         let mut rows = self.transaction.query_raw(&sql, std::iter::empty::<i64>()).map_err(plain)?;
         while let Some(row) = rows.next().map_err(plain)? {
@@ -109,10 +114,10 @@ impl Target for Tables<'_, '_> {
 
 /// Reads a store in one transaction.
 pub(super) fn read<T: Send>(
-    config: &Config,
+    access: &Access,
     work: impl FnOnce(&mut dyn Source) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
-    let reader = postgres::open_read_only(config)?;
+    let reader = postgres::open_read_only(access)?;
     let mut work = Some(work);
     reader.read(|client| {
         let mut transaction = client
@@ -150,7 +155,9 @@ pub(super) fn fill(
             );
             transaction.execute(&sql, &[])?;
         }
+        crate::crash::point("fill-written");
         transaction.commit()?;
+        crate::crash::point("filled");
         Ok(summary)
     })
 }

@@ -39,6 +39,10 @@ fn value(kind: Kind, cell: ValueRef<'_>) -> Result<Value, StoreError> {
 
 impl Source for File<'_> {
     fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError> {
+        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
+        if !self.0.query_row(there, [table.name], |row| row.get(0))? {
+            return Ok(());
+        }
         let sql = format!("SELECT {} FROM {} ORDER BY {}", table.list(), table.name, table.order);
         let mut statement = self.0.prepare(&sql)?;
         let mut rows = statement.query([])?;

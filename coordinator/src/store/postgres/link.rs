@@ -4,11 +4,14 @@
 
 use std::time::Duration;
 
+use ::postgres::config::SslMode;
 use ::postgres::error::SqlState;
-use ::postgres::{Client, Config, NoTls};
+use ::postgres::{Client, NoTls};
 
 use super::super::StoreError;
 use super::super::address::{said, shown};
+use super::access::{Access, Trust};
+use super::tls::{Connector, Distrust};
 use super::write::Statements;
 
 /// The advisory lock of a store: the letters `togl`. Advisory locks belong to a database, as the schema does.
@@ -83,14 +86,28 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// Connects; without TLS, which a tunnel or the server's own network has to give.
-    pub(in super::super) fn connect(config: &Config) -> Result<Self, StoreError> {
-        let mut config = config.clone();
+    /// Connects, with as much TLS as was asked for.
+    pub(in super::super) fn connect(access: &Access) -> Result<Self, StoreError> {
+        let mut config = ::postgres::Config::clone(access);
         config.connect_timeout(PATIENCE).tcp_user_timeout(SILENCE).keepalives_idle(SILENCE);
         config.application_name(&format!("togl, process {}", std::process::id()));
         let address = shown(&config);
+        let connector =
+            match access.trust() {
+                Trust::Plain => None,
+                trust => Some(Connector::new(trust).map_err(|Distrust(problem)| StoreError::Unusable {
+                    address: address.clone(),
+                    problem,
+                })?),
+            };
+        if connector.is_none() {
+            config.ssl_mode(SslMode::Disable);
+        }
         let connected = apart(|| {
-            let mut client = config.connect(NoTls)?;
+            let mut client = match connector {
+                Some(connector) => config.connect(connector)?,
+                None => config.connect(NoTls)?,
+            };
             let backend = client.query_one("SELECT pg_backend_pid()", &[])?.try_get(0)?;
             Ok((client, backend))
         })?;
@@ -196,6 +213,14 @@ fn named(error: StoreError, name: &str) -> StoreError {
 /// Why there is no connection.
 fn refused(address: String, error: &::postgres::Error) -> StoreError {
     let reason = said(error);
+    let cause = std::error::Error::source(error);
+    if let Some(Distrust(problem)) = cause.and_then(|cause| cause.downcast_ref()) {
+        return StoreError::Unusable { address, problem: problem.clone() };
+    }
+    if reason.contains("server does not support TLS") {
+        let problem = "does not offer TLS; switch `ssl` on in its postgresql.conf, or leave `sslmode` out";
+        return StoreError::Unusable { address, problem: problem.to_owned() };
+    }
     match error.code() {
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => StoreError::Unusable {
             address,

@@ -13,14 +13,14 @@ use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
-use super::Failed;
+use super::{Failed, fleet};
 
 /// Rows one by one: a million of them need not be in memory at the same time.
-fn rows<'a>(client: &'a mut impl GenericClient, sql: &str) -> Result<RowIter<'a>, Failed> {
+pub(super) fn rows<'a>(client: &'a mut impl GenericClient, sql: &str) -> Result<RowIter<'a>, Failed> {
     Ok(client.query_raw(sql, std::iter::empty::<i64>())?)
 }
 
-fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreError> {
+pub(super) fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreError> {
     String::from_utf8(bytes).map_err(|error| impossible(what, error))
 }
 
@@ -66,6 +66,7 @@ pub(super) fn load(client: &mut Client) -> Result<Snapshot, Failed> {
     }
     drop(found);
     snapshot.sweeps = load_sweeps(&mut on, &keys)?;
+    fleet::load(&mut on, &mut snapshot)?;
     Ok(snapshot)
 }
 
@@ -273,11 +274,19 @@ pub(super) fn log(client: &mut Client, fold: &FoldKey) -> Result<Vec<LogPiece>, 
 
 /// What happened to a fold.
 pub(super) fn history(client: &mut Client, fold: &FoldKey) -> Result<Vec<Happened>, Failed> {
-    let sql = "SELECT history.at, history.event, history.attempt, worker.name, history.detail
-               FROM trial JOIN fold ON fold.trial = trial.id JOIN history ON history.fold = fold.id
-               LEFT JOIN attempt ON attempt.fold = history.fold AND attempt.attempt = history.attempt
+    let sql = "SELECT h.at, h.event, h.attempt, worker.name, coalesce(h.detail, 'on '::bytea || worker.host)
+               FROM trial JOIN fold ON fold.trial = trial.id
+               CROSS JOIN LATERAL (
+                   SELECT number, at, event, attempt, detail FROM history WHERE history.fold = fold.id
+                   UNION ALL
+                   SELECT number, at, 'leased', attempt, NULL FROM attempt
+                   WHERE attempt.fold = fold.id AND number <> 0
+                   UNION ALL
+                   SELECT number, at, 'accepted', attempt, ''::bytea FROM result
+                   WHERE result.fold = fold.id AND number <> 0) AS h
+               LEFT JOIN attempt ON attempt.fold = fold.id AND attempt.attempt = h.attempt
                LEFT JOIN worker ON worker.id = attempt.worker
-               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY history.number";
+               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY h.number";
     let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
     let trial: &[u8] = fold.trial.as_bytes();
     let mut happened = Vec::new();

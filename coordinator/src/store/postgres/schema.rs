@@ -10,7 +10,7 @@ use super::super::StoreError;
 use super::Failed;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 1] = [FIRST];
+const STEPS: [&str; 3] = [FIRST, FLEET, DATED];
 
 const FIRST: &str = "
 CREATE TABLE store (incarnation BIGINT NOT NULL, commits BIGINT NOT NULL, holder BIGINT NOT NULL);
@@ -111,6 +111,20 @@ CREATE TABLE log (
 );
 ";
 
+/// Workers that were drained and hosts that are kept out, for as long as they are.
+const FLEET: &str = "
+CREATE TABLE drain (worker BYTEA NOT NULL PRIMARY KEY, host BYTEA NOT NULL);
+
+CREATE TABLE quarantine (host BYTEA NOT NULL PRIMARY KEY, reason BYTEA NOT NULL);
+";
+
+/// When an attempt was leased and a result accepted, and their places in the history of the fold: no notes are needed for
+/// what happens to every fold. 0 where there are notes, or where the result was never the one that counts.
+const DATED: &str = "
+ALTER TABLE attempt ADD COLUMN at BIGINT NOT NULL DEFAULT 0, ADD COLUMN number BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE result ADD COLUMN at BIGINT NOT NULL DEFAULT 0, ADD COLUMN number BIGINT NOT NULL DEFAULT 0;
+";
+
 /// The version that this program writes.
 fn known() -> i64 {
     STEPS.len() as i64
@@ -196,7 +210,9 @@ pub(super) fn prepare(
         let incarnation = incarnation()?;
         transaction.execute("INSERT INTO store VALUES ($1, 0, 0)", &[&incarnation])?;
     }
+    crate::crash::point("step-written");
     transaction.commit()?;
+    crate::crash::point("step-taken");
     configure(client)
 }
 

@@ -10,6 +10,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, TrialId};
 
 use super::super::history::{self, Note};
 use super::super::{ResultKind, StoreError, encode};
+use super::fleet::FleetOp;
 
 /// What is written together. Operations are done in order.
 pub(super) enum Op {
@@ -31,6 +32,8 @@ pub(super) enum Op {
     Dispute(String, FoldKey, String),
     /// Folds whose results become replicates.
     Aside(Keys),
+    /// Something about workers and hosts.
+    Fleet(FleetOp),
 }
 
 /// A whole transaction.
@@ -45,14 +48,16 @@ pub(super) struct Staged {
 #[derive(Default)]
 pub(super) struct Notes {
     pub(super) folds: Keys,
+    pub(super) numbers: Vec<i64>,
     pub(super) events: Vec<&'static str>,
     pub(super) attempts: Vec<Option<i64>>,
     pub(super) details: Vec<Vec<u8>>,
 }
 
 impl Notes {
-    fn push(&mut self, note: &Note<'_>) {
+    fn push(&mut self, number: i64, note: &Note<'_>) {
         self.folds.push(note.fold);
+        self.numbers.push(number);
         self.events.push(note.event);
         self.attempts.push(note.attempt.map(|attempt| attempt.0.into()));
         self.details.push(note.detail.as_bytes().to_vec());
@@ -113,6 +118,7 @@ pub(super) struct Issued {
     pub(super) attempts: Vec<i64>,
     pub(super) workers: Vec<String>,
     pub(super) hosts: Vec<Vec<u8>>,
+    pub(super) numbers: Vec<i64>,
 }
 
 /// Results to keep.
@@ -123,6 +129,8 @@ pub(super) struct Results {
     pub(super) kinds: Vec<&'static str>,
     pub(super) digests: Vec<i64>,
     pub(super) bodies: Vec<String>,
+    /// 0 for those that do not count.
+    pub(super) numbers: Vec<i64>,
 }
 
 /// Where a fold stands after the transaction.
@@ -133,12 +141,12 @@ pub(super) enum State {
     Failed(&'static str, String),
 }
 
-/// Gathers the facts of a transaction.
-pub(super) fn stage(changes: &[Change], at: i64) -> Result<Staged, StoreError> {
+/// Gathers the facts of the transaction of this number.
+pub(super) fn stage(changes: &[Change], transaction: u64, at: i64) -> Result<Staged, StoreError> {
     let (mut ops, mut notes) = (Vec::new(), Notes::default());
-    for change in changes {
-        if let Some(note) = history::note(change) {
-            notes.push(&note);
+    for (number, change) in (history::first_number(transaction)..).zip(changes) {
+        if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
+            notes.push(number, &note);
         }
         if let Some(op) = alone(change) {
             join(&mut ops, op);
@@ -148,7 +156,7 @@ pub(super) fn stage(changes: &[Change], at: i64) -> Result<Staged, StoreError> {
             ops.push(Op::Rows(Box::default()));
         }
         if let Some(Op::Rows(rows)) = ops.last_mut() {
-            rows.take(change)?;
+            rows.take(number, change)?;
         }
     }
     Ok(Staged { ops, notes, at })
@@ -167,6 +175,12 @@ fn alone(change: &Change) -> Option<Op> {
         Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
         Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
         Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
+        Change::WorkerDrained { worker, host } => Op::Fleet(FleetOp::Drain(worker.clone(), host.clone())),
+        Change::WorkerUndrained { worker } => Op::Fleet(FleetOp::Undrain(worker.clone())),
+        Change::HostQuarantined { host, reason } => {
+            Op::Fleet(FleetOp::Quarantine(host.clone(), reason.to_string()))
+        }
+        Change::HostReleased { host } => Op::Fleet(FleetOp::Release(host.clone())),
         _ => return None,
     })
 }
@@ -182,7 +196,7 @@ fn join(ops: &mut Vec<Op>, op: Op) {
 }
 
 impl Rows {
-    fn take(&mut self, change: &Change) -> Result<(), StoreError> {
+    fn take(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
         match change {
             Change::TrialSaved { trial, canonical } => {
                 self.trials.push(trial.as_bytes().to_vec());
@@ -191,6 +205,7 @@ impl Rows {
             Change::FoldAdded { fold } => self.added.push(fold),
             Change::AttemptIssued { fold, attempt, worker, host } => {
                 self.issue(fold, *attempt, worker.as_str(), host);
+                self.issued.numbers.push(number);
             }
             Change::LeaseRevived { fold, attempt } => {
                 self.end(fold, *attempt, None, State::Leased);
@@ -204,12 +219,15 @@ impl Rows {
             Change::FoldFinished { fold, attempt, digest, result, .. } => {
                 self.states.insert(*fold, State::Finished(*attempt, *digest));
                 self.results.push(fold, *attempt, ResultKind::Accepted, *digest, result)?;
+                self.results.numbers.push(number);
             }
             Change::ReplicateKept { fold, attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Replicate, *digest, result)?;
+                self.results.numbers.push(0);
             }
             Change::ConflictLogged { fold, attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
+                self.results.numbers.push(0);
             }
             Change::SweepSaved(_)
             | Change::SweepStateSet { .. }
@@ -219,7 +237,11 @@ impl Rows {
             | Change::DataSettled { .. }
             | Change::DataDisputed { .. }
             | Change::FoldRetried { .. }
-            | Change::ResultSetAside { .. } => {} // alone
+            | Change::ResultSetAside { .. }
+            | Change::WorkerDrained { .. }
+            | Change::WorkerUndrained { .. }
+            | Change::HostQuarantined { .. }
+            | Change::HostReleased { .. } => {} // alone
         }
         Ok(())
     }

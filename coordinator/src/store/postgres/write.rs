@@ -28,6 +28,8 @@ const FOUND: &str = "JOIN trial ON trial.trial = u.trial
 struct Writer<'a, 'b> {
     transaction: &'a mut Transaction<'b>,
     statements: &'a mut Statements,
+    /// When, in milliseconds since 1970.
+    at: i64,
 }
 
 /// Keeps all of `ops`, or none, as transaction `number` of the store.
@@ -39,7 +41,7 @@ pub(super) fn commit(
     holder: i64,
 ) -> Written {
     let mut transaction = client.transaction()?;
-    let mut writer = Writer { transaction: &mut transaction, statements };
+    let mut writer = Writer { transaction: &mut transaction, statements, at: staged.at };
     // First: a session of somebody else that is still writing would hold this row.
     let sql = "UPDATE store SET commits = $1::bigint WHERE commits = $1::bigint - 1 AND holder = $2";
     if writer.run(sql, &[&number, &holder])? != 1 {
@@ -48,7 +50,7 @@ pub(super) fn commit(
     for op in &staged.ops {
         writer.perform(op)?;
     }
-    writer.remember(&staged.notes, staged.at)?;
+    writer.remember(&staged.notes)?;
     crate::crash::point("commit-written");
     transaction.commit()?;
     Ok(())
@@ -96,27 +98,29 @@ impl Writer<'_, '_> {
             }
             Op::Data(data, digest) => self.settle(data.as_bytes(), digest.as_bytes()),
             Op::Dispute(data, fold, digest) => self.dispute(data.as_bytes(), fold, digest.as_bytes()),
+            Op::Fleet(op) => {
+                let (sql, values) = op.sql();
+                let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
+                self.run(sql, &values).map(drop)
+            }
         }
     }
 
     /// Adds to the histories of folds.
-    fn remember(&mut self, notes: &Notes, at: i64) -> Written {
+    fn remember(&mut self, notes: &Notes) -> Written {
         if notes.folds.len() == 0 {
             return Ok(());
         }
         let sql = format!(
             "INSERT INTO history (fold, number, at, event, attempt, detail)
-             SELECT fold.id,
-                 coalesce((SELECT max(number) FROM history WHERE history.fold = fold.id), 0)
-                     + row_number() OVER (PARTITION BY fold.id ORDER BY u.place),
-                 $7::bigint, u.event, u.attempt, u.detail
-             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::bytea[])
-                 WITH ORDINALITY AS u (trial, split, seed, event, attempt, detail, place)
+             SELECT fold.id, u.number, $8::bigint, u.event, u.attempt, u.detail
+             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
+                 $7::bytea[]) AS u (trial, split, seed, number, event, attempt, detail)
              {FOUND}"
         );
         let Keys { trials, splits, seeds } = &notes.folds;
-        let values: [&(dyn ToSql + Sync); 7] =
-            [trials, splits, seeds, &notes.events, &notes.attempts, &notes.details, &at];
+        let values: [&(dyn ToSql + Sync); 8] =
+            [trials, splits, seeds, &notes.numbers, &notes.events, &notes.attempts, &notes.details, &self.at];
         let written = self.run(&sql, &values)?;
         expect(written, trials.len(), "fold")
     }
@@ -191,15 +195,24 @@ impl Writer<'_, '_> {
                    ON CONFLICT DO NOTHING";
         self.run(sql, &[&names, &hosts])?;
         let sql = format!(
-            "INSERT INTO attempt (fold, attempt, worker) SELECT fold.id, u.attempt, worker.id
-             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])
-                 AS u (trial, split, seed, attempt, name, host)
+            "INSERT INTO attempt (fold, attempt, worker, at, number)
+             SELECT fold.id, u.attempt, worker.id, $8::bigint, u.number
+             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[],
+                 $7::bigint[]) AS u (trial, split, seed, attempt, name, host, number)
              {FOUND} JOIN worker ON worker.name = u.name AND worker.host = u.host"
         );
         let Keys { trials, splits, seeds } = &rows.issued.folds;
         let issued = &rows.issued;
-        let values: [&(dyn ToSql + Sync); 6] =
-            [trials, splits, seeds, &issued.attempts, &issued.workers, &issued.hosts];
+        let values: [&(dyn ToSql + Sync); 8] = [
+            trials,
+            splits,
+            seeds,
+            &issued.attempts,
+            &issued.workers,
+            &issued.hosts,
+            &issued.numbers,
+            &self.at,
+        ];
         let written = self.run(&sql, &values)?;
         expect(written, trials.len(), "fold")
     }
@@ -252,13 +265,15 @@ impl Writer<'_, '_> {
                 continue;
             }
             let sql = format!(
-                "INSERT INTO result (fold, attempt, kind, digest, body)
-                 SELECT fold.id, u.attempt, u.kind, u.digest, u.body
+                "INSERT INTO result (fold, attempt, kind, digest, body, at, number)
+                 SELECT fold.id, u.attempt, u.kind, u.digest, u.body,
+                     CASE u.number WHEN 0 THEN 0 ELSE $10::bigint END, u.number
                  FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[],
-                     $7::text[]) WITH ORDINALITY AS u (trial, split, seed, attempt, kind, digest, body, place)
-                 {FOUND} WHERE (u.kind = 'conflict') = $8::boolean ORDER BY u.place {clause}"
+                     $7::text[], $8::bigint[]) WITH ORDINALITY
+                     AS u (trial, split, seed, attempt, kind, digest, body, number, place)
+                 {FOUND} WHERE (u.kind = 'conflict') = $9::boolean ORDER BY u.place {clause}"
             );
-            let values: [&(dyn ToSql + Sync); 8] = [
+            let values: [&(dyn ToSql + Sync); 10] = [
                 trials,
                 splits,
                 seeds,
@@ -266,7 +281,9 @@ impl Writer<'_, '_> {
                 &results.kinds,
                 &results.digests,
                 &results.bodies,
+                &results.numbers,
                 &conflicts,
+                &self.at,
             ];
             let written = self.run(&sql, &values)?;
             if !conflicts {

@@ -12,6 +12,7 @@ use super::super::history::Happened;
 use super::super::{
     LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
 };
+use super::fleet;
 use super::known::find_fold;
 
 /// Everything the scheduler needs to start.
@@ -37,6 +38,7 @@ pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
         snapshot.folds.insert(key, SavedFold { state: saved_state(row)?, forgiven: row.get(5)?, attempts });
     }
     snapshot.sweeps = load_sweeps(on, &keys)?;
+    fleet::load(on, &mut snapshot)?;
     Ok(snapshot)
 }
 
@@ -247,11 +249,15 @@ pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, Stor
 /// What happened to a fold.
 pub(super) fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
     let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
-    let sql = "SELECT history.at, history.event, history.attempt, worker.name, history.detail
-               FROM history
-               LEFT JOIN attempt ON attempt.fold = history.fold AND attempt.attempt = history.attempt
+    let sql = "SELECT h.at, h.event, h.attempt, worker.name, coalesce(h.detail, 'on ' || worker.host)
+               FROM (SELECT number, at, event, attempt, detail FROM history WHERE fold = ?1
+                   UNION ALL
+                   SELECT number, at, 'leased', attempt, NULL FROM attempt WHERE fold = ?1 AND number <> 0
+                   UNION ALL
+                   SELECT number, at, 'accepted', attempt, '' FROM result WHERE fold = ?1 AND number <> 0) AS h
+               LEFT JOIN attempt ON attempt.fold = ?1 AND attempt.attempt = h.attempt
                LEFT JOIN worker ON worker.id = attempt.worker
-               WHERE history.fold = ?1 ORDER BY history.number";
+               ORDER BY h.number";
     let mut statement = on.prepare_cached(sql)?;
     let mut rows = statement.query([id])?;
     let mut happened = Vec::new();

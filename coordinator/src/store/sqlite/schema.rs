@@ -28,7 +28,7 @@ const CHECKED_AT: usize = 60;
 const COUNTED_SINCE: u32 = 4;
 
 /// What each version adds to the one before.
-const STEPS: [&str; 4] = [FIRST, STEERING, HISTORY, COUNTED];
+const STEPS: [&str; 6] = [FIRST, STEERING, HISTORY, COUNTED, FLEET, DATED];
 
 pub(super) const FIRST: &str = "
 CREATE TABLE store (incarnation INTEGER NOT NULL) STRICT;
@@ -151,6 +151,28 @@ UPDATE fold SET digest = (SELECT digest FROM result WHERE result.fold = fold.id 
 CREATE INDEX replicates ON result (fold, attempt, digest) WHERE kind = 'replicate';
 ";
 
+/// Workers that were drained and hosts that are kept out, for as long as they are.
+const FLEET: &str = "
+CREATE TABLE drain (
+    worker TEXT NOT NULL PRIMARY KEY,
+    host TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE quarantine (
+    host TEXT NOT NULL PRIMARY KEY,
+    reason TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
+/// When an attempt was leased and a result accepted, and their places in the history of the fold: no notes are needed for
+/// what happens to every fold. 0 where there are notes, or where the result was never the one that counts.
+const DATED: &str = "
+ALTER TABLE attempt ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE attempt ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE result ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE result ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+";
+
 /// The version that this program writes.
 fn known() -> u32 {
     STEPS.len() as u32
@@ -270,7 +292,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
         transaction.execute("INSERT INTO schema_version VALUES (?1)", [version])?;
+        crate::crash::point("step-written");
         transaction.commit()?;
+        crate::crash::point("step-taken");
     }
     Ok(())
 }

@@ -8,13 +8,11 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
 
 use super::super::history::{self, Note};
 use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
+use super::fleet;
 use super::known::{Known, find_fold, missing};
 use crate::clock;
 
 type Written = Result<(), StoreError>;
-
-/// Bits of a history's numbers that count within a transaction: more facts than that do not fit into one.
-const FACTS: u32 = 24;
 
 /// Keeps all of `changes`, or none, as the transaction of this number.
 pub(super) fn commit(
@@ -24,15 +22,16 @@ pub(super) fn commit(
     number: u64,
 ) -> Written {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = number.cast_signed();
-    let mut writer =
-        Writer { on: &transaction, known, at: clock::unix_milliseconds(), next_note: number << FACTS };
+    let at = clock::unix_milliseconds();
+    let mut writer = Writer { on: &transaction, known, at, number: history::first_number(number) };
     for change in changes {
         writer.write(change)?;
-        if let Some(note) = history::note(change) {
+        if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
             writer.remember(&note)?;
         }
+        writer.number += 1;
     }
+    let number = number.cast_signed();
     let counted = transaction.prepare_cached("UPDATE store SET commits = ?1")?.execute([number])?;
     one(counted, "count of transactions", number)?;
     crate::crash::point("commit-written");
@@ -45,8 +44,8 @@ struct Writer<'a> {
     on: &'a Transaction<'a>,
     known: &'a mut Known,
     at: i64,
-    /// Numbers of notes only grow, so a history is in order without looking at what it has.
-    next_note: i64,
+    /// Of the fact that is being written, in the histories of folds.
+    number: i64,
 }
 
 impl Writer<'_> {
@@ -116,7 +115,7 @@ impl Writer<'_> {
                 Ok(())
             }
             Change::ResultSetAside { fold } => self.set_aside(fold),
-            other => Err(StoreError::Impossible { what: "fact", detail: format!("{other:?} has no table") }),
+            fleet => fleet::write(self.on, fleet),
         }
     }
 
@@ -225,20 +224,21 @@ impl Writer<'_> {
         result: &FoldResult,
     ) -> Written {
         let (fold, body) = (self.fold(fold)?, encode(result)?);
+        let (at, number) =
+            if kind == ResultKind::Accepted { (self.at, self.number) } else { Default::default() };
         let sql = match kind {
             ResultKind::Conflict => {
-                "INSERT INTO result (fold, attempt, kind, digest, body) VALUES (?1, ?2, ?3, ?4, ?5)
-                 ON CONFLICT (fold, kind, attempt) DO NOTHING"
+                "INSERT INTO result (fold, attempt, kind, digest, body, at, number)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (fold, kind, attempt) DO NOTHING"
             }
-            _ => "INSERT INTO result (fold, attempt, kind, digest, body) VALUES (?1, ?2, ?3, ?4, ?5)",
+            _ => {
+                "INSERT INTO result (fold, attempt, kind, digest, body, at, number)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+            }
         };
-        self.on.prepare_cached(sql)?.execute(params![
-            fold,
-            attempt.0,
-            kind.as_str(),
-            digest.0.cast_signed(),
-            body
-        ])?;
+        let digest = digest.0.cast_signed();
+        let values = params![fold, attempt.0, kind.as_str(), digest, body, at, number];
+        self.on.prepare_cached(sql)?.execute(values)?;
         Ok(())
     }
 
@@ -252,16 +252,15 @@ impl Writer<'_> {
             "INSERT INTO history (fold, number, at, event, attempt, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let Note { fold, event, attempt, detail } = note;
         let (fold, attempt) = (self.fold(fold)?, attempt.map(|attempt| attempt.0));
-        let values = params![fold, self.next_note, self.at, event, attempt, detail];
+        let values = params![fold, self.number, self.at, event, attempt, detail];
         self.on.prepare_cached(sql)?.execute(values)?;
-        self.next_note += 1;
         Ok(())
     }
 
     fn issue(&mut self, fold: &FoldKey, attempt: Attempt, worker: &WorkerId, host: &str) -> Written {
         let (id, worker) = (self.fold(fold)?, self.known.worker(self.on, worker, host)?);
-        let sql = "INSERT INTO attempt (fold, attempt, worker) VALUES (?1, ?2, ?3)";
-        self.on.prepare_cached(sql)?.execute(params![id, attempt.0, worker])?;
+        let sql = "INSERT INTO attempt (fold, attempt, worker, at, number) VALUES (?1, ?2, ?3, ?4, ?5)";
+        self.on.prepare_cached(sql)?.execute(params![id, attempt.0, worker, self.at, self.number])?;
         self.set_state(id, "leased")
     }
 }
@@ -286,6 +285,8 @@ pub(super) fn append_log(connection: &mut Connection, pieces: &[LogPiece]) -> Wr
                    ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
         transaction.prepare_cached(sql)?.execute(params![id, attempt.0, whole])?;
     }
+    crate::crash::point("log-written");
     transaction.commit()?;
+    crate::crash::point("log-kept");
     Ok(())
 }
