@@ -62,31 +62,31 @@ pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
             (fold, "failed", None, format!("{}: {}", failure.class, failure.message).into())
         }
         Change::FoldRetried { fold } => (fold, "retried", None, "somebody asked for it".into()),
-        Change::FoldFinished { fold, attempt, .. } => (fold, "accepted", Some(*attempt), "".into()),
-        Change::ReplicateKept { fold, attempt, agrees, .. } => {
-            let detail = if *agrees { "says the same numbers" } else { "says other numbers" };
-            (fold, "replicate", Some(*attempt), detail.into())
-        }
-        Change::ConflictLogged { fold, attempt, .. } => {
-            (fold, "conflict", Some(*attempt), "the attempt reported other numbers before".into())
-        }
         Change::ResultSetAside { fold } => {
             (fold, "set-aside", None, "its result comes from other data".into())
         }
         Change::DataDisputed { fold, data, .. } => {
             (fold, "disputed", None, format!("other {data} than before").into())
         }
-        Change::TrialSaved { .. }
-        | Change::SweepSaved(_)
-        | Change::SweepStateSet { .. }
-        | Change::SweepPrioritySet { .. }
-        | Change::MemoryFloorRaised { .. }
-        | Change::DataPinned { .. }
-        | Change::DataSettled { .. }
-        | Change::WorkerDrained { .. }
-        | Change::WorkerUndrained { .. }
-        | Change::HostQuarantined { .. }
-        | Change::HostReleased { .. } => return None,
+        other => return note_of_result(other),
     };
     Some(Note { fold, event, attempt, detail })
+}
+
+/// The same for facts about results, and for those that are about no fold.
+fn note_of_result(change: &Change) -> Option<Note<'_>> {
+    let (fold, event, attempt, detail) = match change {
+        Change::FoldFinished { fold, attempt, .. } => (fold, "accepted", attempt, ""),
+        Change::ReplicateKept { fold, attempt, agrees: true, .. } => {
+            (fold, "replicate", attempt, "says the same numbers")
+        }
+        Change::ReplicateKept { fold, attempt, agrees: false, .. } => {
+            (fold, "replicate", attempt, "says other numbers")
+        }
+        Change::ConflictLogged { fold, attempt, .. } => {
+            (fold, "conflict", attempt, "the attempt reported other numbers before")
+        }
+        _ => return None,
+    };
+    Some(Note { fold, event, attempt: Some(*attempt), detail: detail.into() })
 }

@@ -216,6 +216,14 @@ impl Rows {
             Change::FoldFailed { fold, failure } => {
                 self.states.insert(*fold, State::Failed(failure.class.as_str(), failure.message.clone()));
             }
+            kept => self.keep(number, kept)?,
+        }
+        Ok(())
+    }
+
+    /// Results; what is written alone has nothing to gather.
+    fn keep(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
+        match change {
             Change::FoldFinished { fold, attempt, digest, result, .. } => {
                 self.states.insert(*fold, State::Finished(*attempt, *digest));
                 self.results.push(fold, *attempt, ResultKind::Accepted, *digest, result)?;
@@ -229,19 +237,12 @@ impl Rows {
                 self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
                 self.results.numbers.push(0);
             }
-            Change::SweepSaved(_)
-            | Change::SweepStateSet { .. }
-            | Change::SweepPrioritySet { .. }
-            | Change::MemoryFloorRaised { .. }
-            | Change::DataPinned { .. }
-            | Change::DataSettled { .. }
-            | Change::DataDisputed { .. }
-            | Change::FoldRetried { .. }
-            | Change::ResultSetAside { .. }
-            | Change::WorkerDrained { .. }
-            | Change::WorkerUndrained { .. }
-            | Change::HostQuarantined { .. }
-            | Change::HostReleased { .. } => {} // alone
+            other => {
+                return Err(StoreError::Impossible {
+                    what: "fact",
+                    detail: format!("{other:?} has no table"),
+                });
+            }
         }
         Ok(())
     }

@@ -118,9 +118,9 @@ impl Writer<'_, '_> {
                  $7::bytea[]) AS u (trial, split, seed, number, event, attempt, detail)
              {FOUND}"
         );
-        let Keys { trials, splits, seeds } = &notes.folds;
+        let (Keys { trials, splits, seeds }, at) = (&notes.folds, self.at);
         let values: [&(dyn ToSql + Sync); 8] =
-            [trials, splits, seeds, &notes.numbers, &notes.events, &notes.attempts, &notes.details, &self.at];
+            [trials, splits, seeds, &notes.numbers, &notes.events, &notes.attempts, &notes.details, &at];
         let written = self.run(&sql, &values)?;
         expect(written, trials.len(), "fold")
     }
@@ -202,17 +202,9 @@ impl Writer<'_, '_> {
              {FOUND} JOIN worker ON worker.name = u.name AND worker.host = u.host"
         );
         let Keys { trials, splits, seeds } = &rows.issued.folds;
-        let issued = &rows.issued;
-        let values: [&(dyn ToSql + Sync); 8] = [
-            trials,
-            splits,
-            seeds,
-            &issued.attempts,
-            &issued.workers,
-            &issued.hosts,
-            &issued.numbers,
-            &self.at,
-        ];
+        let (issued, at) = (&rows.issued, self.at);
+        let values: [&(dyn ToSql + Sync); 8] =
+            [trials, splits, seeds, &issued.attempts, &issued.workers, &issued.hosts, &issued.numbers, &at];
         let written = self.run(&sql, &values)?;
         expect(written, trials.len(), "fold")
     }
@@ -257,7 +249,7 @@ impl Writer<'_, '_> {
 
     /// Keeps results. Of conflicts of one attempt the first stays; of the others there is only one.
     fn keep(&mut self, rows: &Rows) -> Written {
-        let results = &rows.results;
+        let (results, at) = (&rows.results, self.at);
         let Keys { trials, splits, seeds } = &results.folds;
         for (conflicts, clause) in [(false, ""), (true, "ON CONFLICT (fold, kind, attempt) DO NOTHING")] {
             let wanted = results.kinds.iter().filter(|kind| (**kind == "conflict") == conflicts).count();
@@ -283,7 +275,7 @@ impl Writer<'_, '_> {
                 &results.bodies,
                 &results.numbers,
                 &conflicts,
-                &self.at,
+                &at,
             ];
             let written = self.run(&sql, &values)?;
             if !conflicts {
