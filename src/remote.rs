@@ -55,6 +55,8 @@ impl Target {
             ),
             ConnectError::Unreachable { .. } => Problem::unreachable(error)
                 .hint("start one with `togl serve`, or name another with --coordinator"),
+            ConnectError::Stranger { .. } => Problem::unreachable(error)
+                .hint("check host and port; `togl serve` prints where it listens, 7447 unless told otherwise"),
             other => Problem::usage(other),
         })
     }
