@@ -65,24 +65,33 @@ fn an_address_that_nobody_answers_at_is_unreachable() {
     assert!(!said.contains("secret"));
 }
 
-#[test]
-fn a_port_where_somebody_else_listens_is_told_from_a_coordinator_that_is_not_there() {
+/// Answers every connection as a web server would that is asked nonsense; until the test is over.
+fn web_server() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answer = std::thread::Builder::new().spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
-        drop(std::io::copy(&mut stream, &mut std::io::sink()));
-    });
-    let token = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(token.path(), format!("togl1.operator.{}.ca{}", "5".repeat(48), "6".repeat(32))).unwrap();
-    let output = togl(&["sweeps", "--coordinator", &address, "--token-file", token.path().to_str().unwrap()]);
-    answer.unwrap().join().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{said}");
-    let expected =
-        format!("something answers at {address}, but it is no togl coordinator: it does not speak TLS");
-    assert!(said.contains(&expected) && said.contains("\n\n  hint: check host and port"), "{said}");
+    let answer = move || {
+        for mut stream in listener.incoming().flatten() {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+        }
+    };
+    drop(std::thread::Builder::new().spawn(answer).unwrap());
+    address
+}
+
+#[test]
+fn a_port_where_somebody_else_listens_is_told_from_a_coordinator_that_is_not_there() {
+    let address = web_server();
+    let encrypted = format!("togl1.operator.{}.ca{}", "5".repeat(48), "6".repeat(32));
+    for token in [encrypted.as_str(), "togl1.operator.plain"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), token).unwrap();
+        let file = file.path().to_str().unwrap();
+        let output = togl(&["sweeps", "--coordinator", &address, "--token-file", file]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.starts_with("error: something answers"), "{said}");
+        assert!(said.contains("\n\n  hint: check host and port"), "{said}");
+    }
 }
 
 #[test]
