@@ -5,6 +5,7 @@ mod bench;
 mod calibrate;
 mod cli;
 mod clock;
+mod descriptors;
 mod embedded;
 mod local;
 mod output;

@@ -26,8 +26,13 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A message may bring its hint along, as those of data sets do.
     fn new(code: u8, message: impl fmt::Display) -> Self {
-        Self { code, message: message.to_string(), hint: None }
+        let message = message.to_string();
+        match message.split_once("\n\nhint: ") {
+            Some((message, hint)) => Self { code, message: message.to_owned(), hint: Some(hint.to_owned()) },
+            None => Self { code, message, hint: None },
+        }
     }
 
     /// The user asked for something that cannot be.

@@ -55,6 +55,7 @@ impl Target {
             ),
             ConnectError::Unreachable { .. } => Problem::unreachable(error)
                 .hint("start one with `togl serve`, or name another with --coordinator"),
+            ConnectError::Stranger { .. } => Problem::unreachable(error).hint(WHERE_IT_LISTENS),
             other => Problem::usage(other),
         })
     }
@@ -94,10 +95,18 @@ fn is_local(address: &str) -> bool {
     address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
+const WHERE_IT_LISTENS: &str =
+    "check host and port; `togl serve` prints where it listens, 7447 unless told otherwise";
+
 /// What a refused call means for the user.
 pub fn refused(status: Status) -> Problem {
     let message = status.message();
     match status.code() {
+        // Without TLS nothing is said before the first call, so a stranger is noticed only here.
+        Code::Internal | Code::Unknown if message.starts_with("h2 protocol error") => {
+            Problem::unreachable("something answers, but it does not speak as a togl coordinator does")
+                .hint(WHERE_IT_LISTENS)
+        }
         Code::NotFound => Problem::negative(message),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
 
 use insta::assert_snapshot;
@@ -63,6 +63,65 @@ fn an_address_that_nobody_answers_at_is_unreachable() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("no coordinator answers at 127.0.0.1:9"), "{said}");
     assert!(!said.contains("secret"));
+}
+
+/// Answers every connection as a web server would that is asked nonsense; until the test is over.
+fn web_server() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let answer = move || {
+        for mut stream in listener.incoming().flatten() {
+            drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+        }
+    };
+    drop(std::thread::Builder::new().spawn(answer).unwrap());
+    address
+}
+
+#[test]
+fn a_port_where_somebody_else_listens_is_told_from_a_coordinator_that_is_not_there() {
+    let address = web_server();
+    let encrypted = format!("togl1.operator.{}.ca{}", "5".repeat(48), "6".repeat(32));
+    for token in [encrypted.as_str(), "togl1.operator.plain"] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), token).unwrap();
+        let file = file.path().to_str().unwrap();
+        let output = togl(&["sweeps", "--coordinator", &address, "--token-file", file]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        assert!(said.starts_with("error: something answers"), "{said}");
+        assert!(said.contains("\n\n  hint: check host and port"), "{said}");
+    }
+}
+
+#[test]
+fn hints_of_data_sets_look_like_other_hints() {
+    let refused = seen(&["data", "check", "NOSUCH"]);
+    assert!(
+        refused.starts_with("exit 2\nerror: unknown data set `NOSUCH`\n\n  hint: there are "),
+        "{refused}"
+    );
+}
+
+#[test]
+fn backups_that_cannot_be_made_or_found_come_with_a_hint() {
+    let refused = seen(&["restore", "nosuch.sqlite"]);
+    assert_eq!(
+        refused,
+        "exit 2\nerror: there is no file nosuch.sqlite\n\n  hint: name a file that `togl backup FILE` made\n"
+    );
+    let refused = seen(&["backup", "/nowhere/at/all"]);
+    assert_eq!(
+        refused,
+        "exit 2\nerror: there is no folder /nowhere/at\n\n  hint: create it, or name a file in another one\n"
+    );
+    let other = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(other.path(), "dear diary").unwrap();
+    let refused = seen(&["restore", other.path().to_str().unwrap()]);
+    assert!(
+        refused.contains("is not a togl store") && refused.contains("\n\n  hint: stores are made by"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -128,6 +187,34 @@ impl Served {
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         self.child.wait().unwrap()
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_coordinator_takes_as_many_connections_as_the_system_allows() {
+    let state = tempfile::tempdir().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -Sn 64; exec \"$0\" serve --until-stdin-closes --listen 127.0.0.1:0"])
+        .arg(env!("CARGO_BIN_EXE_togl"))
+        .env("TOGL_STATE", state.path())
+        .env_remove("RUST_LOG")
+        .env_remove("JOURNAL_STREAM")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    said.find(|line| line.as_ref().unwrap().contains("togl-worker join")).unwrap().unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let [soft, hard] = [3, 4].map(|place| files.split_whitespace().nth(place).unwrap());
+    assert_eq!(soft, hard, "{files}");
+    assert_ne!(soft, "64", "{files}");
+
+    // Whoever started it is gone: it puts its store in order and ends.
+    drop(child.stdin.take());
+    said.find(|line| line.as_ref().unwrap().contains("everything acknowledged is stored")).unwrap().unwrap();
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub mod certificates;
 pub mod clock;
 mod crash;
 pub mod driver;
+pub mod hostile;
 pub mod metrics;
 mod private;
 pub mod server;

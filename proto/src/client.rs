@@ -51,6 +51,14 @@ pub enum ConnectError {
         /// Where.
         address: String,
     },
+    /// Somebody answers who does not speak as a coordinator does.
+    #[error("something answers at {address}, but it is no togl coordinator: {reason}")]
+    Stranger {
+        /// Where.
+        address: String,
+        /// What is odd about it.
+        reason: String,
+    },
     /// Nobody answers.
     #[error("no coordinator answers at {address}: {reason}")]
     Unreachable {
@@ -163,7 +171,11 @@ fn explain(address: &str, error: &(dyn std::error::Error + 'static)) -> ConnectE
     }
     match innermost.downcast_ref::<rustls::Error>() {
         Some(rustls::Error::InvalidCertificate(_)) => ConnectError::Impostor { address },
-        _ => ConnectError::Unreachable { address, reason: innermost.to_string() },
+        Some(rustls::Error::InvalidMessage(_)) => {
+            ConnectError::Stranger { address, reason: "it does not speak TLS".to_owned() }
+        }
+        Some(other) => ConnectError::Stranger { address, reason: other.to_string() },
+        None => ConnectError::Unreachable { address, reason: innermost.to_string() },
     }
 }
 

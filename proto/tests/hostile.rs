@@ -1,6 +1,8 @@
 //! What the fuzz targets do, for a moment: good messages, seeded mutations of them and noise through the conversions.
 //! Nothing may panic, good messages come through, and most of the noise does not.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use prost::Message;
 use togl_proto::{hostile, wire};
 use togl_sweeps::{TrialConfig, result};
@@ -45,6 +47,31 @@ fn good_messages() -> Vec<Vec<u8>> {
         Kind::Log(wire::LogLines { fold: fold(), attempt: 1, text: "text".to_owned() }),
     ];
     kinds.into_iter().map(|kind| wire::WorkerMessage { kind: Some(kind) }.encode_to_vec()).collect()
+}
+
+/// What the fuzz targets begin with, and what they once stumbled over.
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.into_iter().map(|file| std::fs::read(file).unwrap()).collect()
+}
+
+#[test]
+fn the_corpus_of_the_fuzz_targets_is_read_and_some_of_it_comes_through() {
+    let targets: [(&str, fn(&[u8]) -> bool); 2] =
+        [("worker_message", hostile::worker_message), ("lease", hostile::lease)];
+    for (target, reader) in targets {
+        let inputs = corpus(target);
+        let came_through = inputs.iter().filter(|bytes| reader(bytes)).count();
+        assert!(came_through > 0, "{target}: nothing deep is reached");
+        for (input, seed) in inputs.iter().flat_map(|input| (0..1_000).map(move |seed| (input, seed))) {
+            let mutated = Noise(seed).mutate(input);
+            let outcome = std::panic::catch_unwind(|| reader(&mutated));
+            assert!(outcome.is_ok(), "{target}, seed {seed}: {mutated:?}");
+        }
+    }
 }
 
 #[test]

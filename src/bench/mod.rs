@@ -14,7 +14,8 @@ use crate::problem::Problem;
 use crate::state::StateDir;
 use figures::Usage;
 
-/// A coordinator in a process of its own, with a state directory of its own. Killed when dropped.
+/// A coordinator in a process of its own, with a state directory of its own. Killed when dropped, and it ends by itself
+/// when this process is killed.
 pub struct Server {
     child: Child,
     /// Where it listens.
@@ -31,10 +32,10 @@ impl Server {
         let log = std::fs::File::create(folder.join("serve.log"))?;
         let mut child = Command::new(program)
             .env_remove("TOGL_STORE") // never the store of somebody's work
-            .args(["serve", "--listen", "127.0.0.1:0", "--state"])
+            .args(["serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--state"])
             .arg(folder)
             .env("RUST_LOG", "warn")
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped()) // closed by the system when we end, also when we are killed
             .stdout(Stdio::null())
             .stderr(log)
             .kill_on_drop(true)

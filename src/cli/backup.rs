@@ -46,6 +46,11 @@ pub struct Backup {
 impl Backup {
     pub(super) fn run(self) -> Outcome {
         let state = self.place.resolve()?;
+        let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Problem::usage(format!("there is no folder {}", folder.display()))
+                .hint("create it, or name a file in another one"));
+        }
         let summary = copy::backup(state.store(), &self.file).map_err(explain)?;
         show(&summary, &state.store().to_string(), &self.file.display().to_string(), self.format)
     }
@@ -68,6 +73,10 @@ pub struct Restore {
 
 impl Restore {
     pub(super) fn run(self) -> Outcome {
+        if !self.file.exists() {
+            return Err(Problem::usage(format!("there is no file {}", self.file.display()))
+                .hint("name a file that `togl backup FILE` made"));
+        }
         let state = self.place.resolve()?;
         state.create()?;
         let summary = copy::restore(&self.file, state.store(), self.replace).map_err(explain)?;
@@ -82,6 +91,10 @@ pub(super) fn explain(error: StoreError) -> Problem {
             Problem::usage(error).hint("only a backup can be made while a coordinator serves the store")
         }
         StoreError::CopyDiffers { .. } => Problem::ours(error),
+        StoreError::Foreign { .. } => Problem::usage(error)
+            .hint("stores are made by `togl serve` and `togl run`, copies by `togl backup`"),
+        StoreError::Missing { .. } => Problem::usage(error)
+            .hint("`togl serve` and `togl run` make one; --state and --store name another"),
         _ => Problem::usage(error),
     }
 }

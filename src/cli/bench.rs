@@ -16,6 +16,7 @@ use crate::bench::Server;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
 use crate::clock;
+use crate::descriptors;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 
@@ -135,6 +136,7 @@ fn sweep(folds: u64) -> String {
 
 impl Dispatch {
     async fn run(self) -> Outcome {
+        descriptors::raise();
         let stage = Stage::set(self.folds, self.slots, Duration::from_millis(self.fold_ms)).await?;
         let mut workers = Vec::new();
         for number in 0..self.workers {

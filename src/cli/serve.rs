@@ -8,6 +8,7 @@ use togl_coordinator::service::Coordinator;
 use togl_proto::token::Token;
 
 use super::Outcome;
+use crate::descriptors;
 use crate::embedded::{self, Embedded};
 use crate::problem::Problem;
 use crate::state::StateDir;
@@ -49,6 +50,9 @@ pub struct Serve {
     /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
     #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
     store: Option<String>,
+    /// Stop when standard input is closed: for programs that start a coordinator and may be killed
+    #[arg(long, hide = true)]
+    until_stdin_closes: bool,
 }
 
 impl Serve {
@@ -63,6 +67,7 @@ impl Serve {
             settings.metrics = metrics;
         })
         .await?;
+        descriptors::raise();
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
         if let Some(address) = coordinator.metrics_address() {
             eprintln!("metrics at http://{address}/metrics");
@@ -80,7 +85,10 @@ impl Serve {
             );
         }
         let stop = async {
-            interrupted().await;
+            match self.until_stdin_closes {
+                true => tokio::select! { () = interrupted() => {} () = stdin_closed() => {} },
+                false => interrupted().await,
+            }
             eprintln!("stopping; everything acknowledged is stored");
         };
         let ended = coordinator.run(stop).await;
@@ -122,6 +130,22 @@ fn join_line(coordinator: &Coordinator, plaintext: bool, address: &str) -> Resul
     // A token that names the CA is only ever sent over TLS.
     let token = if plaintext { token } else { token.pinned(coordinator.pin().clone()) };
     Ok(format!("add workers with:\n\n  TOGL_TOKEN={} togl-worker join {address}\n", token.reveal()))
+}
+
+/// Done when whoever started this program is gone, however it ended: the system closes its end of the pipe.
+async fn stdin_closed() {
+    let (closed, heard) = tokio::sync::oneshot::channel::<()>();
+    let wait = move || {
+        _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()); // an error is an end, too
+        drop(closed);
+    };
+    match std::thread::Builder::new().name("stdin".to_owned()).spawn(wait) {
+        Ok(_) => _ = heard.await,
+        Err(error) => {
+            tracing::warn!(%error, "standard input is not watched");
+            std::future::pending().await
+        }
+    }
 }
 
 /// Done when the user or the system asks to stop.

@@ -63,7 +63,8 @@ enum Ended {
 async fn session(address: &str, access: &Access, events: &mpsc::Sender<LinkEvent>) -> Ended {
     let mut client = match access.workers(address).await {
         Ok(client) => client,
-        Err(error @ ConnectError::Unreachable { .. }) => {
+        // A stranger may be a proxy in front of a coordinator that is being started again.
+        Err(error @ (ConnectError::Unreachable { .. } | ConnectError::Stranger { .. })) => {
             return Ended::Lost { reason: error.to_string(), was_open: false };
         }
         Err(error) => return Ended::Refused(error.to_string()),

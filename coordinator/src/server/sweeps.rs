@@ -93,6 +93,13 @@ impl wire::sweeps_server::Sweeps for SweepsService {
 
     async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer<wire::DrainReply> {
         let wire::DrainRequest { worker, undo } = request.into_inner();
+        // A drain can be taken back while the worker is away.
+        if undo
+            && let Ok(known) = worker.parse::<WorkerId>()
+            && self.ask(Event::Undrain { worker: known.clone() }).await.is_ok()
+        {
+            return Ok(Response::new(wire::DrainReply { workers: vec![known.to_string()] }));
+        }
         let workers = match worker.as_str() {
             "" => {
                 self.0.handle.workers().await.map_err(status)?.into_iter().map(|view| view.worker).collect()
@@ -243,8 +250,12 @@ impl SweepsService {
     async fn worker(&self, name: &str) -> Result<WorkerId, Status> {
         let here = self.0.handle.workers().await.map_err(status)?;
         let found = here.iter().find(|view| view.worker.as_str() == name);
-        let hint = || {
-            togl_sweeps::nearest::hint(name, here.iter().map(|view| view.worker.as_str()).collect::<Vec<_>>())
+        let hint = || match here.is_empty() {
+            true => "no worker is connected".to_owned(),
+            false => togl_sweeps::nearest::hint(
+                name,
+                here.iter().map(|view| view.worker.as_str()).collect::<Vec<_>>(),
+            ),
         };
         let unknown = || Status::not_found(format!("there is no worker `{name}`; {}", hint()));
         found.map(|view| view.worker.clone()).ok_or_else(unknown)

@@ -114,7 +114,17 @@ pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
     Ok(SqliteReader { connection, path: path.to_owned() })
 }
 
+/// Makes the bytes of a file look whole to the checks of its pages. For tests of what lies behind these.
+pub(crate) fn seal(file: &mut [u8]) {
+    pages::seal(file);
+}
+
 impl SqliteReader {
+    /// Everything a scheduler needs to start.
+    pub(crate) fn load(&self) -> Result<Snapshot, StoreError> {
+        read::load(&self.connection).map_err(|error| refine(&self.path, error))
+    }
+
     /// The connection, for copies.
     pub(super) fn connection(&mut self) -> &mut Connection {
         &mut self.connection

@@ -152,6 +152,28 @@ async fn a_drained_worker_finishes_and_is_told_to_leave() {
 }
 
 #[tokio::test]
+async fn a_drained_worker_is_listed_as_draining_after_a_restart_of_the_coordinator() {
+    let world = World::new().await;
+    submit(&world).await;
+    let worker = world.worker("w1", Vec::new()).await;
+    let drain = |undo| wire::DrainRequest { worker: "w1".to_owned(), undo };
+    world.operator().await.drain(drain(false)).await.unwrap();
+    drop(worker);
+    let world = world.restart().await;
+    let mut operator = world.operator().await;
+    let worker = world.worker("w1", Vec::new()).await;
+    let listed = operator.list_workers(wire::ListWorkersRequest {}).await.unwrap().into_inner().workers;
+    assert_eq!((listed[0].worker.as_str(), listed[0].state.as_str()), ("w1", "draining"));
+    drop(worker);
+    let world = world.restart().await;
+    let mut operator = world.operator().await;
+    let undone = operator.drain(drain(true)).await.unwrap().into_inner().workers;
+    assert_eq!(undone, ["w1"], "also while it is away");
+    let mut worker = world.worker("w1", Vec::new()).await;
+    assert_eq!(worker.lease(1).await.len(), 1);
+}
+
+#[tokio::test]
 async fn an_archived_sweep_is_out_of_sight_and_its_results_are_kept() {
     let world = World::new().await;
     submit(&world).await;

@@ -108,7 +108,7 @@ fn a_drained_worker_is_still_draining_when_it_is_back() {
     world.restart();
     world.join("w", "h", 2);
     world.join("idle", "elsewhere", 1);
-    let expected = [("w", Connection::Connected), ("idle", Connection::Draining)];
+    let expected = [("idle", Connection::Draining), ("w", Connection::Connected)];
     assert_eq!(connections(&world), expected.map(|(name, connection)| (name.to_owned(), connection)));
 }
 

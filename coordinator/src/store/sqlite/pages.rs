@@ -61,6 +61,15 @@ fn digest(page: &[u8; PAGE], offset: u64) -> [u8; RESERVED] {
     digest
 }
 
+/// Gives every whole page of a file the digest that fits it.
+pub(super) fn seal(file: &mut [u8]) {
+    let (pages, _) = file.as_chunks_mut::<PAGE>();
+    for (offset, page) in (0u64..).step_by(PAGE).zip(pages) {
+        let digest = digest(page, offset);
+        page[PAGE - RESERVED..].copy_from_slice(&digest);
+    }
+}
+
 /// Whether a page is as it was written.
 pub(super) fn fits(page: &[u8; PAGE], offset: u64) -> bool {
     page[PAGE - RESERVED..] == digest(page, offset)
