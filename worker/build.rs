@@ -34,6 +34,7 @@ fn remember_commit() {
     // The sources too: an edit that no commit holds must show in the provenance of what it computes.
     let sources = [
         "src",
+        "agent/src",
         "data/src",
         "learning/src",
         "learning/native",

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
+use togl_agent::clock::Clock;
 use togl_data::SplitRule;
 use togl_learning::bench::{self, EpochTiming};
 use togl_learning::{Device, Job};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Placement};
 
-use crate::clock::Clock;
 use crate::data::Data;
 use crate::version::{Format, print};
 use crate::{Usage, host, train};

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use togl_agent::durable;
 use togl_learning::{Checkpoint, Header, TrainError};
 use togl_sweeps::{Attempt, FoldKey};
-
-use crate::durable;
 
 /// How names of checkpoints end.
 const SUFFIX: &str = ".safetensors";

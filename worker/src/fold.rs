@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use togl_agent::durable;
 use togl_data::Dataset;
 use togl_learning::{Checkpoint, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
 use togl_sweeps::{Attempt, FoldResult};
 
 use crate::checkpoints::{Checkpoints, model_name};
-use crate::durable;
 
 /// What a fold leaves on disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

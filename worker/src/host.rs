@@ -1,9 +1,7 @@
-//! What this machine and process are called, and how much memory a fold used. Reads `/proc` and the environment;
+//! What this machine is called, where its files go, and how much memory a fold used. Reads `/proc` and the environment;
 //! decides nothing.
 
 use std::path::PathBuf;
-
-use togl_sweeps::WorkerId;
 
 /// The host name, for people.
 pub fn name() -> String {
@@ -11,28 +9,6 @@ pub fn name() -> String {
     let name = from_kernel.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "unknown-host".to_owned() } else { name.to_owned() }
-}
-
-/// A worker id that no other process has: host, process id, and a part that differs after a reboot.
-pub fn unique_worker_id(host: &str) -> WorkerId {
-    let host: String =
-        host.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(60).collect();
-    let host = host.trim_start_matches(['-', '.']);
-    let random = random();
-    let text = format!("w{host}-{}-{random:08x}", std::process::id());
-    text.parse().unwrap_or_else(|_| fallback(random))
-}
-
-/// A number that differs from call to call and from process to process. Nothing that is computed depends on it.
-pub fn random() -> u32 {
-    use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(std::process::id()) as u32 // seeded by the operating system
-}
-
-fn fallback(random: u32) -> WorkerId {
-    format!("worker-{random:08x}")
-        .parse()
-        .unwrap_or_else(|_| unreachable!("letters and digits are a worker id"))
 }
 
 /// Measures the largest resident memory of a part of this process's life: Linux is asked to start its own record
@@ -114,12 +90,6 @@ fn kilobytes(text: &str, key: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn two_ids_of_one_process_differ_and_odd_host_names_are_tamed() {
-        assert_ne!(unique_worker_id("gpu-1"), unique_worker_id("gpu-1"));
-        assert!(unique_worker_id("--näme with spaces/../").as_str().starts_with("wnmewithspaces"));
-    }
 
     #[cfg(target_os = "linux")]
     #[test]

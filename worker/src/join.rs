@@ -2,19 +2,23 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use togl_agent::agent::{Agent, Habits, Stopped, Tidy};
+use togl_agent::identity::{Identity, unique_worker_id};
+use togl_agent::slots::SlotEvent;
+use togl_agent::spool::Spool;
+use togl_agent::{agent, link, tasks};
 use togl_proto::client::Access;
 use tokio::sync::{mpsc, watch};
 
-use crate::agent::{Agent, Habits, Identity, Stopped};
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::slot::Program;
-use crate::spool::Spool;
-use crate::{link, slot, tasks};
+use crate::{devices, host, slot, version};
 
 /// Joins a coordinator and trains what it hands out.
 #[derive(Debug, clap::Args)]
@@ -58,7 +62,7 @@ impl Join {
         let access = self.access()?;
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let (_, spool) = Spool::open_free(&state)?;
-        let devices = crate::devices::choose(self.device.as_deref(), self.slots)?;
+        let devices = devices::choose(self.device.as_deref(), self.slots)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let stopped = runtime.block_on(self.work(access, spool, devices))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -97,35 +101,53 @@ impl Join {
     }
 
     async fn work(self, access: Access, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
+        let keeping = self.saving.keeping();
+        say_where_checkpoints_are(&keeping);
+        let identity = identity(devices);
+        tracing::info!(worker = %identity.worker, devices = ?identity.devices, "worker starts");
         let path = std::env::current_exe().context("cannot find this program's own file")?;
-        let program = Program { path, threads: self.threads };
+        let program = Program {
+            path,
+            threads: self.threads,
+            data: self.data,
+            keeping: keeping.clone(),
+            save_every: self.saving.every(),
+        };
         let (slot_events, slot_inbox) = mpsc::channel(256);
-        let mut slots = Vec::new();
-        for number in 0..devices.len() {
-            let (sender, receiver) = mpsc::channel(8);
-            let (progress, latest) = watch::channel(None);
-            let run = slot::run(number, program.clone(), receiver, slot_events.clone(), progress);
-            tasks::spawn("slot", run);
-            slots.push((sender, latest));
-        }
+        let slots = (0..identity.devices.len()).map(|number| start_slot(number, &program, &slot_events));
+        let slots = slots.collect();
         let (link_events, link_inbox) = mpsc::channel(256);
-        tasks::spawn("link", link::keep(self.address, access, link_events));
+        let address = self.address;
+        let connect = move || {
+            let (access, address) = (access.clone(), address.clone());
+            async move { access.workers(&address).await }
+        };
+        tasks::spawn("link", link::keep(connect, link_events));
         let (stop, stopped) = mpsc::channel(1);
         tasks::spawn("stop", wait_for_stop(stop, self.with_parent));
-        let host = crate::host::name();
-        let worker = crate::host::unique_worker_id(&host);
-        tracing::info!(%worker, ?devices, "worker starts");
-        let habits = Habits {
-            data: self.data,
-            keeping: self.saving.keeping(),
-            save_every: self.saving.every(),
-            grace: Duration::from_secs(self.grace),
-            idle_exit: self.idle_exit.map(Duration::from_secs),
-        };
-        say_where_checkpoints_are(&habits.keeping);
-        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, slots);
-        Ok(agent.run(link_inbox, slot_inbox, stopped).await)
+        let (grace, idle_exit) = (Duration::from_secs(self.grace), self.idle_exit.map(Duration::from_secs));
+        let habits = Habits { grace, idle_exit, tidy: tidy(keeping) };
+        Ok(Agent::new(identity, habits, spool, slots).run(link_inbox, slot_inbox, stopped).await)
     }
+}
+
+fn identity(devices: Vec<String>) -> Identity {
+    let host = host::name();
+    let memories = devices.iter().map(|device| devices::memory(device)).collect();
+    let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
+    Identity { worker, host, code_version, devices, memories }
+}
+
+fn start_slot(number: usize, program: &Program, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {
+    let (sender, receiver) = mpsc::channel(8);
+    let (progress, latest) = watch::channel(None);
+    tasks::spawn("slot", slot::run(number, program.clone(), receiver, events.clone(), progress));
+    (sender, latest)
+}
+
+/// A fold whose result is safe needs its checkpoints no more.
+fn tidy(keeping: Keeping) -> Tidy {
+    Arc::new(move |fold| keeping.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.remove(fold)))
 }
 
 fn say_where_checkpoints_are(keeping: &Keeping) {

@@ -1,24 +1,18 @@
 //! `togl-worker`: trains. The only program that links libtorch. Parses arguments and calls one file per verb;
 //! tensor code is in `togl-learning`.
 
-mod agent;
 mod bench;
 mod checkpoints;
-mod clock;
 mod data;
 mod devices;
 mod doctor;
-mod durable;
 mod filtrations;
 mod fold;
 mod host;
 mod join;
-mod link;
 mod protocol;
 mod saving;
 mod slot;
-mod spool;
-mod tasks;
 mod train;
 mod trainer;
 mod verify;
@@ -95,7 +89,7 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
-        let is_users = error.is::<Usage>() || error.is::<spool::SpoolError>();
+        let is_users = error.is::<Usage>() || error.is::<togl_agent::spool::SpoolError>();
         ExitCode::from(if is_users { 2 } else { 4 })
     })
 }

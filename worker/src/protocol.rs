@@ -2,6 +2,7 @@
 //! standard input, events on its standard output. Both ends are this same program, so there is no version.
 
 use serde::{Deserialize, Serialize};
+use togl_agent::slots::EpochReport;
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
 
 use crate::data::Data;
@@ -48,23 +49,6 @@ pub enum Event {
     Done(Box<FoldResult>),
     /// The fold cannot be finished.
     Failed(Failure),
-}
-
-/// How far the fold has come.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct EpochReport {
-    /// Epochs done.
-    pub epoch: u32,
-    /// Epochs at the most.
-    pub max_epochs: u32,
-    /// Learning rate.
-    pub lr: f64,
-    /// Training loss and accuracy.
-    pub train: togl_sweeps::result::Metrics,
-    /// Validation loss and accuracy.
-    pub validation: togl_sweeps::result::Metrics,
-    /// Training throughput.
-    pub graphs_per_second: f64,
 }
 
 /// One line for the other side.

@@ -5,80 +5,44 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use togl_agent::clock::later;
+use togl_agent::crash;
+use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
 use togl_learning::error::is_out_of_memory;
-use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 
-use crate::clock::later;
-use crate::protocol::{self, Command as Ask, EpochReport, Event, Request};
+use crate::data::Data;
+use crate::fold::Keeping;
+use crate::protocol::{self, Command as Ask, Event, Request};
 
 /// "After every epoch" means: asked for so often that hardly an epoch is shorter.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a slot is told to do.
-#[derive(Debug)]
-pub enum Order {
-    /// Train this fold.
-    Train(Box<Assignment>),
-    /// Forget the fold in training, if it is this one.
-    Abandon(FoldKey, Attempt),
-    /// Save the fold in training and end it as preempted.
-    Stop,
-}
-
-/// One attempt to train.
-#[derive(Debug, Clone)]
-pub struct Assignment {
-    /// Which attempt.
-    pub attempt: Attempt,
-    /// What to train.
-    pub request: Request,
-    /// The longest it may take.
-    pub time_limit: Option<Duration>,
-    /// How long it may train without a checkpoint.
-    pub save_every: Duration,
-}
-
-/// What a slot reports about the attempt in training.
-#[derive(Debug)]
-pub enum Report {
-    /// What the trainer wrote to its standard error.
-    Log(String),
-    /// Finished.
-    Done(Box<FoldResult>),
-    /// Failed.
-    Failed(Failure),
-    /// Abandoned as ordered; the slot is free.
-    Abandoned,
-}
-
-/// A report and what it is about.
-#[derive(Debug)]
-pub struct SlotEvent {
-    /// Which slot.
-    pub slot: usize,
-    /// Which fold.
-    pub fold: FoldKey,
-    /// Which attempt.
-    pub attempt: Attempt,
-    /// What happened.
-    pub report: Report,
-}
-
-/// How far the fold in training is. Only the latest matters: it replaces what nobody has looked at yet, so whoever is
-/// slow to look never slows the training.
-pub type Latest = Option<(FoldKey, Attempt, EpochReport)>;
-
-/// How a trainer is started.
+/// How a trainer is started, and what is the same for all folds it trains.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The program.
     pub path: PathBuf,
     /// Threads of its training.
     pub threads: u32,
+    /// Where data sets come from.
+    pub data: Data,
+    /// What folds leave on disk.
+    pub keeping: Keeping,
+    /// How long a fold may train without a checkpoint.
+    pub save_every: Duration,
+}
+
+impl Program {
+    fn request(&self, assignment: Assignment) -> Request {
+        let Assignment { fold, attempt, config, device, time_limit: _ } = assignment;
+        let (data, keeping) = (self.data.clone(), self.keeping.clone());
+        Request { fold, attempt, config, device, data, keeping }
+    }
 }
 
 /// Runs a slot until its orders end; the trainer dies with it.
@@ -92,10 +56,10 @@ pub async fn run(
     let mut trainer = None;
     while let Some(order) = orders.recv().await {
         let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
-        let (fold, attempt) = (assignment.request.fold, assignment.attempt);
+        let (fold, attempt) = (assignment.fold, assignment.attempt);
         let reporter = Reporter { slot, fold, attempt, events: events.clone(), latest: latest.clone() };
         let last = match take_or_start(&mut trainer, &program) {
-            Ok(process) => train(process, *assignment, &mut orders, &reporter).await,
+            Ok(process) => train(process, &program, *assignment, &mut orders, &reporter).await,
             Err(error) => Ended::Broken(Failure::new(
                 FailureClass::Error,
                 format!("cannot start the trainer {}: {error}", program.path.display()),
@@ -188,6 +152,7 @@ fn start(program: &Program) -> std::io::Result<Trainer> {
         .env("OMP_NUM_THREADS", &threads)
         .env("OMP_WAIT_POLICY", "passive")
         .env_remove("TOGL_TOKEN")
+        .env_remove(crash::SETTING)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -211,18 +176,19 @@ async fn kill(trainer: Option<Trainer>) {
 
 async fn train(
     trainer: &mut Trainer,
+    program: &Program,
     assignment: Assignment,
     orders: &mut mpsc::Receiver<Order>,
     reporter: &Reporter,
 ) -> Ended {
     let limit = assignment.time_limit.unwrap_or(Duration::MAX);
-    let ask = Ask::Train(Box::new(assignment.request));
+    let ask = Ask::Train(Box::new(program.request(assignment)));
     if tell(trainer, &ask).await.is_err() {
         return Ended::Broken(post_mortem(trainer, "").await);
     }
     let timer = tokio::time::sleep(limit);
     tokio::pin!(timer);
-    let mut save = tokio::time::interval(assignment.save_every.max(LEAST_PAUSE));
+    let mut save = tokio::time::interval(program.save_every.max(LEAST_PAUSE));
     save.set_missed_tick_behavior(MissedTickBehavior::Delay);
     save.reset(); // the first one is due after the pause, not at once
     let (mut last_words, mut log_open) = (String::new(), true);

@@ -5,8 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use togl_sweeps::{TrialId, result::Metrics};
 
 use super::*;
-use crate::data::Data;
-use crate::fold::Keeping;
 
 /// Nothing here awaits: were a trainer's output read only as fast as the agent listens, this would not end.
 #[test]
@@ -56,26 +54,23 @@ struct World {
 }
 
 impl World {
-    fn new(script: &str) -> Self {
+    fn new(script: &str, save_every: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("trainer");
         std::fs::write(&program, format!("#!/bin/sh\nread request\n{script}\n")).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (orders, inbox) = mpsc::channel(8);
         let (sender, events) = mpsc::channel(64);
-        crate::tasks::spawn(
-            "slot",
-            run(0, Program { path: program, threads: 1 }, inbox, sender, watch::channel(None).0),
-        );
+        let (data, keeping) = (Data::default(), Keeping::default());
+        let program = Program { path: program, threads: 1, data, keeping, save_every };
+        togl_agent::tasks::spawn("slot", run(0, program, inbox, sender, watch::channel(None).0));
         Self { folder, orders, events }
     }
 
-    async fn train(&self, time_limit: Option<Duration>, save_every: Duration) {
+    async fn train(&self, time_limit: Option<Duration>) {
         let fold = FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 };
-        let (config, device) = (String::new(), "cpu".to_owned());
-        let (data, keeping, attempt) = (Data::default(), Keeping::default(), Attempt(1));
-        let request = Request { fold, attempt, config, device, data, keeping };
-        let assignment = Assignment { attempt, request, time_limit, save_every };
+        let (config, device, attempt) = (String::new(), "cpu".to_owned(), Attempt(1));
+        let assignment = Assignment { fold, attempt, config, device, time_limit };
         self.orders.send(Order::Train(Box::new(assignment))).await.unwrap();
     }
 
@@ -110,9 +105,9 @@ async fn every_way_to_die_has_its_class_and_the_slot_goes_on_with_a_new_trainer(
         ),
     ];
     for (script, class, word) in ways {
-        let mut world = World::new(script);
+        let mut world = World::new(script, LONG);
         for _ in 0..2 {
-            world.train(None, LONG).await;
+            world.train(None).await;
             let failure = world.failure().await;
             assert_eq!(failure.class, class, "{script}: {failure}");
             assert!(failure.message.contains(word), "{script}: {failure}");
@@ -126,11 +121,11 @@ async fn every_way_to_die_has_its_class_and_the_slot_goes_on_with_a_new_trainer(
 
 #[tokio::test]
 async fn a_fold_over_its_time_is_killed_and_the_time_begins_when_the_data_is_there() {
-    let mut world = World::new("sleep 1000");
-    world.train(Some(Duration::from_millis(1)), LONG).await;
+    let mut world = World::new("sleep 1000", LONG);
+    world.train(Some(Duration::from_millis(1))).await;
     assert_eq!(world.failure().await.class, FailureClass::TimeLimit);
-    let mut world = World::new("echo '\"started\"'; sleep 1000");
-    world.train(Some(Duration::from_millis(1)), LONG).await;
+    let mut world = World::new("echo '\"started\"'; sleep 1000", LONG);
+    world.train(Some(Duration::from_millis(1))).await;
     assert_eq!(world.failure().await.class, FailureClass::TimeLimit);
 }
 
@@ -144,14 +139,14 @@ done"#;
 
 #[tokio::test]
 async fn a_trainer_is_asked_to_save_from_time_to_time_and_to_stop_when_the_worker_leaves() {
-    let mut world = World::new(OBEYS);
-    world.train(None, Duration::ZERO).await;
+    let mut world = World::new(OBEYS, Duration::ZERO);
+    world.train(None).await;
     assert_eq!(world.failure().await.message, "asked to save");
-    let mut world = World::new(OBEYS);
-    world.train(None, LONG).await;
+    let mut world = World::new(OBEYS, LONG);
+    world.train(None).await;
     world.orders.send(Order::Stop).await.unwrap();
     assert_eq!(world.failure().await, Failure::new(FailureClass::Preempted, "asked to stop"));
-    world.train(None, LONG).await; // a trainer that was told to stop is replaced
+    world.train(None).await; // a trainer that was told to stop is replaced
     world.orders.send(Order::Stop).await.unwrap();
     assert_eq!(world.failure().await.class, FailureClass::Preempted);
 }

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use togl_agent::clock::Clock;
 use togl_learning::{Device, Job, Progress, TrainError};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig};
 
-use crate::clock::Clock;
 use crate::data::Data;
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;

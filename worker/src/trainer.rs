@@ -7,16 +7,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use togl_agent::clock::Clock;
+use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
 use togl_learning::{Flow, Job, Progress, baselines, device};
 use togl_sweeps::result::Provenance;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
-use crate::clock::Clock;
 use crate::data::Data;
 use crate::fold::{self, Follower};
 use crate::host::PeakMemory;
-use crate::protocol::{self, Command, EpochReport, Event, Request};
+use crate::protocol::{self, Command, Event, Request};
 use crate::{devices, host, version, wishes};
 
 /// The child process that trains

@@ -137,6 +137,8 @@ impl Store for FaultyStore {
 pub enum Fault {
     CrashCoordinator { down: Duration },
     CrashWorker(usize, Duration),
+    StopWorker(usize),
+    JumpWorker(usize, u64),
     Partition(usize, Duration),
     OneWay(usize, Duration),
     Hold(usize, Duration),
@@ -150,12 +152,14 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
         let at = Duration::from_millis(rng.random_range(0..until.as_millis() as u64));
         let lasts = Duration::from_millis(*pick(rng, &[50, 300, 1_000, 3_000, 8_000]));
         let worker = rng.random_range(0..workers);
-        let fault = match rng.random_range(0..8) {
+        let fault = match rng.random_range(0..10) {
             0 | 1 => Fault::CrashCoordinator { down: lasts },
             2 | 3 => Fault::CrashWorker(worker, lasts),
             4 => Fault::Partition(worker, lasts),
             5 => Fault::OneWay(worker, lasts),
             6 => Fault::Hold(worker, lasts),
+            7 => Fault::StopWorker(worker),
+            8 => Fault::JumpWorker(worker, *pick(rng, &[100, 2_000, 20_000])),
             _ => Fault::Jump(*pick(rng, &[100, 2_000, 10_000])),
         };
         plan.push((at, fault));

@@ -1,13 +1,17 @@
-//! What the world remembers beside the coordinator: who was told what. Survives every crash, because it is not
-//! part of what is tested.
+//! What the world remembers beside the coordinator and its workers: who trained, said and was told what. Survives every
+//! crash, because it is not part of what is tested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use togl_coordinator::store::memory::MemoryStore;
 use togl_coordinator::store::{Reader, ResultKind, ResultQuery};
 use togl_scheduler::Change;
 use togl_sweeps::{Attempt, FoldKey, SweepName};
+
+/// A result: of which attempt, and the bits of its accuracy.
+pub type Trained = (FoldKey, Attempt, u64);
 
 /// Shared by everybody in a world.
 #[derive(Debug, Clone, Default)]
@@ -15,12 +19,22 @@ pub struct Ledger(Arc<Mutex<Notes>>);
 
 #[derive(Debug, Default)]
 pub struct Notes {
-    /// Results that workers were told are safe, with the bits of their accuracy.
-    pub acknowledged: BTreeSet<(FoldKey, Attempt, u64)>,
+    /// Virtual time.
+    now: Duration,
+    /// What slots came to.
+    pub trained: BTreeSet<Trained>,
+    /// What agents reported; the spool keeps it until it is acknowledged, so it must arrive in the end.
+    reported: BTreeSet<Trained>,
+    /// Results that workers were told are safe.
+    acknowledged: BTreeSet<Trained>,
+    /// What slots train now, by worker and slot; what a dead worker left here has a name that nobody has any more.
+    pub training: BTreeMap<(String, usize), (FoldKey, Attempt)>,
+    /// When a worker was told to stop an attempt.
+    told_to_stop: BTreeMap<(String, FoldKey, Attempt), Duration>,
     /// Folds whose acceptance was committed.
-    pub finished: BTreeMap<FoldKey, Attempt>,
+    finished: BTreeMap<FoldKey, Attempt>,
     /// The attempt of each fold that runs, as far as is committed.
-    pub running: BTreeMap<FoldKey, Attempt>,
+    running: BTreeMap<FoldKey, Attempt>,
     /// Promises that were broken.
     pub broken: Vec<String>,
     /// Counts of what happened, to see that worlds are not dull.
@@ -32,12 +46,74 @@ impl Ledger {
         self.0.lock().unwrap()
     }
 
+    pub fn now(&self) -> Duration {
+        self.notes().now
+    }
+
+    pub fn set_now(&self, now: Duration) {
+        self.notes().now = now;
+    }
+
     pub fn count(&self, what: &'static str) {
         *self.notes().seen.entry(what).or_default() += 1;
     }
 
     pub fn broken(&self, what: String) {
         self.notes().broken.push(what);
+    }
+
+    /// What the slots of a worker train now.
+    pub fn in_training(&self, worker: &str) -> Vec<(FoldKey, Attempt)> {
+        let notes = self.notes();
+        let its = notes.training.iter().filter(|((name, _), _)| name == worker);
+        its.map(|(_, attempt)| *attempt).collect()
+    }
+
+    /// An agent reports a result: one that a slot came to, under the attempt that it was.
+    pub fn reported(&self, worker: &str, (fold, attempt): (FoldKey, Attempt), bits: u64) {
+        let known = self.notes().trained.contains(&(fold, attempt, bits));
+        if !known {
+            self.broken(format!(
+                "{worker} reports a result of {fold}, attempt {attempt}, that nobody trained"
+            ));
+        }
+        let new = self.notes().reported.insert((fold, attempt, bits));
+        self.count(if new { "reports" } else { "repeated reports" });
+    }
+
+    /// A worker hears that its report is safe.
+    pub fn acknowledged(&self, fold: FoldKey, attempt: Attempt) {
+        let mut notes = self.notes();
+        let known = notes.reported.range((fold, attempt, 0)..=(fold, attempt, u64::MAX)).copied();
+        let known: Vec<Trained> = known.collect();
+        notes.acknowledged.extend(known);
+    }
+
+    /// A worker hears that it shall stop an attempt.
+    pub fn told_to_stop(&self, worker: &str, fold: FoldKey, attempt: Attempt) {
+        self.count("told to stop");
+        let mut notes = self.notes();
+        let now = notes.now;
+        notes.told_to_stop.entry((worker.to_owned(), fold, attempt)).or_insert(now);
+    }
+
+    /// An attempt came to its own end, which it must not long after the word to stop.
+    pub fn ended_by_itself(&self, worker: &str, fold: FoldKey, attempt: Attempt, patience: Duration) {
+        let told = self.notes().told_to_stop.get(&(worker.to_owned(), fold, attempt)).copied();
+        if told.is_some_and(|told| self.now().saturating_sub(told) > patience) {
+            self.broken(format!(
+                "{worker} went on with {fold}, attempt {attempt}, after it was told to stop"
+            ));
+        }
+    }
+
+    /// The checkpoints of a fold are removed, which nobody may do before its result is safe.
+    pub fn tidied(&self, fold: FoldKey) {
+        self.count("tidied folds");
+        let safe = self.notes().acknowledged.iter().any(|(of, ..)| *of == fold);
+        if !safe {
+            self.broken(format!("the checkpoints of {fold} were removed before its result was safe"));
+        }
     }
 
     /// Looks at what is committed.
@@ -72,7 +148,7 @@ impl Ledger {
         }
     }
 
-    /// Every acknowledged result must be in the store, as a result or beside one.
+    /// Every reported result must be in the store, as a result or beside one.
     pub fn compare(&self, store: &MemoryStore, sweeps: &[&str]) {
         let mut kept = BTreeSet::new();
         for sweep in sweeps {
@@ -85,9 +161,13 @@ impl Ledger {
                 );
             }
         }
-        let lost: Vec<_> = self.notes().acknowledged.difference(&kept).copied().collect();
-        if !lost.is_empty() {
-            self.broken(format!("acknowledged and lost: {lost:?}"));
+        let lost = |of: &BTreeSet<Trained>| of.difference(&kept).copied().collect::<Vec<_>>();
+        let reported = lost(&self.notes().reported);
+        let acknowledged = lost(&self.notes().acknowledged);
+        if !acknowledged.is_empty() {
+            self.broken(format!("acknowledged and lost: {acknowledged:?}"));
+        } else if !reported.is_empty() {
+            self.broken(format!("reported, spooled and lost: {reported:?}"));
         }
     }
 }

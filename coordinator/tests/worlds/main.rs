@@ -1,13 +1,15 @@
-//! Simulated worlds: the real coordinator (server, driver, scheduler) and several workers over a simulated network
-//! in virtual time, with faults drawn from a seed: lost links, held messages, repeated reports, crashes and
-//! restarts of either side, clocks that jump, commits that are slow or fail before or after they are kept.
+//! Simulated worlds: the real coordinator (server, driver, scheduler) and several real agents of workers (with their link
+//! and spool) over a simulated network in virtual time, with faults drawn from a seed: lost links, held messages,
+//! repeated reports, crashes and restarts of either side, workers that are told to stop or drained, clocks that jump,
+//! commits that are slow or fail before or after they are kept.
 //!
-//! Checked in every world: at most one accepted result a fold, no acknowledged result lost, no result of an issued
-//! attempt refused, no lease beyond a slot, no fold given away while its lease runs, all books in step, and every
-//! sweep ends once the faults stop.
+//! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
+//! no report refused; no lease beyond a slot and no two folds on one; no fold given away while its lease runs; results
+//! only under the attempt that trained them; nobody goes on when told to stop; hellos that name everything in training;
+//! checkpoints removed only when a result is safe; all books in step; and every sweep ends once the faults stop.
 //!
-//! The workers are played by `agent.rs`, which speaks the real protocol in the way of the worker program but
-//! trains nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`), `TOGL_WORLD_SEED` repeats one.
+//! Only the slots are played: they train nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`),
+//! `TOGL_WORLD_SEED` repeats one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "says what happened in the worlds, to whoever asks for it")]
@@ -17,11 +19,14 @@
     reason = "virtual time is read where it is needed, and tasks die with their host"
 )]
 
-mod agent;
 mod coordinator;
+mod eyes;
 mod faults;
 mod ledger;
 mod network;
+mod operator;
+mod slots;
+mod worker;
 mod world;
 
 use std::collections::BTreeMap;
@@ -31,6 +36,28 @@ fn worlds() -> u64 {
     let all = std::env::var("TOGL_WORLDS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
     u64::div_ceil(all, 5)
 }
+
+/// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
+const LEAST: [(&str, u64); 18] = [
+    ("coordinator crashes", 30),
+    ("worker crashes", 30),
+    ("worker stops", 10),
+    ("left when told", 8),
+    ("left when drained", 5),
+    ("partitions", 15),
+    ("one-way partitions", 15),
+    ("held links", 15),
+    ("lost sessions", 100),
+    ("clock jumps", 15),
+    ("worker clock jumps", 15),
+    ("slow commits", 4),
+    ("commits failed before", 1),
+    ("commits failed after", 1),
+    ("doubled reports", 50),
+    ("repeated reports", 15),
+    ("told to stop", 10),
+    ("revived leases", 3),
+];
 
 fn run(first: u64) {
     if let Ok(seed) = std::env::var("TOGL_WORLD_SEED") {
@@ -43,6 +70,10 @@ fn run(first: u64) {
         }
     }
     println!("{} worlds from seed {first}, every fifth: {seen:?}", worlds());
+    for (what, least) in LEAST {
+        let (count, least) = (seen.get(what).copied().unwrap_or(0), least * worlds() / 100);
+        assert!(count >= least, "{what}: {count} times in {} worlds, not {least}", worlds());
+    }
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use togl_agent::link::Connected as Link;
+use togl_proto::client::{self, Bearer, ConnectError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
@@ -69,4 +71,13 @@ pub async fn connect() -> Result<Channel, tonic::transport::Error> {
         .keep_alive_while_idle(true)
         .connect_with_connector(connector)
         .await
+}
+
+/// A connection for a worker's link.
+pub async fn workers(token: String) -> Link {
+    let unreachable = |error: tonic::transport::Error| ConnectError::Unreachable {
+        address: COORDINATOR.to_owned(),
+        reason: error.to_string(),
+    };
+    Ok(client::workers_on(connect().await.map_err(unreachable)?, Bearer::new(&token)?))
 }

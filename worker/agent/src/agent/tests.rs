@@ -1,17 +1,23 @@
 //! Stories of the agent without network and without trainers: what it says and what it orders when it is told to stop,
 //! when results are acknowledged, when a trainer leaves by itself. The test plays coordinator and slot.
 
-use togl_sweeps::{TrialConfig, result};
+use std::sync::Mutex;
+
+use togl_proto::wire::coordinator_message;
+use togl_sweeps::{Failure, FailureClass, TrialConfig, result};
 
 use super::*;
-use crate::checkpoints::Checkpoints;
+use crate::slots::Report;
 
-/// An agent with one slot, and everything around it.
+/// An agent with two slots, of which the first trains, and everything around it.
 struct World {
     folder: tempfile::TempDir,
     link: mpsc::Sender<LinkEvent>,
     said: mpsc::Receiver<WorkerMessage>,
     orders: mpsc::Receiver<Order>,
+    second_orders: mpsc::Receiver<Order>,
+    /// Folds whose checkpoints were removed.
+    tidied: Arc<Mutex<Vec<FoldKey>>>,
     slot: mpsc::Sender<SlotEvent>,
     progress: watch::Sender<Latest>,
     stop: mpsc::Sender<()>,
@@ -36,18 +42,24 @@ impl World {
     async fn training(grace: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::open(&folder.path().join("spool")).unwrap();
-        let checkpoints = Checkpoints { folder: folder.path().join("checkpoints"), most_bytes: 1 << 20 };
-        let habits = Habits {
-            data: Data::default(),
-            keeping: Keeping { checkpoints: Some(checkpoints), models: None },
-            save_every: Duration::from_secs(60),
-            grace,
-            idle_exit: None,
+        let tidied = Arc::new(Mutex::new(vec![]));
+        let (tidying, slots) = (tidied.clone(), 2);
+        let tidy = Arc::new(move |fold| {
+            tidying.lock().unwrap().push(fold);
+            Ok(())
+        });
+        let identity = Identity {
+            worker: "w1".parse().unwrap(),
+            host: "host".to_owned(),
+            code_version: "1".to_owned(),
+            devices: vec!["cpu".to_owned(); slots],
+            memories: vec![0; slots],
         };
-        let (worker, host, devices) = ("w1".parse().unwrap(), "host".to_owned(), vec!["cpu".to_owned()]);
         let (order, orders) = mpsc::channel(8);
+        let (second_order, second_orders) = mpsc::channel(8);
         let (progress, latest) = watch::channel(None);
-        let agent = Agent::new(Identity { worker, host, devices }, habits, spool, vec![(order, latest)]);
+        let channels = vec![(order, latest), (second_order, watch::channel(None).1)];
+        let agent = Agent::new(identity, Habits { grace, idle_exit: None, tidy }, spool, channels);
         let (link, link_inbox) = mpsc::channel(64);
         let (slot, slot_inbox) = mpsc::channel(64);
         let (stop, stop_inbox) = mpsc::channel(1);
@@ -56,7 +68,8 @@ impl World {
         let agent = crate::tasks::spawn("agent", run);
         let (outgoing, said) = mpsc::channel(64);
         link.send(LinkEvent::Open(outgoing)).await.unwrap();
-        let mut world = Self { folder, link, said, orders, slot, progress, stop, agent, stopped };
+        let mut world =
+            Self { folder, link, said, orders, second_orders, tidied, slot, progress, stop, agent, stopped };
         world.lease().await;
         world
     }
@@ -65,11 +78,16 @@ impl World {
         let welcome =
             wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 60_000, ..Default::default() };
         self.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
+        self.give(fold(), 0).await;
+        assert!(matches!(self.orders.recv().await, Some(Order::Train(_))));
+    }
+
+    /// A lease on a fold, meant for a slot.
+    async fn give(&self, fold: FoldKey, slot: u32) {
         let config = trial().canonical();
-        let lease = wire::Lease { fold: Some(fold().into()), attempt: 1, config, ..Default::default() };
+        let lease = wire::Lease { fold: Some(fold.into()), attempt: 1, config, slot, ..Default::default() };
         let leases = wire::Leases { leases: vec![lease] };
         self.link.send(from_coordinator(coordinator_message::Kind::Leases(leases))).await.unwrap();
-        assert!(matches!(self.orders.recv().await, Some(Order::Train(_))));
     }
 
     async fn slot_says(&self, report: Report) {
@@ -85,6 +103,15 @@ impl World {
                 | worker_message::Kind::Hello(_)
                 | worker_message::Kind::Ask(_) => {}
                 other => return Some(other),
+            }
+        }
+    }
+
+    /// How many leases it asks for next.
+    async fn asked(&mut self) -> u32 {
+        loop {
+            if let Some(worker_message::Kind::Ask(ask)) = self.said.recv().await.unwrap().kind {
+                return ask.count;
             }
         }
     }
@@ -150,25 +177,18 @@ async fn told_twice_it_leaves_at_once() {
 #[tokio::test]
 async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
     let mut world = World::training(Duration::from_secs(3600)).await;
-    let checkpoints = world.folder.path().join("checkpoints");
-    let FoldKey { trial, split, seed } = fold();
-    let ours =
-        [1, 2].map(|attempt| checkpoints.join(format!("{trial}-{split}-{seed}.{attempt}.safetensors")));
-    let other = checkpoints.join(format!("{trial}-{split}-{}.1.safetensors", seed + 1));
-    std::fs::create_dir(&checkpoints).unwrap();
-    ours.iter().chain([&other]).for_each(|path| std::fs::write(path, b"any").unwrap());
     world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
-    assert!(ours.iter().all(|path| path.exists()), "reported is not acknowledged");
-    let fold = Some(fold().into());
-    let ack = wire::Acknowledgement { fold, attempt: 1, accepted: true, ..Default::default() };
+    assert!(world.tidied.lock().unwrap().is_empty(), "reported is not acknowledged");
+    let ack =
+        wire::Acknowledgement { fold: Some(fold().into()), attempt: 1, accepted: true, ..Default::default() };
     let acks = wire::Acknowledgements { acknowledgements: vec![ack] };
     world.link.send(from_coordinator(coordinator_message::Kind::Acknowledgements(acks))).await.unwrap();
     world.stop.send(()).await.unwrap();
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
-    let (_, _folder) = world.ends().await;
-    assert!(!ours.iter().any(|path| path.exists()), "those of all attempts go");
-    assert!(other.exists(), "those of another fold stay");
+    let tidied = world.tidied.clone();
+    world.ends().await;
+    assert_eq!(*tidied.lock().unwrap(), [fold()]);
 }
 
 #[tokio::test]
@@ -198,4 +218,37 @@ async fn a_trainer_that_leaves_by_itself_gives_its_fold_back_and_the_worker_stay
     world.slot_says(Report::Abandoned).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
     assert_eq!(world.ends().await.0, Stopped::Asked);
+}
+
+/// The coordinator knows which slot has the memory; the first free one may not.
+#[tokio::test]
+async fn a_lease_goes_to_the_slot_it_is_meant_for_or_to_a_free_one_or_back() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let [second, third, fourth] = [2, 3, 4].map(|seed| FoldKey { seed, ..fold() });
+    world.give(second, 0).await;
+    let Some(Order::Train(given)) = world.second_orders.recv().await else { panic!("the first is busy") };
+    assert_eq!(given.fold, second);
+    world.give(third, 1).await;
+    let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
+    assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "preempted", "no slot is free");
+    for (slot, fold) in [(0, fold()), (1, second)] {
+        let event = SlotEvent { slot, fold, attempt: Attempt(1), report: Report::Abandoned };
+        world.slot.send(event).await.unwrap();
+    }
+    while world.asked().await != 2 {}
+    world.give(fourth, 1).await;
+    let Some(Order::Train(given)) = world.second_orders.recv().await else { panic!("it was meant for it") };
+    assert_eq!(given.fold, fourth);
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_read_a_trial_says_so_and_asks_for_another() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let lease =
+        wire::Lease { fold: Some(fold().into()), attempt: 2, config: "{}".to_owned(), ..Default::default() };
+    let leases = wire::Leases { leases: vec![lease] };
+    world.link.send(from_coordinator(coordinator_message::Kind::Leases(leases))).await.unwrap();
+    let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
+    assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "unreadable");
+    assert_eq!(world.asked().await, 1, "its second slot is still free");
 }

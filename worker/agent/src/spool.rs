@@ -1,7 +1,8 @@
 //! Finished work that nobody has acknowledged yet, on disk: written and fsynced before it is reported, removed
 //! once acknowledged, moved to `rejected/` with the reason when refused for good. One process owns a spool.
 //!
-//! Entries name the store they belong to; those of another store stay where they are and are not sent.
+//! Entries name the store they belong to; those of another store stay where they are and are not sent. A result is worth
+//! something whoever reports it; a failure only from the worker that had the attempt, so it ends with that process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -88,6 +89,10 @@ impl Spool {
                 let _ = fs::remove_file(&path); // left by a writer that was killed; the lock says it is no more
             } else if path.extension().is_some_and(|e| e == "json") {
                 match read(&path) {
+                    Ok(Entry { outcome: Outcome::Failure(failure), fold, attempt, .. }) => {
+                        tracing::info!(%fold, %attempt, %failure, "a dead worker's failure is not reported");
+                        fs::remove_file(&path).map_err(io)?;
+                    }
                     Ok(entry) => drop(entries.insert((entry.fold, entry.attempt), entry)),
                     Err(error) => {
                         tracing::warn!(file = %path.display(), %error, "unreadable spool entry left alone")
@@ -217,6 +222,22 @@ mod tests {
             .collect();
         assert_eq!(aside.len(), 2, "{aside:?}");
         assert!(aside.iter().any(|name| name.ends_with(".reason.txt")));
+    }
+
+    /// The coordinator would refuse it: it never gave the attempt to the worker that reports now. The lease of the dead
+    /// worker ends by itself.
+    #[test]
+    fn a_failure_ends_with_the_process_that_had_the_attempt() {
+        let folder = tempfile::tempdir().unwrap();
+        let failed = Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(2) };
+        let mut spool = Spool::open(folder.path()).unwrap();
+        spool.save(entry(1)).unwrap();
+        spool.save(failed.clone()).unwrap();
+        assert_eq!(spool.waiting("store1").count(), 2, "its own process reports it until it is acknowledged");
+        drop(spool);
+        let spool = Spool::open(folder.path()).unwrap();
+        assert_eq!(spool.waiting("store1").cloned().collect::<Vec<_>>(), [entry(1)]);
+        assert!(!folder.path().join(failed.file_name()).exists());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The one file of this program that reads the clock. Everything else is given the time.
+//! The one file of the worker program that reads the clock. Everything else is given the time.
 
 use std::time::{Duration, Instant};
 

@@ -1,9 +1,11 @@
 //! The connection to the coordinator: keeps one session open, reconnects with growing pauses, and hands every
-//! message to the agent. Knows the network, not what the messages mean.
+//! message to the agent. How a connection is made is an argument; what the messages mean is not its business.
 
+use std::future::Future;
 use std::time::Duration;
 
-use togl_proto::client::{Access, ConnectError};
+use togl_proto::client::{AuthorisedChannel, ConnectError};
+use togl_proto::wire::workers_client::WorkersClient;
 use togl_proto::wire::{CoordinatorMessage, WorkerMessage};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -31,11 +33,17 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(5),
 ];
 
-/// Keeps a session open until the agent stops listening.
-pub async fn keep(address: String, access: Access, events: mpsc::Sender<LinkEvent>) {
+/// What a connection gives: somebody to open sessions with.
+pub type Connected = Result<WorkersClient<AuthorisedChannel>, ConnectError>;
+
+/// Keeps a session open until the agent stops listening. Each connection is made by `connect`.
+pub async fn keep<C>(connect: impl Fn() -> C + Send, events: mpsc::Sender<LinkEvent>)
+where
+    C: Future<Output = Connected> + Send,
+{
     let mut failures = 0;
     loop {
-        let ended = session(&address, &access, &events).await;
+        let ended = session(connect().await, &events).await;
         let pause = match ended {
             Ended::AgentGone => return,
             Ended::Refused(reason) => {
@@ -60,8 +68,8 @@ enum Ended {
     Lost { reason: String, was_open: bool },
 }
 
-async fn session(address: &str, access: &Access, events: &mpsc::Sender<LinkEvent>) -> Ended {
-    let mut client = match access.workers(address).await {
+async fn session(connected: Connected, events: &mpsc::Sender<LinkEvent>) -> Ended {
+    let mut client = match connected {
         Ok(client) => client,
         // A stranger may be a proxy in front of a coordinator that is being started again.
         Err(error @ (ConnectError::Unreachable { .. } | ConnectError::Stranger { .. })) => {

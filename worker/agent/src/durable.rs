@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::host;
+use crate::{crash, identity};
 
 /// How the names of unfinished files end.
 pub const PARTIAL: &str = "partial";
@@ -13,19 +13,28 @@ pub const PARTIAL: &str = "partial";
 /// Writes `folder/name`, replacing what was there. Several processes, also of several machines, may write into one
 /// folder: the unfinished file of each has a name of its own.
 pub fn write(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let partial = folder.join(format!("{name}.{:08x}.{PARTIAL}", host::random()));
+    let partial = folder.join(format!("{name}.{:08x}.{PARTIAL}", identity::random()));
+    crash::point("write");
     let written = write_and_sync(&partial, bytes).and_then(|()| fs::rename(&partial, folder.join(name)));
     if let Err(error) = written {
         let _ = fs::remove_file(&partial); // it may not even be there
         return Err(error);
     }
-    File::open(folder)?.sync_all()
+    crash::point("renamed");
+    File::open(folder)?.sync_all()?;
+    crash::point("kept");
+    Ok(())
 }
 
 fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    file.write_all(&bytes[..bytes.len() / 2])?;
+    crash::point("half-written");
+    file.write_all(&bytes[bytes.len() / 2..])?;
+    crash::point("written");
+    file.sync_all()?;
+    crash::point("synced");
+    Ok(())
 }
 
 #[cfg(test)]

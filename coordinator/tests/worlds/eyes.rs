@@ -1,0 +1,152 @@
+//! Somebody who stands between a worker's link and its agent, sees every message, and compares it with what the ledger
+//! knows. Repeats a report now and then, as if its acknowledgement had been lost; changes nothing else.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng as SmallRng;
+use togl_agent::link::LinkEvent;
+use togl_proto::convert;
+use togl_proto::wire::{self, WorkerMessage, coordinator_message, worker_message};
+use togl_sweeps::{Attempt, FoldKey};
+use tokio::sync::mpsc;
+
+use crate::ledger::Ledger;
+use crate::worker::Strings;
+
+pub struct Eyes {
+    worker: String,
+    ledger: Ledger,
+    strings: Arc<Mutex<Strings>>,
+    rng: SmallRng,
+}
+
+impl Eyes {
+    pub fn new(worker: String, ledger: Ledger, strings: Arc<Mutex<Strings>>, rng: SmallRng) -> Self {
+        Self { worker, ledger, strings, rng }
+    }
+
+    /// Passes on what the link says until one side is gone.
+    pub async fn watch(mut self, mut link: mpsc::Receiver<LinkEvent>, agent: mpsc::Sender<LinkEvent>) {
+        while let Some(event) = link.recv().await {
+            let event = match event {
+                LinkEvent::Open(outgoing) => {
+                    let (sender, said) = mpsc::channel(1);
+                    let (worker, ledger) = (self.worker.clone(), self.ledger.clone());
+                    let (strings, rng) = (self.strings.clone(), SmallRng::from_rng(&mut self.rng));
+                    tokio::spawn(Self { worker, ledger, strings, rng }.listen(said, outgoing));
+                    LinkEvent::Open(sender)
+                }
+                LinkEvent::Message(message) => {
+                    self.hears(&message);
+                    LinkEvent::Message(message)
+                }
+                LinkEvent::Lost(reason) => {
+                    self.ledger.count("lost sessions");
+                    LinkEvent::Lost(reason)
+                }
+                LinkEvent::Refused(reason) => LinkEvent::Refused(reason),
+            };
+            if agent.send(event).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Passes on what the agent says in one session.
+    async fn listen(mut self, mut said: mpsc::Receiver<WorkerMessage>, link: mpsc::Sender<WorkerMessage>) {
+        while let Some(message) = said.recv().await {
+            let is_report = matches!(message.kind, Some(worker_message::Kind::Reports(_)));
+            self.says(&message);
+            if is_report && self.rng.random_range(0..5) == 0 {
+                self.ledger.count("doubled reports");
+                _ = link.send(message.clone()).await;
+            }
+            if link.send(message).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn says(&self, message: &WorkerMessage) {
+        match &message.kind {
+            Some(worker_message::Kind::Hello(hello)) => self.says_hello(hello),
+            Some(worker_message::Kind::Reports(reports)) => {
+                reports.results.iter().for_each(|report| self.reports_result(report));
+                reports.failures.iter().for_each(|report| self.reports_failure(report));
+            }
+            Some(worker_message::Kind::Goodbye(_)) => self.ledger.count("goodbyes"),
+            _ => {}
+        }
+    }
+
+    /// Whatever its slots train at this moment must be in it.
+    fn says_hello(&self, hello: &wire::Hello) {
+        self.ledger.count("hellos");
+        let named: BTreeSet<(FoldKey, Attempt)> = hello
+            .running
+            .iter()
+            .map(|running| (convert::fold(running.fold.clone()).unwrap(), Attempt(running.attempt)))
+            .collect();
+        for (fold, attempt) in self.ledger.in_training(&self.worker) {
+            if !named.contains(&(fold, attempt)) {
+                let worker = &self.worker;
+                self.ledger.broken(format!("{worker} trains {fold}, attempt {attempt}, and does not say so"));
+            }
+        }
+    }
+
+    fn reports_result(&self, report: &wire::ResultReport) {
+        let key = (convert::fold(report.fold.clone()).unwrap(), Attempt(report.attempt));
+        let bits = report.result.as_ref().unwrap().test.as_ref().unwrap().accuracy.to_bits();
+        self.ledger.reported(&self.worker, key, bits);
+    }
+
+    /// Leases never go beyond a slot; only a worker that is about to leave may send one back.
+    fn reports_failure(&self, report: &wire::FailureReport) {
+        let failure = report.failure.as_ref().unwrap();
+        self.ledger.count("reported failures");
+        if failure.message.contains("no free slot") {
+            let leaves = self.strings.lock().unwrap().told().is_some();
+            match leaves {
+                true => self.ledger.count("leases sent back"),
+                false => self.ledger.broken(format!("{} was given a lease beyond its slots", self.worker)),
+            }
+        }
+    }
+
+    fn hears(&self, message: &wire::CoordinatorMessage) {
+        use coordinator_message::Kind;
+        match &message.kind {
+            Some(Kind::Welcome(welcome)) => {
+                let verdicts = welcome.verdicts.iter().flat_map(|verdicts| &verdicts.verdicts);
+                verdicts.for_each(|verdict| self.hears_verdict(verdict));
+            }
+            Some(Kind::Verdicts(verdicts)) => {
+                verdicts.verdicts.iter().for_each(|verdict| self.hears_verdict(verdict));
+            }
+            Some(Kind::Acknowledgements(acks)) => {
+                acks.acknowledgements.iter().for_each(|ack| self.hears_acknowledgement(ack));
+            }
+            _ => {}
+        }
+    }
+
+    fn hears_verdict(&self, verdict: &wire::Verdict) {
+        if !verdict.go_on {
+            let fold = convert::fold(verdict.fold.clone()).unwrap();
+            self.ledger.told_to_stop(&self.worker, fold, Attempt(verdict.attempt));
+        }
+    }
+
+    fn hears_acknowledgement(&self, ack: &wire::Acknowledgement) {
+        let (fold, attempt) = (convert::fold(ack.fold.clone()).unwrap(), Attempt(ack.attempt));
+        match ack.accepted {
+            true => self.ledger.acknowledged(fold, attempt),
+            false => self
+                .ledger
+                .broken(format!("the report of {fold}, attempt {attempt}, was refused: {}", ack.reason)),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! A slot that trains nothing: takes orders and, after a while of virtual time, says how it ended, as
+//! `worker/src/slot.rs` would. Notices orders that no slot should get, and orders that should have come.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng as SmallRng;
+use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
+use togl_sweeps::result::{Metrics, example};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
+use tokio::sync::{mpsc, watch};
+
+use crate::faults::pick;
+use crate::ledger::Ledger;
+
+/// How long after the word to stop an attempt may still come to its end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+pub struct Slot {
+    pub worker: String,
+    pub number: usize,
+    /// Chances in a hundred that an attempt fails.
+    pub failing: u32,
+    pub ledger: Ledger,
+    pub rng: SmallRng,
+}
+
+impl Slot {
+    /// Runs until its orders end.
+    pub async fn run(
+        mut self,
+        mut orders: mpsc::Receiver<Order>,
+        events: mpsc::Sender<SlotEvent>,
+        latest: watch::Sender<Latest>,
+    ) {
+        while let Some(order) = orders.recv().await {
+            let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
+            let Assignment { fold, attempt, .. } = *assignment;
+            let (slot, place) = (self.number, (self.worker.clone(), self.number));
+            let event = |report| SlotEvent { slot, fold, attempt, report };
+            self.ledger.notes().training.insert(place.clone(), (fold, attempt));
+            self.ledger.count("leases");
+            if self.rng.random_range(0..4) == 0 {
+                _ = events.try_send(event(Report::Log("a line of the log".to_owned())));
+            }
+            latest.send_replace(Some((fold, attempt, epoch())));
+            let report = self.train(fold, attempt, &mut orders).await;
+            self.ledger.notes().training.remove(&place);
+            if let Report::Done(result) = &report {
+                let bits = result.test.accuracy.to_bits();
+                self.ledger.notes().trained.insert((fold, attempt, bits));
+            }
+            _ = events.send(event(report)).await;
+        }
+    }
+
+    async fn train(&mut self, fold: FoldKey, attempt: Attempt, orders: &mut mpsc::Receiver<Order>) -> Report {
+        let takes = *pick(&mut self.rng, &[20, 700, 2_000, 5_000, 9_000]);
+        let end = tokio::time::sleep(Duration::from_millis(takes));
+        tokio::pin!(end);
+        loop {
+            tokio::select! {
+                () = &mut end => {
+                    self.ledger.ended_by_itself(&self.worker, fold, attempt, PATIENCE);
+                    return self.outcome(fold);
+                }
+                order = orders.recv() => match order {
+                    Some(Order::Abandon(of, which)) if (of, which) != (fold, attempt) => {}
+                    Some(Order::Abandon(..)) => {
+                        self.ledger.count("abandoned");
+                        return Report::Abandoned;
+                    }
+                    Some(Order::Stop) => return self.save(fold).await,
+                    Some(Order::Train(other)) => {
+                        let (worker, slot, other) = (&self.worker, self.number, other.fold);
+                        self.ledger.broken(format!("slot {slot} of {worker} trains {fold} and was given {other}"));
+                    }
+                    None => std::future::pending().await, // the agent is gone, and soon the process
+                },
+            }
+        }
+    }
+
+    /// Told to stop: the epoch in hand is finished first, and sometimes it was the last one.
+    async fn save(&mut self, fold: FoldKey) -> Report {
+        tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..400))).await;
+        if self.rng.random_range(0..4) == 0 {
+            return self.outcome(fold);
+        }
+        self.ledger.count("saved and stopped");
+        Report::Failed(Failure::new(FailureClass::Preempted, "simulated stop"))
+    }
+
+    /// What training would have come to: mostly the same for a fold, wherever it runs.
+    fn outcome(&mut self, fold: FoldKey) -> Report {
+        if self.rng.random_range(0..100) < self.failing {
+            use FailureClass::{Crashed, Error, NotFinite, OutOfMemory, TimeLimit};
+            let class = *pick(&mut self.rng, &[Crashed, Error, NotFinite, OutOfMemory, TimeLimit]);
+            return Report::Failed(Failure::new(class, "simulated"));
+        }
+        let luck = if self.rng.random_range(0..10) == 0 { 0.25 } else { 0.5 };
+        let result: FoldResult = example(luck + f64::from(fold.split) / 1024.0);
+        Report::Done(Box::new(result))
+    }
+}
+
+fn epoch() -> EpochReport {
+    let metrics = Metrics { loss: 1.0, accuracy: 0.5 };
+    EpochReport {
+        epoch: 1,
+        max_epochs: 2,
+        lr: 0.1,
+        train: metrics,
+        validation: metrics,
+        graphs_per_second: 1.0,
+    }
+}

@@ -1,0 +1,196 @@
+//! A worker's host: the real agent, link and spool, as `togl-worker join` puts them together, with slots that train
+//! nothing. The folder of its machine outlives every crash, as a disk does; hosts of one machine share it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng as SmallRng;
+use tempfile::TempDir;
+use togl_agent::agent::{Agent, Habits, Stopped};
+use togl_agent::identity::Identity;
+use togl_agent::link;
+use togl_agent::spool::Spool;
+use tokio::sync::{mpsc, watch};
+
+use crate::eyes::Eyes;
+use crate::ledger::Ledger;
+use crate::{network, slots};
+
+/// How long folds may take to save; much longer than they do, so that nobody has to wait for its end.
+const GRACE: Duration = Duration::from_secs(6);
+/// How long a worker may take to leave: its folds save within half a second, a goodbye takes two.
+const LEAVING: Duration = Duration::from_secs(4);
+
+/// What survives a crash.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    pub name: String,
+    folder: Arc<TempDir>,
+    boots: Arc<AtomicU32>,
+}
+
+impl Machine {
+    /// In memory where the system has such a folder: nothing is gained by waiting for a disk.
+    pub fn new(number: usize) -> Self {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("togl-world-");
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { builder.tempdir_in(memory) } else { builder.tempdir() };
+        Self {
+            name: format!("machine{number}"),
+            folder: Arc::new(folder.unwrap()),
+            boots: Arc::new(AtomicU32::new(0)),
+        }
+    }
+
+    /// Reports that nobody has acknowledged yet, of all processes that ever ran here.
+    pub fn spooled(&self) -> Vec<PathBuf> {
+        self.entries("spool")
+    }
+
+    /// Reports that were refused for good.
+    pub fn rejected(&self) -> Vec<PathBuf> {
+        self.entries("spool/rejected")
+    }
+
+    fn entries(&self, below: &str) -> Vec<PathBuf> {
+        let workers = std::fs::read_dir(self.folder.path()).unwrap();
+        let folders = workers.map(|worker| worker.unwrap().path().join(below));
+        let files = folders.flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten());
+        let paths = files.map(|file| file.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
+    }
+}
+
+/// What can be done to a running worker from outside.
+#[derive(Debug, Default)]
+pub struct Strings {
+    stop: Option<mpsc::Sender<()>>,
+    jump: Option<mpsc::UnboundedSender<Duration>>,
+    told: Option<Duration>,
+}
+
+impl Strings {
+    /// Asks it to leave, as SIGTERM does.
+    pub fn stop(&mut self, now: Duration) {
+        if let Some(stop) = &self.stop
+            && stop.try_send(()).is_ok()
+        {
+            self.told.get_or_insert(now);
+        }
+    }
+
+    /// Sets its clock ahead.
+    pub fn jump(&self, milliseconds: u64) {
+        if let Some(jump) = &self.jump {
+            _ = jump.send(Duration::from_millis(milliseconds));
+        }
+    }
+
+    /// When it was asked to leave, if it was.
+    pub fn told(&self) -> Option<Duration> {
+        self.told
+    }
+}
+
+/// A worker that is started again and again.
+#[derive(Debug, Clone)]
+pub struct Worker {
+    pub machine: Machine,
+    pub slots: usize,
+    /// Chances in a hundred that an attempt fails.
+    pub failing: u32,
+    pub token: String,
+    pub seed: u64,
+    pub ledger: Ledger,
+    pub strings: Arc<Mutex<Strings>>,
+}
+
+impl Worker {
+    /// One process, until its host crashes or it leaves.
+    pub async fn run(self) -> turmoil::Result {
+        let boot = self.machine.boots.fetch_add(1, Ordering::SeqCst) + 1;
+        let seed = self.seed ^ (u64::from(boot) << 32);
+        let worker = format!("{}-{boot}", self.machine.name);
+        let (_, spool) = Spool::open_free(self.machine.folder.path())?;
+        let (slot_events, slot_inbox) = mpsc::channel(256);
+        let mut ends = Vec::new();
+        for number in 0..self.slots {
+            let (sender, orders) = mpsc::channel(8);
+            let (progress, latest) = watch::channel(None);
+            let (worker, ledger) = (worker.clone(), self.ledger.clone());
+            let rng = SmallRng::seed_from_u64(seed.wrapping_add(number as u64));
+            let slot = slots::Slot { worker, number, failing: self.failing, ledger, rng };
+            tokio::spawn(slot.run(orders, slot_events.clone(), progress));
+            ends.push((sender, latest));
+        }
+        let link_inbox = self.join(&worker, seed);
+        let stopped = self.attach();
+        let agent = Agent::new(self.identity(&worker), self.habits(), spool, ends);
+        let ended = agent.run(link_inbox, slot_inbox, stopped).await;
+        self.judge(&worker, &ended);
+        tokio::time::sleep(Duration::from_millis(50)).await; // connections close while the process ends
+        Ok(())
+    }
+
+    /// The link, with somebody who watches it.
+    fn join(&self, worker: &str, seed: u64) -> mpsc::Receiver<link::LinkEvent> {
+        let (link_events, watched) = mpsc::channel(256);
+        let token = self.token.clone();
+        tokio::spawn(link::keep(move || network::workers(token.clone()), link_events));
+        let (events, inbox) = mpsc::channel(256);
+        let (strings, rng) = (self.strings.clone(), SmallRng::seed_from_u64(!seed));
+        let eyes = Eyes::new(worker.to_owned(), self.ledger.clone(), strings, rng);
+        tokio::spawn(eyes.watch(watched, events));
+        inbox
+    }
+
+    fn attach(&self) -> mpsc::Receiver<()> {
+        let (stop, stopped) = mpsc::channel(1);
+        let (jump, mut jumps) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(ahead) = jumps.recv().await {
+                tokio::time::advance(ahead).await;
+            }
+        });
+        *self.strings.lock().unwrap() = Strings { stop: Some(stop), jump: Some(jump), told: None };
+        stopped
+    }
+
+    fn identity(&self, worker: &str) -> Identity {
+        Identity {
+            worker: worker.parse().unwrap(),
+            host: self.machine.name.clone(),
+            code_version: "simulated".to_owned(),
+            devices: vec!["cpu".to_owned(); self.slots],
+            memories: vec![0; self.slots],
+        }
+    }
+
+    fn habits(&self) -> Habits {
+        let ledger = self.ledger.clone();
+        let tidy = Arc::new(move |fold| {
+            ledger.tidied(fold);
+            Ok(())
+        });
+        Habits { grace: GRACE, idle_exit: None, tidy }
+    }
+
+    fn judge(&self, worker: &str, ended: &Stopped) {
+        let told = self.strings.lock().unwrap().told();
+        match (ended, told) {
+            (Stopped::Asked, Some(told)) => {
+                self.ledger.count("left when told");
+                let took = self.ledger.now().saturating_sub(told);
+                if took > LEAVING {
+                    self.ledger.broken(format!("{worker} took {took:?} to leave"));
+                }
+            }
+            (Stopped::Asked, None) => self.ledger.count("left when drained"),
+            (other, _) => self.ledger.broken(format!("{worker} ended: {other:?}")),
+        }
+    }
+}

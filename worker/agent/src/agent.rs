@@ -1,0 +1,172 @@
+//! The agent: decides what each slot does and what the coordinator is told. One event loop owns all state;
+//! slots and the link are tasks that send it events. It outlives the coordinator: while the link is down it
+//! goes on training and spools what finishes. Told to stop, it gives the folds in training a moment to save.
+
+mod heard;
+mod said;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use togl_proto::wire::{self, WorkerMessage, worker_message};
+use togl_sweeps::{Attempt, FoldKey};
+use tokio::sync::{mpsc, watch};
+
+use crate::clock::later;
+use crate::identity::Identity;
+use crate::link::LinkEvent;
+use crate::slots::{EpochReport, Latest, Order, SlotEvent};
+use crate::spool::Spool;
+
+/// Removes what a fold left on disk to go on from.
+pub type Tidy = Arc<dyn Fn(FoldKey) -> io::Result<()> + Send + Sync>;
+
+/// How this worker goes about its work.
+#[derive(Clone)]
+pub struct Habits {
+    /// How long folds may take to save when the worker is told to stop.
+    pub grace: Duration,
+    /// Leave after so long without work.
+    pub idle_exit: Option<Duration>,
+    /// Called for each fold whose result is safe.
+    pub tidy: Tidy,
+}
+
+/// The agent's ends of a slot: where its orders go, and where its progress comes from.
+pub type SlotEnds = (mpsc::Sender<Order>, watch::Receiver<Latest>);
+
+/// Why the agent stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It was told to.
+    Asked,
+    /// The coordinator will never take it.
+    Refused(String),
+    /// Nothing to do for as long as was allowed.
+    Idle,
+}
+
+/// A slot as the agent sees it.
+struct Slot {
+    device: String,
+    orders: mpsc::Sender<Order>,
+    latest: watch::Receiver<Latest>,
+    work: Option<Work>,
+}
+
+impl Slot {
+    /// The latest epoch of this attempt; what an earlier one left does not count.
+    fn progress_of(&self, work: &Work) -> Option<EpochReport> {
+        let (fold, attempt, report) = (*self.latest.borrow())?;
+        ((fold, attempt) == (work.fold, work.attempt)).then_some(report)
+    }
+}
+
+/// An attempt in training.
+struct Work {
+    fold: FoldKey,
+    attempt: Attempt,
+    incarnation: String,
+}
+
+/// An open session.
+struct Session {
+    outgoing: mpsc::Sender<WorkerMessage>,
+    /// Known from the welcome on.
+    incarnation: Option<String>,
+}
+
+/// The agent's state.
+pub struct Agent {
+    identity: Identity,
+    habits: Habits,
+    spool: Spool,
+    slots: Vec<Slot>,
+    session: Option<Session>,
+    heartbeat: Duration,
+    last_trouble: String,
+    /// Told to stop: no new work, what is in training is saved.
+    leaving: bool,
+}
+
+impl Agent {
+    /// An agent with one slot per device.
+    pub fn new(identity: Identity, habits: Habits, spool: Spool, slots: Vec<SlotEnds>) -> Self {
+        let slots = identity.devices.iter().cloned().zip(slots);
+        let slot = |(device, (orders, latest))| Slot { device, orders, latest, work: None };
+        let slots = slots.map(slot).collect();
+        let (heartbeat, last_trouble) = (Duration::from_secs(3), String::new());
+        Self { identity, habits, spool, slots, session: None, heartbeat, last_trouble, leaving: false }
+    }
+
+    /// Runs until told to stop, refused, or idle for too long.
+    pub async fn run(
+        mut self,
+        mut link: mpsc::Receiver<LinkEvent>,
+        mut slots: mpsc::Receiver<SlotEvent>,
+        mut stop: mpsc::Receiver<()>,
+    ) -> Stopped {
+        let idle = tokio::time::sleep(self.habits.idle_exit.unwrap_or(Duration::MAX));
+        let grace = tokio::time::sleep(Duration::MAX);
+        tokio::pin!(idle, grace);
+        let mut beat = tokio::time::interval(self.heartbeat);
+        loop {
+            if beat.period() != self.heartbeat {
+                beat = tokio::time::interval(self.heartbeat); // the coordinator asked for another rhythm
+            }
+            let busy = self.slots.iter().any(|slot| slot.work.is_some());
+            if self.leaving && !busy {
+                break self.say_goodbye(&mut link, Stopped::Asked).await;
+            }
+            tokio::select! {
+                event = link.recv() => match event {
+                    Some(LinkEvent::Refused(reason)) => return Stopped::Refused(reason),
+                    Some(event) => self.on_link(event).await,
+                    None => return Stopped::Refused("the connection task ended".to_owned()),
+                },
+                Some(event) = slots.recv() => self.on_slot(event).await,
+                _ = beat.tick() => self.send_heartbeat().await,
+                Some(()) = stop.recv() => {
+                    if std::mem::replace(&mut self.leaving, true) {
+                        break self.say_goodbye(&mut link, Stopped::Asked).await; // told twice: at once
+                    }
+                    grace.as_mut().reset(later(self.habits.grace));
+                    self.stop_training().await;
+                }
+                () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, Stopped::Asked).await,
+                () = &mut idle, if !busy => break self.say_goodbye(&mut link, Stopped::Idle).await,
+            }
+            if let (true, Some(allowed)) = (busy, self.habits.idle_exit) {
+                idle.as_mut().reset(later(allowed));
+            }
+        }
+    }
+
+    /// Asks every trainer to save and end its fold.
+    async fn stop_training(&mut self) {
+        for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
+            let _ = slot.orders.send(Order::Stop).await;
+        }
+    }
+
+    /// Tells the coordinator that the leases are free again, and waits a moment for the words to leave and for what
+    /// it still has to acknowledge.
+    async fn say_goodbye(&mut self, link: &mut mpsc::Receiver<LinkEvent>, why: Stopped) -> Stopped {
+        self.send(worker_message::Kind::Goodbye(wire::Goodbye {})).await;
+        self.session = None;
+        let ended = async {
+            loop {
+                match link.recv().await {
+                    None | Some(LinkEvent::Lost(_) | LinkEvent::Refused(_)) => break,
+                    Some(LinkEvent::Message(message)) => self.on_message(*message).await,
+                    Some(LinkEvent::Open(_)) => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(2), ended).await;
+        why
+    }
+}
