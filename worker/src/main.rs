@@ -9,6 +9,7 @@ mod data;
 mod devices;
 mod doctor;
 mod durable;
+mod energy;
 mod filtrations;
 mod fold;
 mod host;
