@@ -8,6 +8,7 @@ mod clock;
 mod descriptors;
 mod embedded;
 mod local;
+mod outcomes;
 mod output;
 mod problem;
 mod progress;
@@ -42,8 +43,11 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 /// zero, which is nothing to bother a user with.
 fn start_log(arguments: &cli::Togl) {
     let (format, level) = arguments.log();
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(format!("{level},resvg=off,usvg=off")));
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| {
+        tracing_subscriber::EnvFilter::new(format!(
+            "{level},resvg=off,usvg=off,tiny_skia=off,tiny_skia_path=off"
+        ))
+    });
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {

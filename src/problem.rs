@@ -45,7 +45,10 @@ impl Problem {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(inner) = cause {
-            message = format!("{message}: {inner}");
+            let reason = inner.to_string();
+            if !message.ends_with(&reason) {
+                message = format!("{message}: {reason}"); // some errors spell out their cause themselves
+            }
             cause = inner.source();
         }
         Self::usage(message)

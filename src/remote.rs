@@ -119,6 +119,20 @@ pub fn refused(status: Status) -> Problem {
     }
 }
 
+/// All folds of a sweep, page by page.
+pub async fn folds_of(client: &mut Client, sweep: &str) -> Result<Vec<wire::FoldSummary>, Problem> {
+    let (mut folds, mut from) = (Vec::new(), 0);
+    loop {
+        let request = wire::ListFoldsRequest { sweep: sweep.to_owned(), from };
+        let page = client.list_folds(request).await.map_err(refused)?.into_inner();
+        folds.extend(page.folds);
+        from = page.next;
+        if from == 0 {
+            return Ok(folds);
+        }
+    }
+}
+
 /// A sweep and how far it is.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sweep {

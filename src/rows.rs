@@ -4,8 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use togl_analysis::frame::{FoldFrame, FoldRow};
-use togl_analysis::report::Replicate;
-use togl_coordinator::store::{Reader, ResultKind, ResultQuery, StoredSweep};
+use togl_coordinator::store::{Reader, ResultQuery, StoredSweep};
 use togl_proto::{convert, wire};
 use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialConfig, TrialId};
 
@@ -142,7 +141,8 @@ fn is_meant(key: &FoldKey, text: &str) -> bool {
         && format!("{}/{}", key.split, key.seed) == rest
 }
 
-fn open(state: &StateDir) -> Result<Box<dyn Reader>, Problem> {
+/// The store of a state directory, for reading; works whether or not a coordinator is serving it.
+pub fn open(state: &StateDir) -> Result<Box<dyn Reader>, Problem> {
     state.store().open_read_only().map_err(|error| {
         Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
     })
@@ -161,37 +161,6 @@ pub fn from_store(state: &StateDir, sweep: &str) -> Result<Collected, Problem> {
         )));
     };
     read(store.as_ref(), stored)
-}
-
-/// Second results of a sweep's folds, compared with those that count. Only the store has them.
-pub fn replicates(state: &StateDir, collected: &Collected) -> Result<Vec<Replicate>, Problem> {
-    let store = open(state)?;
-    let counted: HashMap<FoldKey, &FoldResult> =
-        collected.rows.iter().map(|row| (row.fold, &row.result)).collect();
-    let mut found = Vec::new();
-    for kind in [ResultKind::Replicate, ResultKind::Conflict] {
-        let mut query = ResultQuery { kind, ..ResultQuery::accepted(collected.spec.name.clone()) };
-        loop {
-            let page = store.results(&query).map_err(Problem::ours)?;
-            found.extend(page.rows.into_iter().map(|row| {
-                let first = counted.get(&row.fold);
-                Replicate {
-                    fold: row.fold.to_string(),
-                    attempt: row.attempt.0,
-                    worker: row.worker.to_string(),
-                    kind: kind.as_str().to_owned(),
-                    same: first.map(|first| first.same_numbers(&row.result)),
-                    test_accuracy: row.result.test.accuracy,
-                    counted: first.map(|first| first.test.accuracy),
-                }
-            }));
-            match page.next {
-                Some(next) => query.from = next,
-                None => break,
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// One sweep of a store with its finished folds.

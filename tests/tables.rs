@@ -182,9 +182,28 @@ fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
 fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
     let desk = Desk::new();
     desk.import("folds.parquet");
-    let graph =
-        r#"{"dataset": "cycles", "graph": 0, "nodes": 2, "edges": [[0, 1]], "filtrations": [[0.1], [0.2]]}"#;
-    fs::write(desk.path("graph.json"), graph).unwrap();
+    // What a worker really writes: whoever changes it there, changes it here.
+    let trial = "version: 1\nname: tiny\nsplits: [0]\nseeds: [0]\nbase: {dataset: necklaces, togl: true, depth: 1, \
+                 hidden_dim: 8, max_epochs: 1, num_filtrations: 2, filtration_hidden: 4}\n";
+    fs::write(desk.path("tiny.yaml"), trial).unwrap();
+    let learn = [
+        "worker",
+        "filtrations",
+        "--trial",
+        "tiny.yaml",
+        "--graph",
+        "3",
+        "7",
+        "--data-dir",
+        "data",
+        "--state",
+        "w",
+    ];
+    let said = desk.togl(&learn);
+    assert_eq!(said.code, 0, "{}", said.err);
+    fs::write(desk.path("learnt.json"), said.out).unwrap();
+    let said = desk.togl(&["plot", "--from", "learnt.json", "--figure", "filtrations", "--out", "graph.png"]);
+    assert_eq!((said.code, said.err.as_str()), (0, "wrote graph-1.png\nwrote graph-2.png\n"));
     for (name, arguments) in [
         ("depth.svg", &["--from", "folds.parquet"][..]),
         (
@@ -192,13 +211,18 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
             &["--from", "folds.parquet", "--figure", "heat-map", "--layout", "structural-extended"],
         ),
         ("work.svg", &["--from", "folds.parquet", "--figure", "timeline"]),
-        ("graph.png", &["--from", "graph.json", "--figure", "filtrations"]),
+        (
+            "validation.svg",
+            &["--from", "folds.parquet", "--filter", "depth=2.0,3", "--metric", "last_validation_accuracy"],
+        ),
     ] {
         let said = desk.togl(&[&["plot", "--out", name][..], arguments].concat());
         assert_eq!((said.code, said.err.as_str()), (0, format!("wrote {name}\n").as_str()));
         assert!(fs::metadata(desk.path(name)).unwrap().len() > 500, "{name}");
     }
-    let said = desk.togl(&["plot", "--from", "graph.json", "--out", "x.svg", "--figure", "learning-curves"]);
+    let said = desk.togl(&["plot", "--from", "folds.parquet", "--out", "x.svg", "--filter", "depth=99"]);
+    assert!(said.code == 2 && said.err.contains("no trial is left where `depth` is 99"), "{}", said.err);
+    let said = desk.togl(&["plot", "--from", "learnt.json", "--out", "x.svg", "--figure", "learning-curves"]);
     assert_eq!(said.code, 2, "a JSON file holds no folds: {}", said.err);
 }
 
@@ -306,4 +330,50 @@ fn a_bad_import_writes_nothing_and_keeps_what_was_there() {
     assert_eq!(said.code, 2);
     assert!(said.err.contains("did you mean `depth`?"), "{}", said.err);
     assert!(!Path::new(&desk.path("x.parquet")).try_exists().unwrap());
+}
+
+#[test]
+fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_hint() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    for folder in ["folder.parquet", "folder.csv", "folder.json", "folder.svg"] {
+        fs::create_dir(desk.path(folder)).unwrap();
+    }
+    let before = desk.files();
+    let read = "hint: check the name";
+    let write = "hint: --out must name a file in a folder";
+    for (arguments, message, hint) in [
+        (&["table", "--from", "folder.parquet"][..], "cannot read `folder.parquet`", read),
+        (&["table", "--from", "folder.csv"], "cannot read `folder.csv`", read),
+        (&["table", "--from", "none.parquet"], "cannot read `none.parquet`", read),
+        (&["import", "wandb", "folder.csv", "--out", "x.parquet"], "cannot read `folder.csv`", read),
+        (
+            &["plot", "--from", "folder.json", "--figure", "filtrations", "--out", "x.svg"],
+            "cannot read `folder.json`",
+            read,
+        ),
+        (&["import", "wandb", "runs.csv", "--out", "no/x.parquet"], "cannot write `no/x.parquet`", write),
+        (&["import", "wandb", "runs.csv", "--out", "folder.parquet"], "cannot write `folder.parquet`", write),
+        (&["plot", "--from", "folds.parquet", "--out", "no/x.svg"], "cannot write `no/x.svg`", write),
+        (&["plot", "--from", "folds.parquet", "--out", "folder.svg"], "cannot write `folder.svg`", write),
+        (&["plot", "--from", "folds.parquet", "--out", "x.gif"], "use .svg or .png", ""),
+        (
+            &["table", "--from", "folds.parquet", "--out", "runs.csv"],
+            "cannot make the folder",
+            "hint: choose a writable",
+        ),
+    ] {
+        let said = desk.togl(arguments);
+        assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
+        assert!(said.err.contains(message) && said.err.contains(hint), "{arguments:?}: {}", said.err);
+        assert!(said.err.matches("(os error").count() <= 1, "said twice: {}", said.err);
+        assert_eq!(desk.files(), before, "{arguments:?}");
+    }
+    let said = desk.togl(&["import", "wandb", "folds.parquet", "--out", "x.parquet"]);
+    assert_eq!(said.code, 2, "{}", said.err);
+    fs::write(desk.path("empty.csv"), "").unwrap();
+    let said = desk.togl(&["import", "wandb", "empty.csv", "--out", "x.parquet"]);
+    assert!(said.code == 2 && said.err.contains("is it an export of runs"), "{}", said.err);
+    let said = desk.togl(&["table", "--from", "empty.csv"]);
+    assert!(said.code == 2 && said.err.contains("cannot read `empty.csv`"), "{}", said.err);
 }

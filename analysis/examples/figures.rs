@@ -4,9 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
-use togl_analysis::figure::{self, Curve, Figure, Filtrations, MethodCurves, Work};
+use togl_analysis::figure::{self, Curve, Figure, Filtrations, GraphFiltrations, MethodCurves, Work};
 use togl_analysis::import::wandb::{self, Mapping};
-use togl_analysis::report::{self, FailedFold, ReportInput};
+use togl_analysis::report::{self, FailedFold, ReportInput, Told};
 use togl_analysis::{Error, FoldRow, Layout, Plan, Result};
 use togl_sweeps::SweepSpec;
 use togl_sweeps::result::{self, EpochRecord, Metrics};
@@ -32,7 +32,9 @@ fn main() -> Result<()> {
     let families = figure::family_table(&runs, &plan, "depth", Metric::LastValidationAccuracy)?;
     save("families", figure::against(&families, "depth")?)?;
     save("methods", figure::method_curves("Learning curves by method (made up)", &method_curves())?)?;
-    save("filtrations", figure::filtrations(&necklace())?)?;
+    for figure in figure::filtrations(&necklace())? {
+        save("filtrations", figure)?;
+    }
     save("work", figure::timeline("structure-only runs", &Work::of_frame(&runs)?)?)?;
     save("timeline", figure::timeline("a made-up sweep", &timed_work())?)?;
     std::fs::write(folder.join("table1.tex"), togl_analysis::render::latex(&main)).map_err(unwritten)?;
@@ -56,17 +58,27 @@ fn unwritten(source: std::io::Error) -> Error {
 fn necklace() -> Filtrations {
     let mut edges: Vec<(usize, usize)> = (0..19).map(|at| (at, at + 1)).collect();
     edges.extend([(2, 7), (11, 17), (4, 20), (20, 21), (14, 22)]);
-    let value = |at: usize| {
-        let at = at as f64;
-        vec![(at * 0.4).sin(), at / 23.0, 1.0 / (1.0 + at)]
+    let degree = |vertex| edges.iter().filter(|(from, to)| *from == vertex || *to == vertex).count() as f64;
+    let values = |of: fn(f64) -> f64| (0..23).map(|at| of(f64::from(at))).collect();
+    let graph = GraphFiltrations {
+        graph: 7,
+        part: "test".to_owned(),
+        vertices: 23,
+        degrees: (0..23).map(degree).collect(),
+        edges,
+        filtrations: vec![
+            values(|at| (at * 0.4).sin()),
+            values(|at| at / 23.0),
+            values(|at| 1.0 / (1.0 + at)),
+        ],
     };
     Filtrations {
+        version: 1,
         dataset: "necklaces".to_owned(),
-        graph: 7,
-        nodes: 23,
-        edges,
-        degree: Vec::new(),
-        filtrations: (0..23).map(value).collect(),
+        method: "GCN-4-TOGL-1".to_owned(),
+        smallest: vec![-1.0, 0.0, 0.0],
+        largest: vec![1.0; 3],
+        graphs: vec![graph],
     }
 }
 
@@ -134,7 +146,7 @@ fn write_report(path: &Path) -> Result<()> {
         }
     }
     let lost = rows.pop();
-    let failures: Vec<FailedFold> = lost.iter().map(failure).collect();
+    let failures = Told::all(lost.iter().map(failure).collect());
     let commands =
         ["togl run made-up.yaml --out results".to_owned(), "togl table made-up --format latex".to_owned()];
     let input = ReportInput {
@@ -142,7 +154,7 @@ fn write_report(path: &Path) -> Result<()> {
         sweep_text: SWEEP,
         rows: &rows,
         failures: &failures,
-        replicates: &[],
+        replicates: &Told::all(Vec::new()),
         commands: &commands,
         made_at: "2021-01-15 12:00 UTC",
     };
@@ -152,7 +164,7 @@ fn write_report(path: &Path) -> Result<()> {
 fn failure(row: &FoldRow) -> FailedFold {
     FailedFold {
         fold: row.fold.to_string(),
-        attempt: 3,
+        attempts: 3,
         worker: row.worker.clone(),
         class: "out-of-memory".to_owned(),
         message: "the trainer was killed at 3.9 GiB".to_owned(),

@@ -8,7 +8,7 @@ use polars::prelude::{Column, DataType};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use crate::columns::FoldColumns;
+use crate::columns::{FoldColumns, is_constant};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
@@ -79,7 +79,8 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
     let mut cells: Vec<CellFolds> = places.labels.iter().map(|labels| cell(labels, spec)).collect();
     let rows = rows_of_folds(frame, plan)?;
     let values = values(frame, spec.metric)?;
-    let mut cell_of_row: Vec<Option<usize>> = vec![None; frame.len()];
+    let varied: Vec<(&Column, Mark)> = varied(frame)?;
+    let mut cell_of_row: Vec<Option<usize>> = vec![None; if varied.is_empty() { 0 } else { frame.len() }];
     let mut matched = 0;
     for (fold, row) in plan.folds().iter().zip(&rows) {
         let at = places.cell_of_trial[fold.trial];
@@ -89,11 +90,13 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
         if let Some(value) = values[row] {
             cells[at].values.push(value);
             cells[at].folds.push(plan.key(fold));
-            cell_of_row[row] = Some(at);
+            if let Some(cell) = cell_of_row.get_mut(row) {
+                *cell = Some(at);
+            }
         }
     }
-    for (name, mark) in MUST_AGREE {
-        for at in disagreeing(frame.data().column(name)?, &cell_of_row, cells.len())? {
+    for (column, mark) in varied {
+        for at in disagreeing(column, &cell_of_row, cells.len())? {
             cells[at].mixed.insert(mark);
         }
     }
@@ -209,12 +212,17 @@ fn differs(plan: &Plan, trials: &[usize], name: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// For each planned fold the row of its result. Both sides are put in the same order and walked once.
+/// For each planned fold the row of its result. A whole sweep is in the order of its plan already; otherwise both sides
+/// are put in the same order and walked once.
 pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>>> {
     type Key = (usize, u32, u64);
+    let keys = FoldColumns::of(frame.data())?.keys()?;
+    let same_order = plan.folds().iter().zip(&keys).all(|(fold, key)| plan.key(fold) == *key);
+    if keys.len() == plan.len() && same_order {
+        return Ok((0..keys.len()).map(Some).collect());
+    }
     let places = plan.places();
-    let columns = FoldColumns::of(frame.data())?;
-    let keys = columns.keys()?.into_iter().enumerate();
+    let keys = keys.into_iter().enumerate();
     let mut results: Vec<(Key, usize)> =
         keys.filter_map(|(row, key)| Some(((*places.get(&key.trial)?, key.split, key.seed), row))).collect();
     let folds = plan.folds().iter().enumerate();
@@ -235,6 +243,18 @@ pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>
 fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
     let column = frame.data().column(metric_column(metric))?.f64()?;
     Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
+}
+
+/// The columns that must agree within a cell and are not the same everywhere.
+fn varied(frame: &FoldFrame) -> Result<Vec<(&Column, Mark)>> {
+    let mut varied = Vec::new();
+    for (name, mark) in MUST_AGREE {
+        let column = frame.data().column(name)?;
+        if !is_constant(column)? {
+            varied.push((column, mark));
+        }
+    }
+    Ok(varied)
 }
 
 /// The cells whose rows do not all have the same value in a column.

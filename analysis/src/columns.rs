@@ -2,7 +2,7 @@
 //! one way in which a [`TrialConfig`] becomes columns and a stored value becomes the label of a table.
 
 use polars::prelude::{
-    AnyValue, BooleanChunked, Column, DataFrame, NamedFrom, NewChunkedArray, Series, StringChunked,
+    AnyValue, BooleanChunked, Column, DataFrame, DataType, NamedFrom, NewChunkedArray, Series, StringChunked,
     UInt64Chunked,
 };
 use serde_json::{Map, Value};
@@ -131,30 +131,74 @@ impl<'a> FoldColumns<'a> {
 
     /// The place of each row in its sweep or import.
     pub fn positions(&self) -> Result<Vec<u64>> {
-        Ok(self.positions.iter().map(Option::unwrap_or_default).collect())
+        Ok(counts(self.positions))
     }
 
     /// The fold of each row. Folds of one trial stand together, so most identities need not be read again.
     pub fn keys(&self) -> Result<Vec<FoldKey>> {
         let mut keys = Vec::with_capacity(self.trials.len());
+        let (splits, seeds) = (counts(self.splits), counts(self.seeds));
         let mut last: Option<(&str, TrialId)> = None;
-        for ((trial, split), seed) in self.trials.iter().zip(self.splits.iter()).zip(self.seeds.iter()) {
+        for ((trial, split), seed) in self.trials.iter().zip(splits).zip(seeds) {
             let text = trial.unwrap_or_default();
             let trial = match last {
                 Some((same, trial)) if same == text => trial,
                 _ => text.parse().map_err(|error| refuse("trial", format!("{error}")))?,
             };
             last = Some((text, trial));
-            let split = split.unwrap_or_default();
             let split = u32::try_from(split).map_err(|_| refuse("split", format!("{split} is too large")))?;
-            keys.push(FoldKey { trial, split, seed: seed.unwrap_or_default() });
+            keys.push(FoldKey { trial, split, seed });
         }
         Ok(keys)
     }
 }
 
+/// Whole numbers, 0 where there is none. Copied chunk by chunk, which is far faster than one by one.
+pub fn counts(column: &UInt64Chunked) -> Vec<u64> {
+    if column.null_count() > 0 {
+        return column.iter().map(Option::unwrap_or_default).collect();
+    }
+    let mut numbers = Vec::with_capacity(column.len());
+    column.downcast_iter().for_each(|chunk| numbers.extend_from_slice(chunk.values().as_slice()));
+    numbers
+}
+
+/// Whether all rows of a column have the same value; may say no where it would be long to find out.
+pub fn is_constant(column: &Column) -> Result<bool> {
+    if column.null_count() > 0 {
+        return Ok(column.null_count() == column.len());
+    }
+    Ok(match column.dtype() {
+        DataType::String => {
+            // A view is a short text itself, or the place of a long one. Equal texts may stand in two places.
+            let texts = column.str()?;
+            let uniform = texts.downcast_iter().all(|chunk| {
+                let views = chunk.views().as_slice();
+                views.windows(2).all(|pair| pair[0] == pair[1])
+            });
+            let mut firsts =
+                texts.downcast_iter().filter(|chunk| chunk.len() > 0).map(|chunk| chunk.value(0));
+            let first = firsts.next();
+            uniform && firsts.all(|text| Some(text) == first)
+        }
+        DataType::Boolean => {
+            let trues = column.bool()?.sum().unwrap_or_default() as usize;
+            trues == 0 || trues == column.len()
+        }
+        _ => counts(column.u64()?).windows(2).all(|pair| pair[0] == pair[1]),
+    })
+}
+
 fn refuse(column: &str, reason: String) -> Error {
     Error::BadColumn { origin: "the frame".to_owned(), column: column.to_owned(), reason }
+}
+
+/// Whether a label is one of these values. Numbers compare as numbers, however they are written: 4, 4.0 and 4e0 are one.
+pub fn is_among(label: &str, values: &[String]) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok();
+    values
+        .iter()
+        .any(|value| value == label || number(value).is_some_and(|value| number(label) == Some(value)))
 }
 
 /// Which rows have one of the given values in each of the given settings.
@@ -168,7 +212,7 @@ pub fn matching(data: &DataFrame, filter: &[(String, Vec<String>)]) -> Result<Bo
             let value = column.get(row)?;
             let holds = match &last {
                 Some((same, holds)) if *same == value => *holds,
-                _ => values.contains(&label(&value)),
+                _ => is_among(&label(&value), values),
             };
             *kept &= holds;
             last = Some((value, holds));
@@ -199,6 +243,30 @@ mod tests {
             assert_eq!(Some(ours), config.show(name), "{name}");
         }
         assert_eq!(FoldColumns::of(&data).unwrap().keys().unwrap(), [fold]);
+    }
+
+    #[test]
+    fn numbers_compare_as_numbers_and_words_as_words() {
+        let among = |label: &str, values: &[&str]| {
+            is_among(label, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(among("4", &["2", "4.0"]) && among("0.0007", &["7e-4"]) && among("last", &["last"]));
+        assert!(!among("4", &["4.5", "40", ""]) && !among("last", &["Last"]) && !among("", &["0"]));
+    }
+
+    #[test]
+    fn a_column_of_one_value_is_seen_however_it_is_stored() {
+        let column = |texts: [&str; 3]| Column::new("x".into(), texts);
+        let mut other = column(["a text that is longer than twelve bytes"; 3]);
+        other.append(&column(["a text that is longer than twelve bytez"; 3])).unwrap();
+        assert!(!is_constant(&other).unwrap() && !is_constant(&column(["cpu", "cpu", "cuda"])).unwrap());
+        assert!(is_constant(&column(["cpu"; 3])).unwrap() && is_constant(&column([""; 3])).unwrap());
+        for (flags, same) in [([true, true], true), ([false, false], true), ([true, false], false)] {
+            assert_eq!(is_constant(&Column::new("x".into(), flags)).unwrap(), same, "{flags:?}");
+        }
+        let numbers = |numbers: [Option<u64>; 2]| is_constant(&Column::new("x".into(), numbers)).unwrap();
+        assert!(numbers([Some(1), Some(1)]) && numbers([None, None]));
+        assert!(!numbers([Some(1), Some(2)]) && !numbers([Some(0), None]));
     }
 
     #[test]

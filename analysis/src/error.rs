@@ -12,6 +12,10 @@ use crate::statistics::Refusal;
 /// How many folds or cells a message names before it says "and n more".
 const NAMED_IN_MESSAGES: usize = 5;
 
+/// What a file without the columns of the schema may be.
+pub(crate) const NO_FOLDS: &str =
+    "is it a file of folds? Runs of other systems go through `togl import` first";
+
 /// What this crate's functions return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -31,6 +35,16 @@ pub enum Error {
         name: String,
         /// The nearest known one, or the list of all.
         hint: String,
+    },
+    /// A condition that no trial fulfils.
+    #[error("no trial is left where `{name}` is {}; here it is {}", listed(values), listed(there))]
+    FilteredOut {
+        /// The setting.
+        name: String,
+        /// The values that were asked for.
+        values: Vec<String>,
+        /// The values that the trials have.
+        there: Vec<String>,
     },
     /// No published table has this name.
     #[error("no layout `{name}`; {hint}")]
@@ -128,12 +142,10 @@ pub enum Error {
         known: u64,
     },
     /// Columns that every frame must have are not there.
-    #[error(
-        "{origin} lacks the column{} {}; is it a file of folds? Runs of other systems go through `togl import` first",
-        plural(columns),
-        backticked(columns)
-    )]
+    #[error("{origin} lacks the column{} {}; {advice}", plural(columns), backticked(columns))]
     MissingColumns {
+        /// What else the file may be, and what to do with it.
+        advice: &'static str,
         /// The file, or what else was read.
         origin: String,
         /// Their names, in the order of the schema.
@@ -165,7 +177,8 @@ pub enum Error {
     },
     /// A cell of the table would average over different trials.
     #[error(
-        "cell ({}) mixes {trials} trials, which differ in {}; add what tells them apart to the table's `rows`",
+        "cell ({}) mixes {trials} trials, which differ in {}; add what tells them apart to the table's `rows`, or keep one \
+         value of it with a `filter`",
         cell.join(", "),
         backticked(settings)
     )]
@@ -244,6 +257,7 @@ mod tests {
     #[test]
     fn missing_columns_are_named() {
         let error = |columns: &[&str]| Error::MissingColumns {
+            advice: NO_FOLDS,
             origin: "`x.csv`".to_owned(),
             columns: columns.iter().map(|name| (*name).to_owned()).collect(),
         };

@@ -53,7 +53,11 @@ impl FoldFrame {
     /// Reads what [`FoldFrame::write`] wrote, or a file with the same columns from elsewhere.
     pub fn read(path: &Path) -> Result<Self> {
         let format = Format::of(path)?;
-        let file = File::open(path).map_err(|source| Error::io("cannot read", path, source))?;
+        let unreadable = |source| Error::io("cannot read", path, source);
+        let file = File::open(path).map_err(unreadable)?;
+        if file.metadata().map_err(unreadable)?.is_dir() {
+            return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
+        }
         let refuse = |error| Error::bad_file(path, in_one_line(&error));
         let data = match format {
             Format::Parquet => read_parquet(file).map_err(refuse)?,

@@ -23,6 +23,7 @@ fn awkward_frame() -> FoldFrame {
     let mut rows = folds(3, &config, &[1.0 / 3.0, 0.1, 1.0]);
     rows[0].fold.seed = u64::MAX;
     rows[1].result.seconds = 1e-7;
+    (rows[1].result.finished_at, rows[1].result.energy_joules) = (Some(1_700_000_000_123), Some(0.1 + 0.2));
     rows[2].result.provenance.commit = "0012345".to_owned();
     rows[2].result.provenance.dirty = true;
     rows.push(fold(0, &trial("DD", Backbone::Gcn, 4), 0, 0.7));
@@ -73,7 +74,7 @@ fn a_missing_column_is_named() {
 fn a_newer_schema_is_refused() {
     let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
     let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
-    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 3; read it with a newer program");
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 4; read it with a newer program");
 }
 
 #[test]
@@ -171,6 +172,25 @@ fn a_file_of_schema_version_2_has_the_defaults_of_settings_that_came_later() {
         assert!(series(&frame).equals(&series(&fresh)), "{name}");
     }
     let newer = old.lazy().with_column(lit(3_u64).alias("schema_version")).collect().unwrap();
+    assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
+}
+
+#[test]
+fn a_file_of_schema_version_3_is_read_without_times_and_energy_and_goes_together_with_a_newer_one() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(3_u64).alias("schema_version"));
+    let old = data.collect().unwrap().drop("finished_at").unwrap().drop("energy_joules").unwrap();
+    let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
+    for name in ["finished_at", "energy_joules"] {
+        assert_eq!(frame.data().column(name).unwrap().null_count(), frame.len());
+    }
+    let mut timed = fold(0, &trial("ENZYMES", Backbone::Gcn, 4), 0, 0.5);
+    timed.result.finished_at = Some(5);
+    let together = FoldFrame::concat([frame, crate::test_folds::frame([timed])]).unwrap();
+    assert_eq!(
+        together.data().column("finished_at").unwrap().u64().unwrap().iter().flatten().sum::<u64>(),
+        5
+    );
+    let newer = old.lazy().with_column(lit(4_u64).alias("schema_version")).collect().unwrap();
     assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
 }
 

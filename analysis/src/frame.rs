@@ -177,6 +177,8 @@ fn training_columns(rows: &[FoldRow]) -> Vec<Column> {
         column("best_epoch", rows, |row| u64::from(row.result.best_epoch)),
         column("epochs", rows, |row| u64::from(row.result.epochs)),
         column("seconds", rows, |row| row.result.seconds),
+        column("finished_at", rows, |row| row.result.finished_at),
+        column("energy_joules", rows, |row| row.result.energy_joules),
         column("peak_memory", rows, |row| row.result.peak_memory),
         column("parameters", rows, |row| row.result.parameters),
         column("train_size", rows, |row| row.result.part_sizes[0]),

@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use polars::prelude::DataFrame;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
-use crate::columns::{self, FoldColumns};
-use crate::error::Result;
+use crate::columns::{self, FoldColumns, is_among};
+use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::schema::{self, KEYS, SETTINGS};
 
@@ -134,15 +134,26 @@ impl Plan {
         Ok(self)
     }
 
-    /// Only the folds whose trials have one of the given values in each of the given settings.
+    /// Only the folds whose trials have one of the given values in each of the given settings. A condition that leaves
+    /// nothing of a plan is refused: it is misspelt, or about another sweep.
     pub fn filtered(&self, filter: &[(String, Vec<String>)]) -> Result<Self> {
         let mut plan = self.clone();
         for (name, values) in filter {
             schema::check_label(name)?;
-            let kept: Vec<bool> = (0..self.trials.len())
-                .map(|trial| Ok(values.contains(&self.label(trial, name)?)))
-                .collect::<Result<_>>()?;
+            let labels: Vec<String> =
+                (0..self.trials.len()).map(|trial| self.label(trial, name)).collect::<Result<_>>()?;
+            let kept: Vec<bool> = labels.iter().map(|label| is_among(label, values)).collect();
+            let before = plan.folds.clone();
             plan.folds.retain(|fold| kept[fold.trial]);
+            if plan.folds.is_empty() && !before.is_empty() {
+                let mut there: Vec<String> = Vec::new();
+                for fold in &before {
+                    if !there.contains(&labels[fold.trial]) {
+                        there.push(labels[fold.trial].clone());
+                    }
+                }
+                return Err(Error::FilteredOut { name: name.clone(), values: values.clone(), there });
+            }
         }
         Ok(plan)
     }

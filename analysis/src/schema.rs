@@ -7,10 +7,10 @@
 use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
 use togl_sweeps::{TrialConfig, nearest};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NO_FOLDS, Result};
 
 /// The version that this program writes, and the newest it reads.
-pub const SCHEMA_VERSION: u64 = 3;
+pub const SCHEMA_VERSION: u64 = 4;
 
 /// Columns that version 1 did not have; rows of that version have no value in them.
 const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"];
@@ -18,6 +18,9 @@ const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"
 /// Settings that versions 1 and 2 did not have; rows of those versions have their defaults, which mean "as before".
 const SINCE_VERSION_3: [&str; 6] =
     ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"];
+
+/// Columns that versions 1 to 3 did not have; rows of those versions have no value in them.
+const SINCE_VERSION_4: [&str; 2] = ["finished_at", "energy_joules"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,10 +160,17 @@ pub const METRICS: [ColumnSpec; 8] = [
 ];
 
 /// How it was trained, where, and with what.
-pub const PROVENANCE: [ColumnSpec; 21] = [
+pub const PROVENANCE: [ColumnSpec; 23] = [
     column("best_epoch", Kind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
     column("epochs", Kind::Count, Need::IfKnown, "epochs trained"),
     column("seconds", Kind::Number, Need::IfKnown, "seconds of training"),
+    column(
+        "finished_at",
+        Kind::Count,
+        Need::IfKnown,
+        "when training ended, in milliseconds since 1970 by the worker's clock",
+    ),
+    column("energy_joules", Kind::Number, Need::IfKnown, "energy of a device that trained this fold alone"),
     column("peak_memory", Kind::Count, Need::IfKnown, "largest resident memory of the trainer, in bytes"),
     column("parameters", Kind::Count, Need::IfKnown, "trainable parameters of the network"),
     column("train_size", Kind::Count, Need::IfKnown, "examples in the training part"),
@@ -206,7 +216,7 @@ pub fn conform(data: &DataFrame, origin: &str) -> Result<DataFrame> {
     let missing: Vec<String> =
         columns().filter(|spec| data.column(spec.name).is_err()).map(|spec| spec.name.to_owned()).collect();
     if !missing.is_empty() {
-        return Err(Error::MissingColumns { origin: origin.to_owned(), columns: missing });
+        return Err(Error::MissingColumns { advice: NO_FOLDS, origin: origin.to_owned(), columns: missing });
     }
     let mut fitted = Vec::with_capacity(data.width());
     for spec in columns() {
@@ -217,12 +227,17 @@ pub fn conform(data: &DataFrame, origin: &str) -> Result<DataFrame> {
     Ok(DataFrame::new(data.height(), fitted)?)
 }
 
-/// An older frame with the columns that its version did not have yet.
+/// An older frame with the columns that its version did not have yet, as a frame of this version.
 fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
     let mut data = data.clone();
-    let missing = SINCE_VERSION_2.map(|name| version < 2 && data.column(name).is_err());
-    for (name, _) in SINCE_VERSION_2.iter().zip(missing).filter(|(_, missing)| *missing) {
-        data.with_column(Column::full_null((*name).into(), data.height(), &DataType::UInt64))?;
+    if version == SCHEMA_VERSION {
+        return Ok(data);
+    }
+    let later = |name| version < 2 && SINCE_VERSION_2.contains(&name) || SINCE_VERSION_4.contains(&name);
+    for spec in PROVENANCE.iter().filter(|spec| later(spec.name)) {
+        if data.column(spec.name).is_err() {
+            data.with_column(Column::full_null(spec.name.into(), data.height(), &spec.kind.data_type()))?;
+        }
     }
     let defaults = TrialConfig::default();
     for spec in SETTINGS.iter().filter(|spec| version < 3 && SINCE_VERSION_3.contains(&spec.name)) {
@@ -232,6 +247,7 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
             data.with_column(text_as(&texts, spec.kind)?)?;
         }
     }
+    data.with_column(Column::new("schema_version".into(), vec![SCHEMA_VERSION; data.height()]))?;
     Ok(data)
 }
 
@@ -246,7 +262,11 @@ fn text_as(texts: &Series, kind: Kind) -> Result<Column> {
 
 fn check_version(data: &DataFrame, origin: &str) -> Result<u64> {
     let name = "schema_version";
-    let missing = |_| Error::MissingColumns { origin: origin.to_owned(), columns: vec![name.to_owned()] };
+    let missing = |_| Error::MissingColumns {
+        advice: NO_FOLDS,
+        origin: origin.to_owned(),
+        columns: vec![name.to_owned()],
+    };
     let column = data.column(name).map_err(missing)?;
     let versions = column.cast(&DataType::UInt64)?;
     match versions.u64()?.iter().flatten().max() {

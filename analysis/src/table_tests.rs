@@ -104,7 +104,7 @@ fn trials_that_fall_into_one_cell_are_refused_with_the_setting_to_add() {
     rows.extend(folds(1, &slow, &[0.7, 0.8]));
     let frame = frame(rows);
     let error = Table::make(&frame, &TableSpec::default(), &plan).unwrap_err();
-    insta::assert_snapshot!(error, @"cell (GCN-4, DD) mixes 2 trials, which differ in `lr`; add what tells them apart to the table's `rows`");
+    insta::assert_snapshot!(error, @"cell (GCN-4, DD) mixes 2 trials, which differ in `lr`; add what tells them apart to the table's `rows`, or keep one value of it with a `filter`");
     let spec = Table::separated(&TableSpec::default(), &plan).unwrap();
     assert_eq!(spec.rows, ["method", "lr"]);
     let table = Table::make(&frame, &spec, &plan).unwrap();
@@ -217,6 +217,21 @@ fn a_filter_leaves_only_trials_with_these_settings_and_counts_nothing_as_unplann
     let misspelt = TableSpec { filter: vec![("dpth".to_owned(), Vec::new())], ..TableSpec::default() };
     let error = Table::of_block(&frame(rows), &plan, &misspelt, None).unwrap_err();
     insta::assert_snapshot!(error, @"no setting `dpth`; did you mean `depth`?");
+}
+
+#[test]
+fn a_filter_compares_numbers_as_numbers_and_one_that_leaves_nothing_is_refused() {
+    let (shallow, deep) = (trial("DD", Backbone::Gcn, 2), trial("DD", Backbone::Gcn, 4));
+    let plan = plan(&[(&shallow, 2), (&deep, 2)]);
+    let rows = frame(folds(1, &deep, &[0.7, 0.8]));
+    let filtered = |value: &str| {
+        let filter = vec![("depth".to_owned(), vec![value.to_owned()])];
+        Table::of_block(&rows, &plan, &TableSpec { filter, ..TableSpec::default() }, None)
+    };
+    assert_eq!(filtered("4.0").unwrap(), filtered("4").unwrap());
+    assert_eq!(filtered("4.0").unwrap().rows.len(), 1);
+    assert!(filtered("2").is_ok(), "planned, but not finished");
+    insta::assert_snapshot!(filtered("5").unwrap_err(), @"no trial is left where `depth` is 5; here it is 2, 4");
 }
 
 #[test]

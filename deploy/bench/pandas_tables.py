@@ -3,7 +3,8 @@
 Reads the Parquet file that the example `million_folds` keeps when it is given a name, and makes the same table: mean,
 sample standard deviation and number of folds of the test accuracy for each method on each data set, in percent, with
 the best of each column, a check that no fold is there twice, and a check that each cell is of one program and one data
-digest. Needs pandas and pyarrow.
+digest. Renders it as text, CSV, HTML and as JSON that names the folds behind every cell; togl adds Markdown and LaTeX, for
+which pandas needs further packages. Needs pandas and pyarrow.
 
     cargo run --release -p togl-analysis --example million_folds -- 1000000 folds.parquet
     python3 deploy/bench/pandas_tables.py folds.parquet
@@ -41,12 +42,19 @@ def table(frame):
     return summary
 
 
+def render(frame, cells):
+    folds = frame["trial"] + "/" + frame["split"].astype(str) + "/" + frame["seed"].astype(str)
+    named = folds.groupby([frame["method"], frame["dataset"]], sort=False).agg(list)
+    whole = cells.assign(folds=named).reset_index().to_json(orient="records", lines=True)
+    return sum(map(len, [cells.to_string(), cells.to_csv(), cells.to_html(), whole]))
+
+
 def main():
     frame = timed("loaded Parquet (duplicates checked, rows ordered)", lambda: load(sys.argv[1]))
     print(f"{len(frame)} folds, {frame.shape[1]} columns")
     cells = timed("made the table", lambda: table(frame))
-    timed("rendered Markdown-like text", cells.to_string)
-    print(f"{len(cells)} cells, pandas {pandas.__version__}")
+    length = timed("rendered text, CSV, HTML and JSON", lambda: render(frame, cells))
+    print(f"{len(cells)} cells, {length} characters, pandas {pandas.__version__}")
     print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB at the most")
 
 

@@ -155,6 +155,8 @@ impl From<FoldResult> for wire::FoldResult {
             split_digest: result.split_digest,
             provenance: Some(result.provenance.into()),
             history: result.history.into_iter().map(Into::into).collect(),
+            finished_at: result.finished_at.unwrap_or_default(),
+            energy_joules: result.energy_joules,
         }
     }
 }
@@ -175,6 +177,8 @@ impl TryFrom<wire::FoldResult> for FoldResult {
             best_epoch: result.best_epoch,
             epochs: result.epochs,
             seconds: result.seconds,
+            finished_at: Some(result.finished_at).filter(|time| *time > 0),
+            energy_joules: result.energy_joules,
             peak_memory: result.peak_memory,
             parameters: result.parameters,
             confusion: result.confusion.into_iter().map(|row| row.counts).collect(),
@@ -197,9 +201,12 @@ mod tests {
 
     #[test]
     fn a_result_crosses_the_wire_unchanged() {
-        let result = result::example(0.1 + 0.2);
-        let wire: wire::FoldResult = result.clone().into();
-        assert_eq!(FoldResult::try_from(wire).unwrap(), result);
+        let old = result::example(0.1 + 0.2);
+        let (finished_at, energy_joules) = (Some(1_700_000_000_123), Some(0.0));
+        for result in [FoldResult { finished_at, energy_joules, ..old.clone() }, old] {
+            let wire: wire::FoldResult = result.clone().into();
+            assert_eq!(FoldResult::try_from(wire).unwrap(), result);
+        }
     }
 
     #[test]

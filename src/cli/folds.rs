@@ -7,8 +7,7 @@ use togl_proto::wire;
 
 use super::Outcome;
 use crate::output::{self, Format, Plain, Row};
-use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Target};
 
 /// List the folds of a sweep
 #[derive(Debug, clap::Args)]
@@ -64,23 +63,9 @@ impl Row for Fold {
     }
 }
 
-/// All folds of a sweep, page by page.
-pub async fn of_sweep(client: &mut Client, sweep: &str) -> Result<Vec<wire::FoldSummary>, Problem> {
-    let (mut folds, mut from) = (Vec::new(), 0);
-    loop {
-        let request = wire::ListFoldsRequest { sweep: sweep.to_owned(), from };
-        let page = client.list_folds(request).await.map_err(remote::refused)?.into_inner();
-        folds.extend(page.folds);
-        from = page.next;
-        if from == 0 {
-            return Ok(folds);
-        }
-    }
-}
-
 impl Folds {
     pub(super) async fn run(self) -> Outcome {
-        let folds = of_sweep(&mut self.target.connect().await?, &self.sweep).await?;
+        let folds = remote::folds_of(&mut self.target.connect().await?, &self.sweep).await?;
         output::list(&folds.into_iter().map(Fold::from).collect::<Vec<_>>(), self.format)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -13,7 +13,6 @@ use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec};
 
 use super::Outcome;
-use super::folds;
 use crate::calibrate;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
@@ -102,7 +101,7 @@ impl Plan {
             client.list_sweeps(wire::ListSweepsRequest { archived: true }).await.map_err(remote::refused)?;
         for sweep in sweeps.into_inner().sweeps {
             let in_sweep = sweep.name == spec.name.as_str();
-            let folds = folds::of_sweep(&mut client, &sweep.name).await?;
+            let folds = remote::folds_of(&mut client, &sweep.name).await?;
             known.folds.extend(folds.into_iter().filter_map(|fold| known_fold(fold, in_sweep)));
             if self.target.coordinator.is_some() {
                 known.learn_from(&mut client, &sweep.name).await?; // no store here that would have told

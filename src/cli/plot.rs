@@ -1,16 +1,19 @@
 //! `togl plot` draws figures of a sweep, of saved folds or of a graph's filtrations. The drawing is done by
 //! `togl-analysis`; this collects and writes.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use togl_analysis::figure::{self, Figure, Filtrations, Work};
 use togl_analysis::{FoldFrame, Layout, Plan, report};
+use togl_sweeps::FoldKey;
 use togl_sweeps::spec::Metric;
 
 use super::Outcome;
 use super::table::{self, explained};
+use super::table_block::{condition, metric};
 use crate::problem::Problem;
 use crate::remote::Target;
 use crate::rows::{self, Collected};
@@ -21,7 +24,7 @@ pub struct Plot {
     /// Name of the sweep
     #[arg(required_unless_present = "from")]
     sweep: Option<String>,
-    /// Use saved folds instead of a sweep, or the JSON of a graph's filtrations
+    /// Use saved folds instead of a sweep, or the JSON of `togl-worker filtrations`
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
     from: Vec<PathBuf>,
     #[command(flatten)]
@@ -32,6 +35,12 @@ pub struct Plot {
     /// The setting along the axis, for `against`
     #[arg(long, default_value = "depth")]
     against: String,
+    /// What is averaged, for `against`, such as last_validation_accuracy [default: as the sweep's table]
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Only trials with one of these values; may be given several times
+    #[arg(long, value_name = "SETTING=VALUES")]
+    filter: Vec<String>,
     /// A published layout whose cells are drawn, for saved folds
     #[arg(long, value_name = "NAME", conflicts_with = "sweep")]
     layout: Option<String>,
@@ -53,15 +62,15 @@ enum Kind {
     LearningCurves,
     /// What each worker trained.
     Timeline,
-    /// Learnt filtrations on a graph, from a JSON file.
+    /// Learnt filtrations on graphs, from a JSON file.
     Filtrations,
 }
 
 impl Plot {
     pub(super) async fn run(self) -> Outcome {
         let figures = match &self.sweep {
-            Some(sweep) => self.of_sweep(&rows::collected(&self.target, sweep).await?)?,
-            None => vec![self.of_files()?],
+            Some(sweep) => self.of_sweep(rows::collected(&self.target, sweep).await?)?,
+            None => self.of_files()?,
         };
         for path in write_numbered(&figures, &self.out)? {
             eprintln!("wrote {}", path.display());
@@ -69,10 +78,16 @@ impl Plot {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn of_sweep(&self, collected: &Collected) -> Result<Vec<Figure>, Problem> {
-        let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+    fn of_sweep(&self, mut collected: Collected) -> Result<Vec<Figure>, Problem> {
+        let filter = self.filter()?;
+        let plan =
+            Plan::of_sweep(&collected.spec).and_then(|plan| plan.filtered(&filter)).map_err(explained)?;
+        collected.frame = collected.frame.filtered(&filter).map_err(explained)?;
+        let kept: HashSet<FoldKey> = collected.frame.keys().map_err(explained)?.into_iter().collect();
+        collected.rows.retain(|row| kept.contains(&row.fold));
+        collected.spec.table.filter.extend(filter);
         let figure = match self.figure {
-            None if !collected.spec.figures.is_empty() => return of_blocks(collected, &plan),
+            None if !collected.spec.figures.is_empty() => return of_blocks(&collected, &plan),
             None | Some(Kind::Against) => {
                 self.against(&collected.frame, &plan, collected.spec.table.metric)?
             }
@@ -82,27 +97,32 @@ impl Plot {
             }
             Some(Kind::Timeline) => work(collected.spec.name.as_str(), &collected.frame)?,
             Some(Kind::Filtrations) => return Err(needs_file()),
-            Some(kind) => of_table(kind, &table::make(collected)?)?,
+            Some(kind) => of_table(kind, &table::make(&collected)?)?,
         };
         Ok(vec![figure])
     }
 
-    fn of_files(&self) -> Result<Figure, Problem> {
+    fn of_files(&self) -> Result<Vec<Figure>, Problem> {
         if self.figure == Some(Kind::Filtrations) {
             let [file] = self.from.as_slice() else { return Err(needs_file()) };
-            let graph = Filtrations::read(file).map_err(explained)?;
-            return figure::filtrations(&graph).map_err(explained);
+            return Filtrations::read(file)
+                .and_then(|learnt| figure::filtrations(&learnt))
+                .map_err(explained);
         }
+        Ok(vec![self.of_folds()?])
+    }
+
+    fn of_folds(&self) -> Result<Figure, Problem> {
+        let filter = self.filter()?;
         let frame = FoldFrame::read_all(&self.from).map_err(explained)?;
+        let plan = Plan::of_frame("saved folds", &frame).and_then(|plan| plan.filtered(&filter));
+        let (plan, frame) = (plan.map_err(explained)?, frame.filtered(&filter).map_err(explained)?);
         match (self.figure.unwrap_or(Kind::Against), &self.layout) {
             (Kind::LearningCurves, _) => {
                 Err(Problem::usage("saved folds have no learning curves").hint("name a sweep"))
             }
             (Kind::Timeline, _) => work("saved folds", &frame),
-            (Kind::Against, None) => {
-                let plan = Plan::of_frame("saved folds", &frame).map_err(explained)?;
-                self.against(&frame, &plan, Metric::TestAccuracy)
-            }
+            (Kind::Against, None) => self.against(&frame, &plan, Metric::TestAccuracy),
             (kind, Some(name)) => {
                 let made =
                     name.parse::<Layout>().and_then(|layout| layout.make(&frame)).map_err(explained)?;
@@ -117,7 +137,12 @@ impl Plot {
         }
     }
 
-    fn against(&self, frame: &FoldFrame, plan: &Plan, metric: Metric) -> Result<Figure, Problem> {
+    fn filter(&self) -> Result<Vec<(String, Vec<String>)>, Problem> {
+        self.filter.iter().map(|text| condition(text)).collect()
+    }
+
+    fn against(&self, frame: &FoldFrame, plan: &Plan, usual: Metric) -> Result<Figure, Problem> {
+        let metric = self.metric.as_deref().map_or(Ok(usual), metric)?;
         let made = figure::family_table(frame, plan, &self.against, metric).map_err(explained)?;
         figure::against(&made, &self.against).map_err(explained)
     }
@@ -125,7 +150,7 @@ impl Plot {
 
 fn needs_file() -> Problem {
     Problem::usage("filtrations are drawn from one file")
-        .hint("give --from GRAPH.json with the filtrations that a network learnt on a graph")
+        .hint("give --from FILE with what `togl-worker filtrations` wrote")
 }
 
 fn work(title: &str, frame: &FoldFrame) -> Result<Figure, Problem> {

@@ -251,6 +251,13 @@ pub fn explained(error: Error) -> Problem {
     match error {
         Error::Drawing { .. } | Error::Polars(_) => Problem::ours(error),
         Error::Empty { .. } | Error::NothingPublished { .. } => Problem::negative(error),
+        Error::Io { what, .. } => {
+            let hint = match what {
+                "cannot read" => "check the name; it must be a file that can be read, not a folder",
+                _ => "--out must name a file in a folder that is there and can be written",
+            };
+            Problem::usage_of(&error).hint(hint)
+        }
         other => Problem::usage_of(&other),
     }
 }

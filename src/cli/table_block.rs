@@ -1,7 +1,6 @@
 //! The table block from the command line: the options that `togl table` has in common with the `table` block of a sweep
 //! file, laid over it. Checks words; makes no table.
 
-use serde_json::Value;
 use togl_sweeps::nearest;
 use togl_sweeps::spec::{Metric, Selection, TableSpec};
 
@@ -61,27 +60,20 @@ impl Block {
     }
 }
 
-fn metric(word: &str) -> Result<Metric, Problem> {
+/// The metric of this name.
+pub fn metric(word: &str) -> Result<Metric, Problem> {
     Metric::from_word(word).ok_or_else(|| {
         Problem::usage(format!("no metric `{word}`")).hint(nearest::hint(word, Metric::WORDS.iter().copied()))
     })
 }
 
-/// `SETTING=VALUE,VALUE`, values spelt as tables spell them.
-fn condition(text: &str) -> Result<(String, Vec<String>), Problem> {
+/// `SETTING=VALUE,VALUE`.
+pub fn condition(text: &str) -> Result<(String, Vec<String>), Problem> {
     let (name, values) = text.split_once('=').ok_or_else(|| {
         Problem::usage(format!("`{text}` is not a filter"))
             .hint("use --filter SETTING=VALUES, such as --filter dataset=DD,ENZYMES")
     })?;
-    Ok((name.to_owned(), values.split(',').map(spelt).collect()))
-}
-
-/// 0.0010 and 1e-3 are one number.
-fn spelt(value: &str) -> String {
-    match serde_json::from_str::<Value>(value) {
-        Ok(Value::Number(number)) => number.to_string(),
-        _ => value.to_owned(),
-    }
+    Ok((name.to_owned(), values.split(',').map(str::to_owned).collect()))
 }
 
 #[cfg(test)]
@@ -89,12 +81,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_spells_numbers_as_tables_do() {
-        let (name, values) = condition("lr=0.0010,1e-3,DD").unwrap();
-        assert_eq!(
-            (name.as_str(), values),
-            ("lr", vec!["0.001".to_owned(), "0.001".to_owned(), "DD".to_owned()])
-        );
+    fn a_filter_is_a_setting_and_its_values() {
+        let (name, values) = condition("lr=0.0010,1e-3").unwrap();
+        assert_eq!((name.as_str(), values), ("lr", vec!["0.0010".to_owned(), "1e-3".to_owned()]));
         assert!(condition("depth").is_err());
     }
 }

@@ -69,6 +69,12 @@ pub struct FoldResult {
     pub epochs: u32,
     /// Seconds of training, all attempts' resumed parts included.
     pub seconds: f64,
+    /// When training ended, in milliseconds since 1970 by the worker's clock; older results do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<u64>,
+    /// Energy that the device took meanwhile, where it can tell and trained nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_joules: Option<f64>,
     /// Largest resident memory of the trainer, in bytes; 0 if unknown.
     pub peak_memory: u64,
     /// Trainable parameters of the network.
@@ -130,6 +136,9 @@ impl FoldResult {
         if !(self.seconds.is_finite() && self.seconds >= 0.0) {
             return Err(impossible("seconds".to_owned(), self.seconds));
         }
+        if let Some(joules) = self.energy_joules.filter(|joules| !(joules.is_finite() && *joules >= 0.0)) {
+            return Err(impossible("energy_joules".to_owned(), joules));
+        }
         // No JSON can hold them, so a result with one could be stored but never read again.
         let curve = self.history.iter().flat_map(|line| {
             [line.lr, line.train.loss, line.train.accuracy, line.validation.loss, line.validation.accuracy]
@@ -169,6 +178,8 @@ pub fn example(accuracy: f64) -> FoldResult {
         best_epoch: 3,
         epochs: 5,
         seconds: 1.5,
+        finished_at: None,
+        energy_joules: None,
         peak_memory: 1 << 20,
         parameters: 101,
         confusion: vec![vec![3, 1], vec![0, 4]],
@@ -213,8 +224,33 @@ mod tests {
     }
 
     #[test]
+    fn energy_that_cannot_be_is_refused() {
+        for joules in [f64::NAN, f64::INFINITY, -1.0] {
+            let result = FoldResult { energy_joules: Some(joules), ..example(0.75) };
+            assert!(result.check().unwrap_err().to_string().starts_with("result has energy_joules = "));
+        }
+    }
+
+    #[test]
+    fn when_and_at_what_cost_a_fold_was_trained_says_nothing_about_its_numbers() {
+        let timed = FoldResult { finished_at: Some(1), energy_joules: Some(2.0), ..example(0.75) };
+        assert!(timed.same_numbers(&example(0.75)));
+    }
+
+    #[test]
+    fn a_result_from_before_times_were_kept_is_read() {
+        let text = serde_json::to_string(&example(0.75)).unwrap();
+        assert!(
+            !text.contains("finished_at") && !text.contains("energy"),
+            "as older programs wrote it: {text}"
+        );
+        assert_eq!(serde_json::from_str::<FoldResult>(&text).unwrap().finished_at, None);
+    }
+
+    #[test]
     fn a_result_survives_json() {
-        let result = example(0.1 + 0.2);
+        let result =
+            FoldResult { finished_at: Some(u64::MAX), energy_joules: Some(0.1), ..example(0.1 + 0.2) };
         let text = serde_json::to_string(&result).unwrap();
         assert_eq!(serde_json::from_str::<FoldResult>(&text).unwrap(), result);
     }

@@ -36,6 +36,8 @@ pub struct Trained {
     pub result: FoldResult,
     /// Its best network.
     pub model: Option<Checkpoint>,
+    /// Whether an earlier attempt did a part of it.
+    pub went_on: bool,
 }
 
 /// Trains a fold, going on where its newest checkpoint is.
@@ -54,9 +56,11 @@ pub fn train(
         say(&format!("goes on after epoch {epochs}, from the checkpoint of attempt {attempt}"));
     }
     let mut saver = Saver { keeping, attempt, follower, model: None, trouble: String::new() };
+    let mut went_on = from.is_some();
     let mut outcome = continue_fold(job, dataset, from.as_ref(), &mut saver);
     if let Err(TrainError::Checkpoint(reason)) = &outcome {
         say(&format!("warning: the checkpoint is of no use, training starts anew: {reason}"));
+        went_on = false;
         outcome = continue_fold(job, dataset, None, &mut saver);
     }
     let (result, model) = (outcome?, saver.model);
@@ -65,7 +69,7 @@ pub fn train(
     {
         say(&format!("warning: the model is not kept: {reason}"));
     }
-    Ok(Trained { result, model })
+    Ok(Trained { result, model, went_on })
 }
 
 /// Writes what training hands over.

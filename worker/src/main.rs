@@ -6,6 +6,7 @@ mod checkpoints;
 mod data;
 mod devices;
 mod doctor;
+mod energy;
 mod filtrations;
 mod fold;
 mod host;

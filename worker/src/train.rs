@@ -11,6 +11,7 @@ use togl_learning::{Device, Job, Progress, TrainError};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig};
 
 use crate::data::Data;
+use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
@@ -109,6 +110,7 @@ impl Local {
         if self.fresh {
             self.forget_checkpoints(trial);
         }
+        let energy = Watch::start(energy::meter(self.device), std::process::id());
         let (clock, bar) = (Clock::start(), progress_bar(trial));
         let seconds = || clock.seconds();
         let (split, seed, device) = (self.split, self.seed, self.device);
@@ -130,8 +132,7 @@ impl Local {
         bar.finish_and_clear();
         match outcome {
             Ok(mut trained) => {
-                trained.result.peak_memory = memory.bytes();
-                trainer::sign(&mut trained.result.provenance);
+                trainer::sign(&mut trained, &memory, &energy);
                 Ok(Some(trained))
             }
             Err(TrainError::Stopped { epoch }) => {

@@ -7,15 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_agent::clock::Clock;
+use togl_agent::clock::{self, Clock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
 use togl_learning::{Flow, Job, Progress, baselines, device};
-use togl_sweeps::result::Provenance;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
 
 use crate::data::Data;
-use crate::fold::{self, Follower};
+use crate::energy::{self, Watch};
+use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::protocol::{self, Command, Event, Request};
 use crate::{devices, host, version, wishes};
@@ -120,13 +120,16 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let dataset =
         shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
     let _ = say(&Event::Started); // if nobody reads any more, the reading thread notices and leaves
+    let device =
+        devices::parse(&request.device).map_err(|error| Failure::new(FailureClass::Config, error))?;
+    let energy = Watch::start(energy::meter(device), std::process::id());
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let job = Job {
         trial: &trial,
         split: request.fold.split,
         seed: request.fold.seed,
-        device: devices::parse(&request.device).map_err(|error| Failure::new(FailureClass::Config, error))?,
+        device,
         time_limit: None, // the agent keeps the time and kills
         clock: &seconds,
     };
@@ -141,23 +144,29 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let mut epoch = |progress: &Progress| reporter.epoch(progress);
     let follower = Follower { say: &note, epoch: &mut epoch };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
-    let mut result = outcome.map(|trained| trained.result).map_err(|error| {
+    let mut trained = outcome.map_err(|error| {
         note(&format!("failed: {error}"));
         Failure::new(error.class(), error.to_string())
     })?;
+    sign(&mut trained, &reporter.memory, &energy);
+    let result = trained.result;
     note(&format!(
         "test accuracy {:.4} at epoch {} of {}",
         result.test.accuracy,
         result.best_epoch + 1,
         result.epochs
     ));
-    result.peak_memory = reporter.memory.bytes();
-    sign(&mut result.provenance);
     Ok(result)
 }
 
-/// Adds what only the program knows; device and libtorch are already in.
-pub fn sign(provenance: &mut Provenance) {
+/// Adds what only the program knows, at the end of a fold; device and libtorch are already in.
+pub fn sign(trained: &mut Trained, memory: &PeakMemory, energy: &Watch) {
+    let result = &mut trained.result;
+    result.finished_at = clock::milliseconds_since_1970();
+    // What an earlier attempt took is not known, so neither is the sum.
+    result.energy_joules = if trained.went_on { None } else { energy.joules() };
+    result.peak_memory = memory.bytes();
+    let provenance = &mut result.provenance;
     provenance.code_version = version::VERSION.to_owned();
     provenance.commit = version::COMMIT.to_owned();
     provenance.dirty = version::dirty();

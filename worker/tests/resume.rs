@@ -90,7 +90,7 @@ fn until<T>(child: &mut Child, what: &str, mut there: impl FnMut() -> Option<T>)
 fn numbers(result: &Value) -> Value {
     let mut result = result.clone();
     let fields = result.as_object_mut().unwrap();
-    for varying in ["seconds", "peak_memory", "provenance"] {
+    for varying in ["seconds", "finished_at", "peak_memory", "provenance"] {
         assert!(fields.remove(varying).is_some(), "{varying} is missing");
     }
     result

@@ -1,6 +1,6 @@
 //! Learnt filtrations drawn on a graph: one panel for each filtration, vertices as large as their degree and coloured by
-//! their value, with a bar that says which colour is which. Reads the JSON that a trained network's filtrations are
-//! saved in; knows no network.
+//! their value, with a bar that says which colour is which. Reads the JSON of
+//! `togl-worker filtrations`; knows no network.
 
 use std::path::Path;
 
@@ -31,21 +31,40 @@ const VIRIDIS: [RGBColor; 6] = [
     RGBColor(253, 231, 37),
 ];
 
-/// A graph with the filtrations that a network learnt on it.
+/// The newest form of the file that is known here.
+const VERSION: u32 = 1;
+
+/// What `togl-worker filtrations` writes: the filtrations that one network learnt, on some graphs of its data set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Filtrations {
+    /// Version of this form.
+    pub version: u32,
     /// The data set.
     pub dataset: String,
-    /// Which graph of it.
+    /// What the network is called.
+    pub method: String,
+    /// Smallest value of each filtration over all graphs of the file.
+    pub smallest: Vec<f64>,
+    /// The largest.
+    pub largest: Vec<f64>,
+    /// The graphs, in the order asked for.
+    pub graphs: Vec<GraphFiltrations>,
+}
+
+/// A graph with the filtrations that the network learnt on it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct GraphFiltrations {
+    /// Which graph of the data set.
     pub graph: u64,
+    /// Part of the split that it is in.
+    pub part: String,
     /// Number of vertices.
-    pub nodes: usize,
-    /// Pairs of vertices, each edge once or in both directions.
+    pub vertices: usize,
+    /// Undirected edges.
     pub edges: Vec<(usize, usize)>,
-    /// The degree of each vertex; counted from the edges where it is left out.
-    #[serde(default)]
-    pub degree: Vec<f64>,
-    /// For each vertex its value in each filtration.
+    /// The degree of each vertex.
+    pub degrees: Vec<f64>,
+    /// One list a filtration, one value a vertex.
     pub filtrations: Vec<Vec<f64>>,
 }
 
@@ -54,57 +73,68 @@ impl Filtrations {
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| Error::io("cannot read", path, source))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| {
-            Error::bad_file(path, format!("these are no filtrations of a graph: {error}"))
+            let reason = format!("this is not what `togl-worker filtrations` writes: {error}");
+            Error::bad_file(path, reason)
         })?;
-        read.checked().map_err(|reason| Error::bad_file(path, reason))
+        read.check().map_err(|reason| Error::bad_file(path, reason))?;
+        Ok(read)
     }
 
-    fn checked(mut self) -> Result<Self, String> {
-        let nodes = self.nodes;
-        if nodes == 0 || nodes > MOST_VERTICES {
-            return Err(format!("the graph has {nodes} vertices; 1 to {MOST_VERTICES} can be drawn"));
-        }
-        if let Some((from, to)) = self.edges.iter().find(|(from, to)| *from >= nodes || *to >= nodes) {
-            return Err(format!("the edge ({from}, {to}) is not between two of {nodes} vertices"));
-        }
-        self.edges.iter_mut().for_each(|edge| *edge = (edge.0.min(edge.1), edge.0.max(edge.1)));
-        self.edges.sort_unstable();
-        self.edges.dedup();
-        if self.degree.is_empty() {
-            let ends = self.edges.iter().flat_map(|(from, to)| [*from, *to]);
-            self.degree = ends.fold(vec![0.0; nodes], |mut degree, end| {
-                degree[end] += 1.0;
-                degree
-            });
-        }
-        let kinds = self.filtrations.first().map_or(0, Vec::len);
-        let fits = |values: &Vec<f64>| values.len() == kinds && values.iter().all(|value| value.is_finite());
-        if self.degree.len() != nodes || self.filtrations.len() != nodes || kinds == 0 {
+    fn check(&self) -> Result<(), String> {
+        if self.version > VERSION {
             return Err(format!(
-                "{nodes} vertices need as many degrees ({}) and values of filtrations ({})",
-                self.degree.len(),
-                self.filtrations.len()
+                "version {} is newer than {VERSION}; draw it with a newer togl",
+                self.version
             ));
         }
+        if self.graphs.is_empty() || self.smallest.is_empty() || self.smallest.len() != self.largest.len() {
+            return Err("there is no graph, or no range of a filtration".to_owned());
+        }
+        self.graphs.iter().try_for_each(|graph| {
+            graph.check(self.smallest.len()).map_err(|reason| format!("graph {}: {reason}", graph.graph))
+        })
+    }
+}
+
+impl GraphFiltrations {
+    fn check(&self, kinds: usize) -> Result<(), String> {
+        let vertices = self.vertices;
+        if vertices == 0 || vertices > MOST_VERTICES {
+            return Err(format!("it has {vertices} vertices; 1 to {MOST_VERTICES} can be drawn"));
+        }
+        if let Some((from, to)) = self.edges.iter().find(|(from, to)| *from >= vertices || *to >= vertices) {
+            return Err(format!("the edge ({from}, {to}) is not between two of {vertices} vertices"));
+        }
+        if self.degrees.len() != vertices {
+            return Err(format!("{vertices} vertices have {} degrees", self.degrees.len()));
+        }
+        if self.filtrations.len() != kinds {
+            return Err(format!("it has {} filtrations, the file {kinds}", self.filtrations.len()));
+        }
+        let fits =
+            |values: &Vec<f64>| values.len() == vertices && values.iter().all(|value| value.is_finite());
         match self.filtrations.iter().position(|values| !fits(values)) {
-            Some(vertex) => Err(format!("vertex {vertex} does not have {kinds} finite values")),
-            None => Ok(self),
+            Some(kind) => Err(format!("filtration {} does not have {vertices} finite values", kind + 1)),
+            None => Ok(()),
         }
     }
 }
 
-/// Draws every filtration on the graph.
-pub fn filtrations(graph: &Filtrations) -> Result<Figure> {
-    let graph = graph.clone().checked().map_err(|reason| Error::Drawing { reason })?;
-    let kinds = graph.filtrations[0].len();
-    let panels = kinds.min(MOST_PANELS);
+/// Draws every filtration on each of the graphs: one figure a graph.
+pub fn filtrations(learnt: &Filtrations) -> Result<Vec<Figure>> {
+    learnt.check().map_err(|reason| Error::Drawing { reason })?;
+    learnt.graphs.iter().map(|graph| draw_graph(learnt, graph)).collect()
+}
+
+fn draw_graph(learnt: &Filtrations, graph: &GraphFiltrations) -> Result<Figure> {
+    let panels = graph.filtrations.len().min(MOST_PANELS);
     let across = panels.min(PANELS_PER_LINE);
     let width = (across as i32 * PANEL.0).max(2 * PANEL.0) + 2 * MARGIN;
-    let title = format!("Filtrations on graph {} of {}", graph.graph, graph.dataset);
-    let notes = wrapped(&note(&graph, panels), width - 2 * MARGIN);
+    let title = format!("Filtrations of {} on graph {} of {}", learnt.method, graph.graph, learnt.dataset);
+    let notes = wrapped(&note(graph, panels, learnt.graphs.len()), width - 2 * MARGIN);
     let top = 58 + notes.len() as i32 * 20;
     let height = top + panels.div_ceil(across) as i32 * PANEL.1 + MARGIN;
-    let places = arranged(graph.nodes, &graph.edges);
+    let places = arranged(graph.vertices, &graph.edges);
     Figure::draw(&title, (width as u32, height as u32), |area| {
         write(area, &title, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
         for (at, note) in notes.iter().enumerate() {
@@ -112,32 +142,38 @@ pub fn filtrations(graph: &Filtrations) -> Result<Figure> {
         }
         (0..panels).try_for_each(|kind| {
             let corner = ((kind % across) as i32 * PANEL.0 + MARGIN, (kind / across) as i32 * PANEL.1 + top);
-            draw_panel(area, &graph, &places, kind, corner)
+            let range = (learnt.smallest[kind], learnt.largest[kind]);
+            draw_panel(area, graph, &places, kind, range, corner)
         })
     })
 }
 
-fn note(graph: &Filtrations, panels: usize) -> String {
-    let kinds = graph.filtrations[0].len();
+fn note(graph: &GraphFiltrations, panels: usize, graphs: usize) -> String {
+    let kinds = graph.filtrations.len();
     let left_out =
         if kinds > panels { format!(" The first {panels} of {kinds} are drawn.") } else { String::new() };
+    let scale = if graphs > 1 { ", the same for all graphs of the file" } else { "" };
+    let part = match graph.part.as_str() {
+        "none" => "in no part of the split".to_owned(),
+        part => format!("in the {part} part"),
+    };
     format!(
-        "{} vertices, {} edges. Size: degree; colour: value of the filtration, each on its own scale.{left_out}",
-        graph.nodes,
+        "{} vertices, {} edges; {part}. Size: degree; colour: value of the filtration, each on its own scale{scale}.\
+         {left_out}",
+        graph.vertices,
         graph.edges.len()
     )
 }
 
 fn draw_panel(
     area: &Area<'_>,
-    graph: &Filtrations,
+    graph: &GraphFiltrations,
     places: &[(f64, f64)],
     kind: usize,
+    (low, high): (f64, f64),
     corner: (i32, i32),
 ) -> Result<()> {
-    let values: Vec<f64> = graph.filtrations.iter().map(|values| values[kind]).collect();
-    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let values = &graph.filtrations[kind];
     let share = |value: f64| if high > low { (value - low) / (high - low) } else { 0.5 };
     let side = f64::from(PANEL.0 - 70);
     let spot = |vertex: usize| {
@@ -150,11 +186,11 @@ fn draw_panel(
         let line = PathElement::new([spot(*from), spot(*to)], BLACK.mix(0.35).stroke_width(1));
         area.draw(&line).map_err(failed)?;
     }
-    let largest = graph.degree.iter().copied().fold(1.0, f64::max);
+    let largest = graph.degrees.iter().copied().fold(1.0, f64::max);
     // Many vertices are drawn smaller, so that they do not cover each other.
-    let room = (side / (graph.nodes as f64).sqrt() / 4.0).clamp(2.5, 11.0);
+    let room = (side / (graph.vertices as f64).sqrt() / 4.0).clamp(2.5, 11.0);
     for (vertex, value) in values.iter().enumerate() {
-        let radius = (room * (0.35 + 0.65 * (graph.degree[vertex] / largest).sqrt())).round() as i32;
+        let radius = (room * (0.35 + 0.65 * (graph.degrees[vertex] / largest).sqrt())).round() as i32;
         let fill = viridis(share(*value));
         area.draw(&Circle::new(spot(vertex), radius, fill.filled())).map_err(failed)?;
         area.draw(&Circle::new(spot(vertex), radius, BLACK.mix(0.7))).map_err(failed)?;

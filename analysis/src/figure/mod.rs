@@ -21,7 +21,7 @@ use plotters::prelude::*;
 pub use against::{against, family_table, of_block};
 pub use critical::{critical_difference, ranking};
 pub use curves::{Curve, MethodCurves, learning_curves, method_curves};
-pub use filtration::{Filtrations, filtrations};
+pub use filtration::{Filtrations, GraphFiltrations, filtrations};
 pub use heat::fold_heat_map;
 pub use timeline::{Work, timeline};
 

@@ -221,26 +221,39 @@ fn curves_of_several_methods_have_a_line_each() {
     assert!(matches!(method_curves("x", &[]).unwrap_err(), Error::Empty { .. }));
 }
 
+/// As `togl-worker filtrations` writes it.
+const LEARNT: &str = r#"{"version": 1, "dataset": "cycles", "data_digest": "d", "method": "GCN-2-TOGL-1", "fold": "t/0/0",
+    "best_epoch": 4, "num_filtrations": 2, "smallest": [0.125, -1], "largest": [0.5, 3], "graphs": [
+    {"graph": 3, "part": "test", "labels": [1], "vertices": 3, "edges": [[0, 1], [1, 2]], "degrees": [1, 2, 1],
+     "filtrations": [[0.5, 0.25, 0.125], [-1, 2, 3]]},
+    {"graph": 7, "part": "none", "labels": [0], "vertices": 1, "edges": [], "degrees": [0],
+     "filtrations": [[0.25], [0]]}]}"#;
+
 #[test]
-fn filtrations_are_drawn_one_panel_each_with_a_scale() {
-    let graph = r#"{"dataset": "cycles", "graph": 3, "nodes": 3, "edges": [[0, 1], [1, 0], [1, 2]],
-        "degree": [1, 2, 1], "filtrations": [[0.5, -1], [0.25, 2], [0.125, 3]]}"#;
+fn filtrations_are_drawn_one_panel_each_with_a_scale_that_all_graphs_share() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("graph.json");
-    std::fs::write(&path, graph).unwrap();
-    let read = Filtrations::read(&path).unwrap();
-    assert_eq!(read.edges, [(0, 1), (1, 2)], "an edge in both directions is one edge");
-    let texts = texts(&filtrations(&read).unwrap());
-    for wanted in ["Filtrations on graph 3 of cycles", "filtration 2", "0.125", "0.500", "-1.00", "3.00"] {
-        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    let path = folder.path().join("learnt.json");
+    std::fs::write(&path, LEARNT).unwrap();
+    let figures = filtrations(&Filtrations::read(&path).unwrap()).unwrap();
+    let titles = ["GCN-2-TOGL-1 on graph 3 of cycles", "GCN-2-TOGL-1 on graph 7 of cycles"];
+    let parts = ["in the test part", "in no part of the split"];
+    assert_eq!(figures.len(), 2);
+    for ((figure, title), part) in figures.iter().zip(titles).zip(parts) {
+        let texts = texts(figure).replace('\n', " ");
+        for wanted in [title, part, "filtration 2", "0.125", "0.500", "-1.00", "3.00"] {
+            assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+        }
     }
     for (from, to, reason) in [
-        ("[1, 2]]", "[1, 7]]", "the edge (1, 7) is not between two of 3 vertices"),
-        ("[0.25, 2]", "[0.25]", "vertex 1 does not have 2 finite values"),
-        ("\"nodes\": 3", "\"nodes\": 4", "4 vertices need as many degrees (3)"),
-        ("\"graph\": 3,", "", "missing field `graph`"),
+        ("[1, 2]]", "[1, 7]]", "graph 3: the edge (1, 7) is not between two of 3 vertices"),
+        ("0.25, 0.125]", "0.25]", "graph 3: filtration 1 does not have 3 finite values"),
+        ("\"vertices\": 3", "\"vertices\": 4", "graph 3: 4 vertices have 3 degrees"),
+        ("[[0.25], [0]]", "[[0.25]]", "graph 7: it has 1 filtrations, the file 2"),
+        ("\"version\": 1", "\"version\": 9", "version 9 is newer than 1"),
+        ("\"graph\": 3,", "", "is not what `togl-worker filtrations` writes: missing field `graph`"),
     ] {
-        std::fs::write(&path, graph.replace(from, to)).unwrap();
+        assert!(LEARNT.contains(from), "{from}");
+        std::fs::write(&path, LEARNT.replacen(from, to, 1)).unwrap();
         let message = Filtrations::read(&path).unwrap_err().to_string();
         assert!(message.contains(reason), "{message}");
     }
@@ -250,13 +263,17 @@ fn filtrations_are_drawn_one_panel_each_with_a_scale() {
 fn a_timeline_without_times_says_so_and_with_times_shows_overlaps_in_lanes_of_their_own() {
     let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
     rows.iter_mut().for_each(|row| row.result.seconds = 10.0);
-    let mut work = Work::of_frame(&frame(rows)).unwrap();
+    let work = Work::of_frame(&frame(rows.clone())).unwrap();
     let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
     assert!(words.contains("When folds finished is not known") && words.contains("w1 (cpu)"), "{words}");
-    for (fold, end) in work.iter_mut().zip([110.0, 110.0, 120.0]) {
-        fold.finished_at = Some(end);
+    for (row, end) in rows.iter_mut().zip([110, 110, 120]) {
+        row.result.finished_at = Some(1000 * end);
     }
-    let figure = timeline("sweep", &work).unwrap();
-    let words = texts(&figure).replace('\n', " ");
+    let work = Work::of_frame(&frame(rows.clone())).unwrap();
+    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
     assert!(words.contains("busy 75% of the time"), "two lanes, 20 s, 30 s of work: {words}");
+    rows[2].result.finished_at = None;
+    let work = Work::of_frame(&frame(rows)).unwrap();
+    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
+    assert!(words.contains("2 folds") && words.contains("Of 1 more folds it is not known"), "{words}");
 }

@@ -1,6 +1,6 @@
 //! Which worker trained which fold when: one lane for each fold that a worker trains at the same time, one bar a fold.
-//! Where it is not known when folds finished, bars are put one after the other and the picture says so: it then shows
-//! how much each worker did, not when. Owns lanes and bars; times come from the frame.
+//! Where it is not known of any fold when it finished, bars are put one after the other and the picture says so: it then
+//! shows how much each worker did, not when. Owns lanes and bars; times come from the frame.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,6 @@ use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 
-/// Seconds since 1970 at which a fold finished; a column that frames may have beyond the schema.
-const FINISHED_AT: &str = "finished_at";
 /// More kinds than this get one colour: they could not be told apart.
 const MOST_COLOURS: usize = 7;
 /// More bars than this would be thinner than a pixel.
@@ -42,7 +40,7 @@ impl Work {
         let data = frame.data();
         let text = |name: &str, row: usize| Ok::<_, Error>(label(&data.column(name)?.get(row)?));
         let seconds = data.column("seconds")?.f64()?;
-        let times = data.column(FINISHED_AT).ok().and_then(|column| column.f64().ok());
+        let times = data.column("finished_at")?.u64()?;
         let mut work = Vec::new();
         for row in 0..frame.len() {
             let Some(seconds) = seconds.get(row) else { continue };
@@ -52,7 +50,7 @@ impl Work {
                 worker: if device.is_empty() { worker } else { format!("{worker} ({device})") },
                 kind: text("method", row)?,
                 seconds,
-                finished_at: times.and_then(|times| times.get(row)),
+                finished_at: times.get(row).map(|milliseconds| milliseconds as f64 / 1e3),
             });
         }
         Ok(work)
@@ -76,10 +74,12 @@ pub fn timeline(title: &str, work: &[Work]) -> Result<Figure> {
     if work.len() > MOST_BARS {
         return Err(Error::TooManyLines { lines: work.len(), most: MOST_BARS });
     }
-    let (kinds, lanes, timed) = (kinds(work), lanes(work), is_timed(work));
+    let timed = work.iter().any(|fold| fold.finished_at.is_some());
+    let shown: Vec<&Work> = work.iter().filter(|fold| fold.finished_at.is_some() == timed).collect();
+    let (kinds, lanes) = (kinds(&shown), lanes(&shown));
     let labels = lanes.iter().map(|lane| text_width(&lane.name)).max().unwrap_or_default() + MARGIN;
     let width = labels + WIDTH + 2 * MARGIN;
-    let notes = wrapped(&note(work, &lanes, timed), width - 2 * MARGIN);
+    let notes = wrapped(&note(&shown, &lanes, timed, work.len()), width - 2 * MARGIN);
     let legend = if kinds.len() > MOST_COLOURS { &[][..] } else { &kinds[..] };
     let per_line = legend_columns(legend, width);
     let top = 58 + notes.len() as i32 * 20;
@@ -108,11 +108,7 @@ pub fn timeline(title: &str, work: &[Work]) -> Result<Figure> {
     })
 }
 
-fn is_timed(work: &[Work]) -> bool {
-    work.iter().all(|fold| fold.finished_at.is_some())
-}
-
-fn kinds(work: &[Work]) -> Vec<String> {
+fn kinds(work: &[&Work]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     for fold in work {
         if !kinds.contains(&fold.kind) {
@@ -128,8 +124,8 @@ fn legend_columns(kinds: &[String], width: i32) -> usize {
 }
 
 /// Lanes worker by worker; what overlaps is put into different lanes.
-fn lanes(work: &[Work]) -> Vec<Lane> {
-    let (kinds, timed) = (kinds(work), is_timed(work));
+fn lanes(work: &[&Work]) -> Vec<Lane> {
+    let kinds = kinds(work);
     let starts = work.iter().filter_map(|fold| Some(fold.finished_at? - fold.seconds));
     let first = starts.fold(f64::INFINITY, f64::min);
     let mut by_worker: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
@@ -137,7 +133,7 @@ fn lanes(work: &[Work]) -> Vec<Lane> {
         let kind = kinds.iter().position(|kind| *kind == fold.kind).unwrap_or_default();
         let bars = by_worker.entry(&fold.worker).or_default();
         let after = bars.last().map_or(0.0, |bar| bar.0 + bar.1);
-        let start = fold.finished_at.filter(|_| timed).map_or(after, |end| end - fold.seconds - first);
+        let start = fold.finished_at.map_or(after, |end| end - fold.seconds - first);
         bars.push((start, fold.seconds, kind));
     }
     let mut lanes = Vec::new();
@@ -157,7 +153,7 @@ fn lanes(work: &[Work]) -> Vec<Lane> {
     lanes
 }
 
-fn note(work: &[Work], lanes: &[Lane], timed: bool) -> String {
+fn note(work: &[&Work], lanes: &[Lane], timed: bool, all: usize) -> String {
     let hours: f64 = work.iter().map(|fold| fold.seconds).sum::<f64>() / 3600.0;
     let folds = work.len();
     if !timed {
@@ -168,8 +164,13 @@ fn note(work: &[Work], lanes: &[Lane], timed: bool) -> String {
     }
     let end = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.0 + bar.1).fold(0.0, f64::max);
     let busy = 100.0 * hours * 3600.0 / (end * lanes.len() as f64).max(1e-9);
+    let left_out = match all - folds {
+        0 => String::new(),
+        more => format!(" Of {more} more folds it is not known when they finished; they are not shown."),
+    };
     format!(
-        "{folds} folds, {hours:.2} device-hours; lanes are busy {busy:.0}% of the time from first start to last end."
+        "{folds} folds, {hours:.2} device-hours; lanes are busy {busy:.0}% of the time from first start to last \
+         end.{left_out}"
     )
 }
 

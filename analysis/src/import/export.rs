@@ -37,7 +37,9 @@ impl<'a> Export<'a> {
         let missing: Vec<String> =
             needed.filter(|name| !places.contains_key(*name)).map(str::to_owned).collect();
         if !missing.is_empty() {
-            return Err(Error::MissingColumns { origin: format!("`{}`", path.display()), columns: missing });
+            let advice = "is it an export of runs, one a line? Other names are told with `--map OURS=THEIRS`";
+            let origin = format!("`{}`", path.display());
+            return Err(Error::MissingColumns { advice, origin, columns: missing });
         }
         let mut records = Vec::new();
         for record in reader.records() {

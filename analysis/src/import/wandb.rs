@@ -14,6 +14,7 @@ use super::export::Export;
 use crate::columns::{Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::published::same_dataset;
 use crate::schema::{self, Kind, SCHEMA_VERSION, SETTINGS};
 
 /// Columns without which a file is not an export of runs.
@@ -201,7 +202,9 @@ impl Source<'_> {
         if togl {
             settings.insert("togl_position".to_owned(), json!(self.position(row)?));
         }
-        let features = if is("use_node_attributes", "false") { "random" } else { "original" };
+        let dataset = self.export.text(row, self.mapping.of("dataset")).unwrap_or_default();
+        let features =
+            if is("use_node_attributes", "false") { without_attributes(dataset) } else { "original" };
         settings.insert("features".to_owned(), json!(features));
         settings.insert("last_epoch".to_owned(), json!("one-batch"));
         TrialConfig::from_settings(&settings).map_err(|error| self.export.refuse(row, &error.to_string()))
@@ -292,6 +295,13 @@ impl Source<'_> {
         });
         kept.filter(|column| column.null_count() < column.len()).collect()
     }
+}
+
+/// What a network saw whose run left out the attributes: fresh random features, but of images their colour, because
+/// there the flag only leaves out the coordinates.
+fn without_attributes(dataset: &str) -> &'static str {
+    let is_image = ["MNIST", "CIFAR10"].iter().any(|image| same_dataset(image, dataset));
+    if is_image { "colour" } else { "random" }
 }
 
 /// A whole number; programs that know only floating-point numbers write 4 as 4.0.

@@ -146,6 +146,17 @@ fn an_export_with_other_columns_in_another_order_is_understood() {
 }
 
 #[test]
+fn images_without_attributes_keep_their_colour_and_other_graphs_get_random_features() {
+    for (dataset, features) in
+        [("MNIST", "colour"), ("mnist", "colour"), ("CIFAR-10", "colour"), ("ENZYMES", "random")]
+    {
+        let line = TOGL.replace("\"DD\"", &format!("\"{dataset}\""));
+        let frame = import(&[&line]).unwrap().frame;
+        assert_eq!(text(&frame, "features", 0), features, "{dataset}");
+    }
+}
+
+#[test]
 fn a_broken_line_is_refused_with_its_number_and_nothing_is_guessed() {
     let message = import(&[GCN, r#""Topo, DD","finished","1196""#]).unwrap_err().to_string();
     assert!(message.ends_with("line 3 has 3 fields where the header has 18; is it cut off?"), "{message}");

@@ -83,6 +83,24 @@ impl Layout {
 
     /// The table of this layout from all rows that belong to it; other rows are ignored.
     pub fn make(self, frame: &FoldFrame) -> Result<Table> {
+        let (frame, without_cycles) = named::with_cycles(frame)?;
+        if without_cycles == 0 {
+            return self.of_named(&frame);
+        }
+        let left_out =
+            format!("{without_cycles} folds of TOGL without cycles (`dim1: false`) are no part of it");
+        match self.of_named(&frame) {
+            Ok(mut table) => {
+                table.remarks.push(left_out);
+                table.reword();
+                Ok(table)
+            }
+            Err(Error::Empty { origin }) => Err(Error::Empty { origin: format!("{origin}; {left_out}; it") }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn of_named(self, frame: &FoldFrame) -> Result<Table> {
         match self {
             Self::StructuralExtended => structural::structural_extended(frame),
             Self::Table1 | Self::StructuralStatic | Self::StructuralMoreLayers => {

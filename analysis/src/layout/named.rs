@@ -81,6 +81,21 @@ pub struct Names {
     pub position: Option<String>,
 }
 
+/// The rows without those of TOGL without cycles, and how many of these there were: published tables are about TOGL as
+/// it is meant, and its ablation has no name in them.
+pub fn with_cycles(frame: &FoldFrame) -> Result<(FoldFrame, usize)> {
+    let flag = |name: &str| Ok::<_, Error>(frame.data().column(name)?.bool()?);
+    let (togl, dim1) = (flag("togl")?, flag("dim1")?);
+    let kept: Vec<bool> =
+        togl.iter().zip(dim1.iter()).map(|(togl, dim1)| togl != Some(true) || dim1 != Some(false)).collect();
+    let left_out = kept.iter().filter(|kept| !**kept).count();
+    if left_out == 0 {
+        return Ok((frame.clone(), 0));
+    }
+    let data = frame.data().filter(&BooleanChunked::from_slice("kept".into(), &kept))?;
+    Ok((FoldFrame::from_data(&data, "the layout")?, left_out))
+}
+
 /// The rows to which `name` gives names, under them.
 pub fn renamed(frame: &FoldFrame, mut name: impl FnMut(&Settings<'_>) -> Option<Names>) -> Result<FoldFrame> {
     let source = Source::of(frame.data())?;

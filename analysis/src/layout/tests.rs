@@ -51,6 +51,24 @@ fn a_network_stands_under_what_was_built_with_the_printed_name_beside_it() {
 }
 
 #[test]
+fn runs_without_cycles_are_an_ablation_and_stand_in_no_published_table() {
+    let full = TrialConfig {
+        dataset: "Necklaces".to_owned(),
+        togl_position: Position::After(3),
+        ..network(Features::Original, Backbone::Gcn, true)
+    };
+    let ablation = TrialConfig { dim1: false, ..full.clone() };
+    let mut rows = folds(0, &full, &[0.9, 1.0]);
+    rows.extend(folds(1, &ablation, &[0.1, 0.2, 0.3]));
+    let table = Layout::PlacementNecklaces.make(&frame(rows)).unwrap();
+    let text = render::terminal(&table, false);
+    assert!(text.contains("95.0 ± 7.1") && !text.contains("20.0"), "{text}");
+    assert!(text.contains("3 folds of TOGL without cycles (`dim1: false`) are no part of it"), "{text}");
+    let error = Layout::PlacementNecklaces.make(&frame(folds(0, &ablation, &[0.1]))).unwrap_err();
+    assert!(error.to_string().contains("1 folds of TOGL without cycles"), "{error}");
+}
+
+#[test]
 fn a_network_in_which_togl_replaces_a_layer_is_printed_alike() {
     let replaced = TrialConfig {
         placement: Placement::Replace,

@@ -1,9 +1,12 @@
 //! Tables as JSON: a list of cells, one a line, each with its labels under the settings' names, numbers not
 //! rounded (null where not defined) and the folds behind it. Keys come in a fixed order.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::fmt::Write;
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 use togl_sweeps::spec::Metric;
+use togl_sweeps::{FoldKey, TrialId};
 
 use crate::cells::metric_column;
 use crate::emphasis::{Emphasis, NOT_WORSE};
@@ -11,19 +14,45 @@ use crate::schema::{Kind, SETTINGS};
 use crate::spread::Spread;
 use crate::table::{Cell, Row, Table, TableColumn};
 
+/// Characters that a fold takes about; only a hint for how much room to make at once.
+const ROOM_OF_A_FOLD: usize = 48;
+/// The same of a cell without its folds.
+const ROOM_OF_A_CELL: usize = 256;
+
 /// The table as a JSON list of cells. Cells that are not planned are left out.
 pub fn json(table: &Table) -> String {
     let cells = table.rows.iter().flat_map(|row| {
         row.cells.iter().zip(&table.columns).map(move |(cell, column)| JsonCell { table, row, column, cell })
     });
-    let lines: Vec<String> = cells
-        .filter(|shown| shown.cell.is_there())
-        .map(|cell| {
-            // Texts and finite numbers always serialise; not a number becomes null.
-            serde_json::to_string(&cell).unwrap_or_default()
-        })
-        .collect();
-    format!("[\n{}\n]\n", lines.join(",\n"))
+    let room = |cell: &Cell| ROOM_OF_A_CELL + ROOM_OF_A_FOLD * cell.folds.len();
+    let mut text: Vec<u8> = Vec::with_capacity(table.cells().map(|(_, _, cell)| room(cell)).sum::<usize>());
+    for (at, cell) in cells.filter(|shown| shown.cell.is_there()).enumerate() {
+        text.extend_from_slice(if at == 0 { b"[\n" } else { b",\n" });
+        // Texts and finite numbers always serialise; not a number becomes null.
+        let _ = serde_json::to_writer(&mut text, &cell);
+    }
+    text.extend_from_slice(if text.is_empty() { b"[\n\n]\n" } else { b"\n]\n" });
+    String::from_utf8(text).unwrap_or_default() // serde_json writes nothing but UTF-8
+}
+
+/// Folds as texts. Those of one trial stand together, so its digits are spelt once.
+struct Folds<'a>(&'a [FoldKey]);
+
+impl Serialize for Folds<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        let (mut text, mut digits, mut last) = (String::new(), 0, None::<TrialId>);
+        for fold in self.0 {
+            if last != Some(fold.trial) {
+                text = format!("{}/", fold.trial);
+                (digits, last) = (text.len(), Some(fold.trial));
+            }
+            text.truncate(digits);
+            let _ = write!(text, "{}/{}", fold.split, fold.seed); // writing to a text cannot fail
+            list.serialize_element(&text)?;
+        }
+        list.end()
+    }
 }
 
 struct JsonCell<'a> {
@@ -82,7 +111,7 @@ impl Serialize for JsonCell<'_> {
         map.serialize_entry("best", &self.cell.best)?;
         let marks: Vec<&str> = self.cell.marks.iter().map(|mark| mark.word()).collect();
         map.serialize_entry("marks", &marks)?;
-        map.serialize_entry("folds", &self.cell.folds)?;
+        map.serialize_entry("folds", &Folds(&self.cell.folds))?;
         if self.cell.cited {
             map.serialize_entry("cited", &true)?;
         }

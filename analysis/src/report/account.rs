@@ -5,15 +5,12 @@ use polars::prelude::*;
 use togl_sweeps::SweepSpec;
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
-use super::{FailedFold, Replicate, ReportInput};
+use super::{FailedFold, Replicate, ReportInput, Told};
 use crate::columns::labels;
 use crate::compare::{Comparison, HEADERS};
 use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
-
-/// Joules that a fold took; a column that frames may have beyond the schema.
-const ENERGY: &str = "energy_joules";
 
 /// Failures that are listed one by one; more are counted.
 const LISTED: usize = 500;
@@ -45,8 +42,8 @@ pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let mut listed = vec![
         ("trials", trials.to_string()),
         ("folds", format!("{finished} of {} finished", plan.len())),
-        ("failures", input.failures.len().to_string()),
-        ("replicates", input.replicates.len().to_string()),
+        ("failures", count(input.failures)),
+        ("replicates", count(input.replicates)),
         ("splits", listing(&sweep.splits)),
         ("training seeds", listing(&sweep.seeds)),
         ("varied", if axes.is_empty() { "nothing".to_owned() } else { axes.join("; ") }),
@@ -65,36 +62,44 @@ fn listing(numbers: &[impl ToString]) -> String {
     }
 }
 
-/// What failed and why.
-pub fn failures(failures: &[FailedFold]) -> String {
-    if failures.is_empty() {
-        return paragraph("None.");
-    }
-    let lines: Vec<Vec<String>> = failures
-        .iter()
-        .take(LISTED)
-        .map(|failure| {
-            let attempt = failure.attempt.to_string();
-            vec![
-                failure.fold.clone(),
-                attempt,
-                failure.worker.clone(),
-                failure.class.clone(),
-                failure.message.clone(),
-            ]
-        })
-        .collect();
-    let listed = rows(&["fold", "attempt", "worker", "kind", "message"], &lines);
-    match failures.len().saturating_sub(LISTED) {
-        0 => listed,
-        more => listed + &paragraph(&format!("And {more} more.")),
+fn count<T>(told: &Told<T>) -> String {
+    match (told.items.len(), told.gaps.is_empty()) {
+        (0, false) => "not known".to_owned(),
+        (known, true) => known.to_string(),
+        (known, false) => format!("{known} known"),
     }
 }
 
+/// What stands where nothing is listed, or below the list if some of it is missing.
+fn closing<T>(told: &Told<T>, none: &str) -> String {
+    let more = told.items.len().saturating_sub(LISTED);
+    let more = if more > 0 { paragraph(&format!("And {more} more.")) } else { String::new() };
+    match (told.items.is_empty(), told.gaps.is_empty()) {
+        (true, true) => paragraph(none),
+        (_, false) => more + &paragraph(&told.gaps),
+        (false, true) => more,
+    }
+}
+
+/// What failed and why.
+pub fn failures(failures: &Told<FailedFold>) -> String {
+    let closing = closing(failures, "None.");
+    if failures.items.is_empty() {
+        return closing;
+    }
+    let line = |failure: &FailedFold| {
+        let FailedFold { fold, attempts, worker, class, message } = failure;
+        vec![fold.clone(), attempts.to_string(), worker.clone(), class.clone(), message.clone()]
+    };
+    let lines: Vec<Vec<String>> = failures.items.iter().take(LISTED).map(line).collect();
+    rows(&["fold", "attempts", "last worker", "kind", "message"], &lines) + &closing
+}
+
 /// Second results of folds, and whether they say the same as those that count.
-pub fn replicates(replicates: &[Replicate]) -> String {
+pub fn replicates(told: &Told<Replicate>) -> String {
+    let (replicates, closing) = (&told.items, closing(told, "None: no fold has a second result."));
     if replicates.is_empty() {
-        return paragraph("None: no fold has a second result.");
+        return closing;
     }
     let same = replicates.iter().filter(|replicate| replicate.same == Some(true)).count();
     let percent = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |s| format!("{:.2}", 100.0 * s));
@@ -106,7 +111,7 @@ pub fn replicates(replicates: &[Replicate]) -> String {
             replicate.worker.clone(),
             replicate.kind.clone(),
             same.to_owned(),
-            percent(Some(replicate.test_accuracy)),
+            percent(replicate.test_accuracy),
             percent(replicate.counted),
         ]
     };
@@ -118,9 +123,7 @@ pub fn replicates(replicates: &[Replicate]) -> String {
          in no table.",
         replicates.len()
     );
-    let more = replicates.len().saturating_sub(LISTED);
-    let more = if more > 0 { paragraph(&format!("And {more} more.")) } else { String::new() };
-    paragraph(&summary) + &rows(&headers, &lines) + &more
+    paragraph(&summary) + &rows(&headers, &lines) + &closing
 }
 
 /// Ours beside the numbers from print that the sweep file has.
@@ -166,11 +169,12 @@ pub fn cost(frame: &FoldFrame) -> Result<String> {
     Ok(rows(&["device", "folds", "device-hours", "largest memory of a trainer"], &lines) + &paragraph(&note))
 }
 
-/// What is known of energy: the column exists only where devices could tell.
+/// What is known of energy: only some devices can tell, and only while they train one fold at a time.
 fn energy(frame: &FoldFrame) -> Result<String> {
-    let Ok(column) = frame.data().column(ENERGY) else { return Ok("Energy is not known.".to_owned()) };
-    let joules = column.cast(&DataType::Float64)?;
-    let known: Vec<f64> = joules.f64()?.iter().flatten().collect();
+    let known: Vec<f64> = frame.data().column("energy_joules")?.f64()?.iter().flatten().collect();
+    if known.is_empty() {
+        return Ok("Energy is not known.".to_owned());
+    }
     let hours = known.iter().sum::<f64>() / 3.6e6;
     Ok(format!(
         "Energy: {hours:.3} kWh over {} of {} folds whose devices could tell.",

@@ -24,9 +24,9 @@ pub use pictures::by_method;
 pub struct FailedFold {
     /// As `TRIAL/split/seed`.
     pub fold: String,
-    /// Which attempt it was.
-    pub attempt: u32,
-    /// The worker that tried.
+    /// How often it was tried.
+    pub attempts: u32,
+    /// The worker that tried last; empty if not known.
     pub worker: String,
     /// What kind of failure, in a word.
     pub class: String,
@@ -47,10 +47,31 @@ pub struct Replicate {
     pub kind: String,
     /// Whether all its numbers are those of the result that counts; none if that one is not known.
     pub same: Option<bool>,
-    /// Its test accuracy as a share.
-    pub test_accuracy: f64,
+    /// Its test accuracy as a share, if known.
+    pub test_accuracy: Option<f64>,
     /// That of the result that counts.
     pub counted: Option<f64>,
+}
+
+/// What a source tells of something, and in a sentence what it cannot know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told<T> {
+    /// What is known.
+    pub items: Vec<T>,
+    /// What is not; empty if these are all.
+    pub gaps: String,
+}
+
+impl<T> Told<T> {
+    /// These are all.
+    pub fn all(items: Vec<T>) -> Self {
+        Self { items, gaps: String::new() }
+    }
+
+    /// The source knows nothing of this, for this reason.
+    pub fn nothing(reason: &str) -> Self {
+        Self { items: Vec::new(), gaps: reason.to_owned() }
+    }
 }
 
 /// Everything a report is made from.
@@ -63,9 +84,9 @@ pub struct ReportInput<'a> {
     /// Its finished folds, with their learning curves.
     pub rows: &'a [FoldRow],
     /// Its failures.
-    pub failures: &'a [FailedFold],
+    pub failures: &'a Told<FailedFold>,
     /// Second results of its folds.
-    pub replicates: &'a [Replicate],
+    pub replicates: &'a Told<Replicate>,
     /// The commands that would train it again, one a line.
     pub commands: &'a [String],
     /// When the report is made, as it is to be printed.

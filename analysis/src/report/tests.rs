@@ -19,14 +19,18 @@ fn rows(sweep: &SweepSpec) -> Vec<FoldRow> {
 }
 
 fn report(rows: &[FoldRow], failures: &[FailedFold]) -> String {
-    let sweep = SweepSpec::parse(SWEEP).unwrap();
+    page(SWEEP, rows, &Told::all(failures.to_vec()), &Told::all(Vec::new()))
+}
+
+fn page(text: &str, rows: &[FoldRow], failures: &Told<FailedFold>, replicates: &Told<Replicate>) -> String {
+    let sweep = SweepSpec::parse(text).unwrap();
     let commands = ["togl run small.yaml".to_owned()];
     let input = ReportInput {
         sweep: &sweep,
-        sweep_text: SWEEP,
+        sweep_text: text,
         rows,
         failures,
-        replicates: &[],
+        replicates,
         commands: &commands,
         made_at: "2021-01-15 12:00 UTC",
     };
@@ -36,7 +40,7 @@ fn report(rows: &[FoldRow], failures: &[FailedFold]) -> String {
 fn full() -> String {
     let failure = FailedFold {
         fold: "00112233445566778899aabbccddeeff/0/7".to_owned(),
-        attempt: 2,
+        attempts: 2,
         worker: "w1".to_owned(),
         class: "out-of-memory".to_owned(),
         message: "<script>alert(1)</script>".to_owned(),
@@ -100,6 +104,15 @@ fn a_sweep_without_results_still_has_a_report() {
 }
 
 #[test]
+fn energy_is_summed_over_the_folds_that_know_it() {
+    let mut rows = rows(&SweepSpec::parse(SWEEP).unwrap());
+    for row in &mut rows[..2] {
+        row.result.energy_joules = Some(1.8e6);
+    }
+    assert!(report(&rows, &[]).contains("Energy: 1.000 kWh over 2 of 12 folds whose devices could tell."));
+}
+
+#[test]
 fn a_mix_of_program_versions_is_pointed_out() {
     let mut rows = rows(&SweepSpec::parse(SWEEP).unwrap());
     assert!(!report(&rows, &[]).contains("more than one version of the program"));
@@ -115,8 +128,8 @@ fn a_report_is_written_whole() {
         sweep: &sweep,
         sweep_text: SWEEP,
         rows: &[],
-        failures: &[],
-        replicates: &[],
+        failures: &Told::all(Vec::new()),
+        replicates: &Told::all(Vec::new()),
         commands: &[],
         made_at: "now",
     };
@@ -134,19 +147,11 @@ fn second_results_are_listed_with_what_they_say() {
         worker: worker.to_owned(),
         kind: "replicate".to_owned(),
         same: Some(same),
-        test_accuracy: 0.61234,
+        test_accuracy: Some(0.61234),
         counted: Some(0.6),
     };
-    let input = ReportInput {
-        sweep: &sweep,
-        sweep_text: SWEEP,
-        rows: &rows,
-        failures: &[],
-        replicates: &[replicate("w7", true), replicate("w8", false)],
-        commands: &[],
-        made_at: "now",
-    };
-    let page = html(&input).unwrap();
+    let replicates = Told::all(vec![replicate("w7", true), replicate("w8", false)]);
+    let page = page(SWEEP, &rows, &Told::all(Vec::new()), &replicates);
     assert!(page.contains("2 folds were trained again; 1 of them gave the same numbers"));
     assert!(page.contains("<td>w8</td><td>replicate</td><td>NO</td><td>61.23</td><td>60.00</td>"));
 }
@@ -160,17 +165,16 @@ fn figures_and_numbers_from_print_that_the_sweep_file_asks_for_are_in_the_report
     );
     let sweep = SweepSpec::parse(&text).unwrap();
     let rows = rows(&sweep);
-    let input = ReportInput {
-        sweep: &sweep,
-        sweep_text: &text,
-        rows: &rows,
-        failures: &[],
-        replicates: &[],
-        commands: &[],
-        made_at: "now",
-    };
-    let page = html(&input).unwrap();
+    let page = page(&text, &rows, &Told::all(Vec::new()), &Told::all(Vec::new()));
     for wanted in ["My own picture", "Comparison with print", "their table cell by cell", "1 of 1 cells"] {
         assert!(page.contains(wanted), "{wanted}");
     }
+}
+
+#[test]
+fn what_a_source_cannot_know_is_said_and_not_called_none() {
+    let page = page(SWEEP, &[], &Told::nothing("No histories."), &Told::nothing("An older coordinator."));
+    assert!(page.contains("<p>No histories.</p>") && page.contains("<p>An older coordinator.</p>"));
+    assert!(!page.contains("None"), "nothing is not the same as not known");
+    assert!(page.contains("<dt>failures</dt><dd>not known</dd>"));
 }

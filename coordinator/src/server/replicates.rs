@@ -68,6 +68,8 @@ fn replicate(kind: ResultKind, accepted: Option<&ResultRow>, row: ResultRow) -> 
         accepted_attempt: accepted.map_or(0, |accepted| accepted.attempt.0),
         differences: accepted.map_or_else(Vec::new, |accepted| differences(&accepted.result, &row.result)),
         config: row.trial,
+        test_accuracy: Some(row.result.test.accuracy),
+        accepted_test_accuracy: accepted.map(|accepted| accepted.result.test.accuracy),
     }
 }
 

@@ -91,7 +91,8 @@ impl<F: FnMut(&Progress) -> Flow> Observer for F {
 
 /// Trains one fold and tests its best checkpoint.
 ///
-/// The provenance of the result has `libtorch` and `device`; the caller fills in the rest and `peak_memory`.
+/// The provenance of the result has `libtorch` and `device`; the caller fills in the rest, `peak_memory`, `finished_at`
+/// and `energy_joules`.
 ///
 /// # Errors
 /// See [`TrainError`]; [`TrainError::class`] says what kind of failure it is.
@@ -348,6 +349,8 @@ impl<'a> Training<'a> {
             best_epoch: best.record.epoch,
             epochs: self.history.len() as u32,
             seconds: self.seconds(),
+            finished_at: None,
+            energy_joules: None,
             peak_memory: 0,
             parameters: parameters.count(),
             confusion: tally.confusion().to_vec(),

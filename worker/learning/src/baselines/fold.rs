@@ -173,6 +173,8 @@ impl<'a> Search<'a> {
             best_epoch: record.epoch,
             epochs: self.history.len() as u32,
             seconds: (self.job.clock)() - self.started,
+            finished_at: None,
+            energy_joules: None,
             peak_memory: 0,
             parameters: machine.support_count() as u64,
             confusion,
