@@ -73,7 +73,7 @@ fn a_missing_column_is_named() {
 fn a_newer_schema_is_refused() {
     let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
     let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
-    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 3; read it with a newer program");
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 4; read it with a newer program");
 }
 
 #[test]
@@ -171,6 +171,17 @@ fn a_file_of_schema_version_2_has_the_defaults_of_settings_that_came_later() {
         assert!(series(&frame).equals(&series(&fresh)), "{name}");
     }
     let newer = old.lazy().with_column(lit(3_u64).alias("schema_version")).collect().unwrap();
+    assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
+}
+
+#[test]
+fn a_file_of_schema_version_3_has_the_data_sets_own_splits() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(3_u64).alias("schema_version"));
+    let old = data.collect().unwrap().drop("outer_folds").unwrap();
+    let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
+    let folds = frame.data().column("outer_folds").unwrap().u64().unwrap();
+    assert!(folds.iter().all(|folds| folds == Some(0)));
+    let newer = old.lazy().with_column(lit(4_u64).alias("schema_version")).collect().unwrap();
     assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
 }
 

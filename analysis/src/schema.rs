@@ -10,7 +10,7 @@ use togl_sweeps::{TrialConfig, nearest};
 use crate::error::{Error, Result};
 
 /// The version that this program writes, and the newest it reads.
-pub const SCHEMA_VERSION: u64 = 3;
+pub const SCHEMA_VERSION: u64 = 4;
 
 /// Columns that version 1 did not have; rows of that version have no value in them.
 const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"];
@@ -18,6 +18,9 @@ const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"
 /// Settings that versions 1 and 2 did not have; rows of those versions have their defaults, which mean "as before".
 const SINCE_VERSION_3: [&str; 6] =
     ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"];
+
+/// The same for versions 1 to 3.
+const SINCE_VERSION_4: [&str; 1] = ["outer_folds"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +101,7 @@ pub const KEYS: [ColumnSpec; 5] = [
 ];
 
 /// Every setting of a trial, under its own name. `togl_position` is text, because it may be the word `last`.
-pub const SETTINGS: [ColumnSpec; 43] = [
+pub const SETTINGS: [ColumnSpec; 44] = [
     setting("dataset", Kind::Text),
     setting("data_seed", Kind::Count),
     setting("features", Kind::Text),
@@ -142,6 +145,7 @@ pub const SETTINGS: [ColumnSpec; 43] = [
     setting("svm_c_min", Kind::Number),
     setting("svm_c_max", Kind::Number),
     setting("inner_folds", Kind::Count),
+    setting("outer_folds", Kind::Count),
 ];
 
 /// What came out of training.
@@ -225,7 +229,10 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
         data.with_column(Column::full_null((*name).into(), data.height(), &DataType::UInt64))?;
     }
     let defaults = TrialConfig::default();
-    for spec in SETTINGS.iter().filter(|spec| version < 3 && SINCE_VERSION_3.contains(&spec.name)) {
+    let is_later = |name: &str| {
+        (version < 3 && SINCE_VERSION_3.contains(&name)) || (version < 4 && SINCE_VERSION_4.contains(&name))
+    };
+    for spec in SETTINGS.iter().filter(|spec| is_later(spec.name)) {
         if data.column(spec.name).is_err() {
             let value = defaults.show(spec.name).unwrap_or_default();
             let texts = Series::new(spec.name.into(), vec![value; data.height()]);

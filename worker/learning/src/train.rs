@@ -9,6 +9,7 @@ use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_V
 use togl_sweeps::trial::{LastEpoch, NUMERICS, TrialConfig};
 
 use crate::adam::Adam;
+use crate::baselines;
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::checkpoint::{Checkpoint, Header, Notes};
 use crate::device::{self, Device};
@@ -111,9 +112,9 @@ pub fn continue_fold(
     from: Option<&Checkpoint>,
     observer: &mut dyn Observer,
 ) -> Result<FoldResult> {
-    let split = dataset.split(job.split.into())?;
+    let split = baselines::split_of(job, dataset)?;
     if job.trial.model.is_kernel() {
-        return crate::baselines::fit_fold(job, dataset, &split, observer);
+        return baselines::fit_fold(job, dataset, &split, observer);
     }
     guard(|| {
         let mut training = Training::new(job, dataset, &split)?;

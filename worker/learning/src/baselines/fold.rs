@@ -28,6 +28,16 @@ pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
     }
 }
 
+/// Who learns and who is tested: the data set's own split, or a fold of the repeat that the training seed draws.
+pub(crate) fn split_of(job: &Job<'_>, dataset: &Dataset) -> Result<Split> {
+    let split = u64::from(job.split);
+    let made = match job.trial.outer_folds {
+        folds if folds > 0 && job.trial.model.is_kernel() => dataset.repeated_fold(folds, job.seed, split),
+        _ => dataset.split(split),
+    };
+    Ok(made?)
+}
+
 /// Fits and tests one fold.
 pub(crate) fn fit_fold(
     job: &Job<'_>,

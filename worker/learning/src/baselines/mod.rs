@@ -18,4 +18,4 @@ pub mod svm;
 pub mod wl;
 
 pub use fold::feature_choice;
-pub(crate) use fold::fit_fold;
+pub(crate) use fold::{fit_fold, split_of};
