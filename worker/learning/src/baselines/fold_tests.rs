@@ -109,6 +109,8 @@ fn a_result_says_what_was_tried_and_what_was_chosen() {
     let result = train_fold(&job, &data, &mut observer).unwrap();
     assert_eq!(result.epochs, 9, "three kernels, three costs");
     assert_eq!(seen, (0..9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
+    let fixed = TrialConfig { model: Backbone::Ph, ..trial.clone() };
+    assert_eq!(fit(&fixed, &data).epochs, grid_points(&fixed), "no rounds to choose among");
     let best = result.history.iter().map(|record| record.validation.accuracy).fold(0.0, f64::max);
     let first = result.history.iter().position(|record| record.validation.accuracy == best).unwrap();
     assert_eq!((result.best_epoch as usize, result.validation.accuracy), (first, best));
@@ -171,8 +173,13 @@ fn an_observer_can_stop_and_the_time_limit_is_kept_between_points_of_the_grid() 
     let trial = kernel(Backbone::Wl, 2);
     let clock = || 0.0;
     let job = Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
-    let mut stop = |progress: &Progress| if progress.epoch == 2 { Flow::Stop } else { Flow::Continue };
-    assert!(matches!(train_fold(&job, &data, &mut stop), Err(TrainError::Stopped { epoch: 2 })));
+    for wish in [Flow::Stop, Flow::SaveAndStop] {
+        let mut stop = |progress: &Progress| if progress.epoch == 2 { wish } else { Flow::Continue };
+        assert!(
+            matches!(train_fold(&job, &data, &mut stop), Err(TrainError::Stopped { epochs: 3 })),
+            "{wish:?}"
+        );
+    }
     let now = Cell::new(0.0);
     let ticking = || {
         now.set(now.get() + 1.0);
