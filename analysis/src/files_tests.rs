@@ -195,6 +195,17 @@ fn a_file_of_schema_version_3_is_read_without_times_and_energy_and_goes_together
 }
 
 #[test]
+fn a_file_of_schema_version_3_has_the_data_sets_own_splits() {
+    let data = awkward_frame().data().clone().lazy().with_column(lit(3_u64).alias("schema_version"));
+    let old = data.collect().unwrap().drop("outer_folds").unwrap();
+    let frame = FoldFrame::from_data(&old, "`old.parquet`").unwrap();
+    let folds = frame.data().column("outer_folds").unwrap().u64().unwrap();
+    assert!(folds.iter().all(|folds| folds == Some(0)));
+    let newer = old.lazy().with_column(lit(4_u64).alias("schema_version")).collect().unwrap();
+    assert!(matches!(FoldFrame::from_data(&newer, "x"), Err(Error::MissingColumns { .. })));
+}
+
+#[test]
 fn arrow_files_are_known_by_each_of_their_usual_endings() {
     for name in ["f.arrow", "f.ipc", "f.feather", "F.ARROW"] {
         assert_eq!(Format::of(Path::new(name)).unwrap(), Format::Arrow, "{name}");

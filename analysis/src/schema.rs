@@ -19,8 +19,8 @@ const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"
 const SINCE_VERSION_3: [&str; 6] =
     ["wl_labels", "choose_rounds", "as_published", "svm_c_min", "svm_c_max", "inner_folds"];
 
-/// Columns that versions 1 to 3 did not have; rows of those versions have no value in them.
-const SINCE_VERSION_4: [&str; 2] = ["finished_at", "energy_joules"];
+/// Columns that versions 1 to 3 did not have: a setting with its default, and what rows of those versions cannot say.
+const SINCE_VERSION_4: [&str; 3] = ["finished_at", "energy_joules", "outer_folds"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +101,7 @@ pub const KEYS: [ColumnSpec; 5] = [
 ];
 
 /// Every setting of a trial, under its own name. `togl_position` is text, because it may be the word `last`.
-pub const SETTINGS: [ColumnSpec; 43] = [
+pub const SETTINGS: [ColumnSpec; 44] = [
     setting("dataset", Kind::Text),
     setting("data_seed", Kind::Count),
     setting("features", Kind::Text),
@@ -145,6 +145,7 @@ pub const SETTINGS: [ColumnSpec; 43] = [
     setting("svm_c_min", Kind::Number),
     setting("svm_c_max", Kind::Number),
     setting("inner_folds", Kind::Count),
+    setting("outer_folds", Kind::Count),
 ];
 
 /// What came out of training.
@@ -240,7 +241,10 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
         }
     }
     let defaults = TrialConfig::default();
-    for spec in SETTINGS.iter().filter(|spec| version < 3 && SINCE_VERSION_3.contains(&spec.name)) {
+    let is_later = |name: &str| {
+        (version < 3 && SINCE_VERSION_3.contains(&name)) || (version < 4 && SINCE_VERSION_4.contains(&name))
+    };
+    for spec in SETTINGS.iter().filter(|spec| is_later(spec.name)) {
         if data.column(spec.name).is_err() {
             let value = defaults.show(spec.name).unwrap_or_default();
             let texts = Series::new(spec.name.into(), vec![value; data.height()]);

@@ -43,11 +43,43 @@ pub(crate) fn check(trial: &TrialConfig) -> Result<(), SettingError> {
         let reason = format!("{} is above `svm_c_max`, which is {}", trial.svm_c_min, trial.svm_c_max);
         return Err(SettingError::new("svm_c_min", reason));
     }
+    check_outer_folds(trial)?;
     if model == Backbone::Wl && trial.as_published && trial.depth == 0 {
         let reason = "leaves out the last of `depth` rounds, so it needs a depth of at least 1";
         return Err(SettingError::new("as_published", reason));
     }
     check_labels(trial)
+}
+
+/// Unlike other settings of kernels this one is not passed over for networks: it decides who is tested, and methods
+/// beside each other would silently be tested on different graphs.
+fn check_outer_folds(trial: &TrialConfig) -> Result<(), SettingError> {
+    let reason = match trial.outer_folds {
+        0 => return Ok(()),
+        1 => "one fold leaves nothing to learn from; use 2 or more, or 0 for the data set's own splits"
+            .to_owned(),
+        _ if trial.model.is_kernel() => return Ok(()),
+        folds => format!(
+            "only kernels are tested on folds that seeds draw, and `{}` is a network; write \
+             `outer_folds: {{values: [{folds}], when: {{model: [wl, wl-oa, ph]}}}}` in `grid`, or keep kernels in a \
+             grid of their own (`union`)",
+            trial.model.as_str()
+        ),
+    };
+    Err(SettingError::new("outer_folds", reason))
+}
+
+/// Refuses a split that is none of the outer folds; where there are none, the data set decides when it is opened.
+pub(crate) fn check_split(trial: &TrialConfig, split: u32) -> Result<(), SettingError> {
+    let folds = trial.outer_folds;
+    if !trial.model.is_kernel() || folds == 0 || split < folds {
+        return Ok(());
+    }
+    let reason = format!(
+        "split {split} is not one of {folds} folds; use splits from 0 to {}",
+        folds.saturating_sub(1)
+    );
+    Err(SettingError::new("outer_folds", reason))
 }
 
 fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {

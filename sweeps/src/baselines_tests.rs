@@ -80,4 +80,23 @@ fn what_a_baseline_cannot_do_is_refused_by_name_with_a_way_out() {
         refusal(json!({"dataset": "DD", "model": "wl", "depth": 0, "as_published": true})),
         @"setting `as_published`: leaves out the last of `depth` rounds, so it needs a depth of at least 1"
     );
+    insta::assert_snapshot!(
+        refusal(json!({"dataset": "DD", "model": "gin", "outer_folds": 5})),
+        @"setting `outer_folds`: only kernels are tested on folds that seeds draw, and `gin` is a network; write `outer_folds: {values: [5], when: {model: [wl, wl-oa, ph]}}` in `grid`, or keep kernels in a grid of their own (`union`)"
+    );
+    insta::assert_snapshot!(
+        refusal(json!({"dataset": "DD", "model": "ph", "outer_folds": 1})),
+        @"setting `outer_folds`: one fold leaves nothing to learn from; use 2 or more, or 0 for the data set's own splits"
+    );
+}
+
+/// Results from before there were outer folds are still found.
+#[test]
+fn the_data_sets_own_splits_are_the_trial_that_they_always_were() {
+    let before = trial(json!({"dataset": "DD", "model": "wl"}));
+    let spelled = trial(json!({"dataset": "DD", "model": "wl", "outer_folds": 0}));
+    assert_eq!(before.id(), spelled.id());
+    let repeated = trial(json!({"dataset": "DD", "model": "wl", "outer_folds": 5}));
+    assert_ne!(before.id(), repeated.id());
+    assert!(repeated.canonical().contains(r#""outer_folds":5"#));
 }

@@ -156,8 +156,13 @@ impl Grid {
     pub(crate) fn checked(&self, trial: TrialConfig) -> Result<TrialConfig, PointError> {
         match trial.check_combination() {
             Ok(()) => Ok(trial),
-            Err(source) => Err(PointError { point: self.describe(&trial), source }),
+            Err(source) => Err(self.misfit(&trial, source)),
         }
+    }
+
+    /// What does not fit, together with the point that it is about.
+    pub(crate) fn misfit(&self, trial: &TrialConfig, source: SettingError) -> PointError {
+        PointError { point: self.describe(trial), source }
     }
 
     fn describe(&self, trial: &TrialConfig) -> String {

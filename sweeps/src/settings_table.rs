@@ -11,7 +11,7 @@ const COUNT: Kind = Kind::Whole(1, 1024);
 const COST: Kind = Kind::Real(1e-9, 1e9);
 
 /// Every setting.
-pub static SETTINGS: [Setting; 43] = [
+pub static SETTINGS: [Setting; 44] = [
     setting!("dataset", dataset: String, Kind::Text, Nothing, "name of the data set"),
     setting!("data_seed", data_seed: u64, Kind::Whole(0, u64::MAX), Nothing, "seed of generated data sets"),
     setting!("features", features: Features, Kind::Word(Features::WORDS), NodeStates,
@@ -81,4 +81,6 @@ pub static SETTINGS: [Setting; 43] = [
     setting!("svm_c_max", svm_c_max: f64, COST, Kernel, "largest cost; each is ten times the one before"),
     setting!("inner_folds", inner_folds: u32, Kind::Whole(2, 100), Kernel,
         "folds of the inner cross-validation that chooses the cost"),
+    setting!("outer_folds", outer_folds: u32, Kind::Whole(0, 100), Kernel,
+        "stratified folds that each training seed draws anew, in place of the data set's own splits; 0 for those"),
 ];

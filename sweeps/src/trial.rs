@@ -111,6 +111,9 @@ pub struct TrialConfig {
     pub svm_c_max: f64,
     /// Folds of the inner cross-validation (kernels).
     pub inner_folds: u32,
+    /// Stratified folds that each training seed draws anew, in place of the data set's own splits; 0 for those
+    /// (kernels).
+    pub outer_folds: u32,
 }
 
 impl Default for TrialConfig {
@@ -161,6 +164,7 @@ impl Default for TrialConfig {
             svm_c_min: 1e-3,
             svm_c_max: 1e3,
             inner_folds: 5,
+            outer_folds: 0,
         }
     }
 }

@@ -89,6 +89,20 @@ mod tests {
         assert_eq!(plan(Some("cuda:1"), None, 2, 8).unwrap(), ["cuda:1"]);
     }
 
+    #[test]
+    fn devices_are_read_as_people_write_them() {
+        assert_eq!(parse("cpu").unwrap(), Device::Cpu);
+        assert_eq!(parse("cuda").unwrap(), Device::Cuda(0));
+        assert_eq!(parse("cuda:3").unwrap(), Device::Cuda(3));
+        assert_eq!(parse("mps").unwrap(), Device::Mps);
+        for text in
+            ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "cpu:0", "mps:1", "CUDA", "cuda:99999999999999999999"]
+        {
+            let message = parse(text).unwrap_err();
+            assert!(message.contains("use cpu, cuda, cuda:N or mps"), "{message}");
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn the_memory_of_a_slot_is_known_or_said_to_be_unknown() {

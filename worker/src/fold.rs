@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use togl_agent::durable;
 use togl_data::Dataset;
 use togl_learning::{Checkpoint, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
-use togl_sweeps::{Attempt, FoldResult};
+use togl_sweeps::{Attempt, FoldResult, TrialConfig};
 
 use crate::checkpoints::{Checkpoints, model_name};
 
@@ -28,6 +28,13 @@ pub struct Follower<'a> {
     pub say: &'a dyn Fn(&str),
     /// Is told of every epoch, and says what happens next.
     pub epoch: &'a mut dyn FnMut(&Progress) -> Flow,
+    /// Says after every batch whether the epoch must be cut short.
+    pub in_haste: &'a mut dyn FnMut() -> bool,
+}
+
+/// What the steps of a fold are called: a kernel has no epochs, it tries the points of a grid.
+pub fn step_name(trial: &TrialConfig) -> &'static str {
+    if trial.model.is_kernel() { "grid point" } else { "epoch" }
 }
 
 /// A trained fold.
@@ -85,6 +92,10 @@ struct Saver<'a, 'f> {
 impl Observer for Saver<'_, '_> {
     fn epoch(&mut self, progress: &Progress) -> Flow {
         (self.follower.epoch)(progress)
+    }
+
+    fn in_haste(&mut self) -> bool {
+        (self.follower.in_haste)()
     }
 
     fn checkpoint(&mut self, checkpoint: Checkpoint) {

@@ -4,10 +4,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use togl_agent::clock::Clock;
-use togl_learning::{Device, Job, Progress, TrainError};
+use togl_learning::{Device, Job, Progress, TrainError, baselines};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig};
 
 use crate::data::Data;
@@ -65,11 +64,12 @@ impl Train {
         let text = match self.format {
             Format::Json => serde_json::to_string_pretty(&result)? + "\n",
             Format::Human => format!(
-                "{} on {}: test accuracy {:.1} %, validation {:.1} %, best epoch {} of {}, {:.1} s\n",
+                "{} on {}: test accuracy {:.1} %, validation {:.1} %, best {} {} of {}, {:.1} s\n",
                 trial.method(),
                 trial.dataset,
                 100.0 * result.test.accuracy,
                 100.0 * result.validation.accuracy,
+                fold::step_name(&trial),
                 result.best_epoch + 1,
                 result.epochs,
                 result.seconds
@@ -127,7 +127,8 @@ impl Local {
             wishes::next()
         };
         let say = |text: &str| bar.suspend(|| eprintln!("{text}"));
-        let follower = Follower { say: &say, epoch: &mut epoch };
+        let mut in_haste = wishes::haste(seconds);
+        let follower = Follower { say: &say, epoch: &mut epoch, in_haste: &mut in_haste };
         let outcome = fold::train(&job, &dataset, &self.saving.keeping(), Attempt(0), follower);
         bar.finish_and_clear();
         match outcome {
@@ -135,8 +136,8 @@ impl Local {
                 trainer::sign(&mut trained, &memory, &energy);
                 Ok(Some(trained))
             }
-            Err(TrainError::Stopped { epoch }) => {
-                eprintln!("interrupted after epoch {}; the same command goes on from there", epoch + 1);
+            Err(TrainError::Stopped { epochs }) => {
+                eprintln!("{}", interruption(trial, epochs));
                 Ok(None)
             }
             Err(error) => Err(explained(error)),
@@ -162,17 +163,35 @@ pub fn explained(error: TrainError) -> anyhow::Error {
     }
 }
 
+/// What to say of a fold that was interrupted after this many whole epochs.
+fn interruption(trial: &TrialConfig, epochs: u32) -> String {
+    let step = fold::step_name(trial);
+    match epochs {
+        0 => format!("interrupted in the first {step}; the same command starts anew"),
+        _ if trial.model.is_kernel() => {
+            format!(
+                "interrupted after {step} {epochs}; kernels have no checkpoints: the same command starts anew"
+            )
+        }
+        _ => format!("interrupted after {step} {epochs}; the same command goes on from there"),
+    }
+}
+
+/// Counts epochs, or the points of a kernel's grid.
 fn progress_bar(trial: &TrialConfig) -> ProgressBar {
-    let style = ProgressStyle::with_template("{prefix} [{bar:30}] epoch {pos}/{len} {msg}");
-    let bar = ProgressBar::new(trial.max_epochs.into()).with_prefix(trial.method());
+    let template = format!("{{prefix}} [{{bar:30}}] {} {{pos}}/{{len}} {{msg}}", fold::step_name(trial));
+    let style = ProgressStyle::with_template(&template);
+    let steps = if trial.model.is_kernel() { baselines::grid_points(trial) } else { trial.max_epochs };
+    let bar = ProgressBar::new(steps.into()).with_prefix(trial.method());
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> "))
 }
 
 /// A trial from a sweep file that has exactly one, or from canonical JSON.
 pub fn read_trial(file: &std::path::Path) -> anyhow::Result<TrialConfig> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}", file.display()))
-        .map_err(|error| Usage(format!("{error:#}")))?;
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        let hint = "hint: --trial names a sweep file with one trial, or the canonical JSON of one";
+        Usage(format!("cannot read {}: {error}\n\n  {hint}", file.display()))
+    })?;
     if text.trim_start().starts_with('{') {
         return TrialConfig::from_canonical(&text)
             .map_err(|error| Usage(format!("{}: {error}", file.display())).into());
@@ -180,9 +199,36 @@ pub fn read_trial(file: &std::path::Path) -> anyhow::Result<TrialConfig> {
     let spec = SweepSpec::parse(&text).map_err(|error| Usage(format!("{}:{error}", file.display())))?;
     let mut trials = spec.trials().map_err(|error| Usage(error.to_string()))?;
     if trials.len() != 1 {
-        let message =
-            format!("{} has {} trials; this needs a file with exactly one", file.display(), trials.len());
-        anyhow::bail!(Usage(message));
+        let (name, count) = (file.display(), trials.len());
+        let hint = format!("hint: `togl hash {name}` lists them; give every axis one value");
+        anyhow::bail!(Usage(format!(
+            "{name} has {count} trials; this needs a file with exactly one\n\n  {hint}"
+        )));
     }
     Ok(trials.remove(0).config)
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::trial::Backbone;
+
+    use super::*;
+
+    #[test]
+    fn the_bar_of_a_kernel_counts_the_points_of_its_grid() {
+        let network = TrialConfig { max_epochs: 7, ..TrialConfig::default() };
+        assert_eq!(progress_bar(&network).length(), Some(7));
+        let kernel = TrialConfig { model: Backbone::Wl, depth: 2, choose_rounds: true, ..network };
+        assert_eq!(progress_bar(&kernel).length(), Some(21), "three numbers of rounds, seven costs");
+        assert_eq!(progress_bar(&TrialConfig { model: Backbone::Ph, ..kernel }).length(), Some(7));
+    }
+
+    #[test]
+    fn whoever_interrupts_hears_whether_it_was_for_nothing() {
+        let network = TrialConfig::default();
+        assert!(interruption(&network, 3).ends_with("after epoch 3; the same command goes on from there"));
+        assert!(interruption(&network, 0).ends_with("in the first epoch; the same command starts anew"));
+        let kernel = TrialConfig { model: Backbone::Ph, ..network };
+        assert!(interruption(&kernel, 2).contains("kernels have no checkpoints"));
+    }
 }

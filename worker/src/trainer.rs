@@ -1,6 +1,6 @@
 //! The trainer: the child process that a slot keeps. Reads commands, trains, writes events. It dies with its
 //! parent: when standard input ends there is nobody to train for. Told to stop, by its parent or by SIGTERM, it
-//! saves the fold after the epoch in hand and leaves.
+//! saves the fold after the epoch in hand, or after the last whole one if that takes too long, and leaves.
 
 use std::io::{BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -140,22 +140,18 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         dataset.graph_count(),
         request.device
     ));
-    let mut reporter = Reporter { said: 0, memory };
+    let mut reporter = Reporter { step: fold::step_name(&trial), said: 0, memory };
     let mut epoch = |progress: &Progress| reporter.epoch(progress);
-    let follower = Follower { say: &note, epoch: &mut epoch };
+    let mut in_haste = wishes::haste(seconds);
+    let follower = Follower { say: &note, epoch: &mut epoch, in_haste: &mut in_haste };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
     let mut trained = outcome.map_err(|error| {
         note(&format!("failed: {error}"));
         Failure::new(error.class(), error.to_string())
     })?;
+    reporter.outcome(&trained.result);
     sign(&mut trained, &reporter.memory, &energy);
     let result = trained.result;
-    note(&format!(
-        "test accuracy {:.4} at epoch {} of {}",
-        result.test.accuracy,
-        result.best_epoch + 1,
-        result.epochs
-    ));
     Ok(result)
 }
 
@@ -180,12 +176,19 @@ fn note(text: &str) {
 
 /// Sends every epoch to the agent, and notes about ten of them in the fold's log.
 struct Reporter {
+    /// What an epoch is called.
+    step: &'static str,
     /// Tenths of the epochs that were noted.
     said: u32,
     memory: PeakMemory,
 }
 
 impl Reporter {
+    fn outcome(&self, result: &FoldResult) {
+        let (best, steps) = (result.best_epoch + 1, result.epochs);
+        note(&format!("test accuracy {:.4} at {} {best} of {steps}", result.test.accuracy, self.step));
+    }
+
     fn epoch(&mut self, progress: &Progress) -> Flow {
         let report = EpochReport {
             epoch: progress.epoch + 1,
@@ -199,7 +202,8 @@ impl Reporter {
         if tenths > self.said {
             self.said = tenths;
             note(&format!(
-                "epoch {} of {}: training loss {:.4}, validation loss {:.4}, validation accuracy {:.4}, lr {:e}",
+                "{} {} of {}: training loss {:.4}, validation loss {:.4}, validation accuracy {:.4}, lr {:e}",
+                self.step,
                 report.epoch,
                 report.max_epochs,
                 report.train.loss,

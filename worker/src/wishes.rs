@@ -1,5 +1,6 @@
 //! What training is asked for from outside: to save, or to save and stop. Signals and the agent leave a wish here;
-//! training looks at it after every epoch. Owns the signal handler and nothing else.
+//! training looks at it after every epoch, and after every batch once patience is over. Owns the signal handler and
+//! how long an epoch may keep others waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,28 @@ pub fn stop() {
 /// Whether somebody asked to stop.
 pub fn is_stopping() -> bool {
     STOP.load(Ordering::Relaxed)
+}
+
+/// Seconds that an epoch may go on after somebody asked to stop; less than workers give their folds (`--grace`).
+const PATIENCE: f64 = 5.0;
+
+/// For how long somebody has been waiting for the stop.
+#[derive(Debug, Default)]
+struct Patience {
+    since: Option<f64>,
+}
+
+impl Patience {
+    /// Whether the epoch in hand must be cut short. `now` is in seconds since any fixed moment.
+    fn is_over(&mut self, stopping: bool, now: f64) -> bool {
+        stopping && now - *self.since.get_or_insert(now) > PATIENCE
+    }
+}
+
+/// What training asks after every batch: whether patience with the epoch in hand is over, by this clock in seconds.
+pub fn haste(seconds: impl Fn() -> f64) -> impl FnMut() -> bool {
+    let mut patience = Patience::default();
+    move || patience.is_over(is_stopping(), seconds())
 }
 
 /// The wish to follow now; a wish to save is followed once.
@@ -47,4 +70,18 @@ pub fn stop_on(signals: &[libc::c_int]) {
 
 extern "C" fn remember(_signal: libc::c_int) {
     stop();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_may_end_within_a_few_seconds_of_the_stop_and_is_cut_short_afterwards() {
+        let mut patience = Patience::default();
+        assert!(!patience.is_over(false, 1000.0), "nobody waits");
+        assert!(!patience.is_over(true, 2000.0), "the time counts from the wish");
+        assert!(!patience.is_over(true, 2000.0 + PATIENCE));
+        assert!(patience.is_over(true, 2000.1 + PATIENCE));
+    }
 }

@@ -25,15 +25,25 @@ fn trial() -> TrialConfig {
     }
 }
 
+/// The same for stories in which nobody has to come in time: fewer and larger steps.
+fn short() -> TrialConfig {
+    TrialConfig { max_epochs: 3, batch_size: 128, ..trial() }
+}
+
 struct Place {
     folder: tempfile::TempDir,
+    trial: TrialConfig,
 }
 
 impl Place {
     fn new() -> Self {
+        Self::of(trial())
+    }
+
+    fn of(trial: TrialConfig) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("trial.json"), trial().canonical()).unwrap();
-        Self { folder }
+        fs::write(folder.path().join("trial.json"), trial.canonical()).unwrap();
+        Self { folder, trial }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -102,8 +112,8 @@ fn result_of(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn undisturbed() -> Value {
-    let calm = Place::new();
+fn undisturbed(trial: TrialConfig) -> Value {
+    let calm = Place::of(trial);
     let result = result_of(&calm.train().output().unwrap());
     assert_eq!(calm.checkpoints(), Vec::<PathBuf>::new(), "a finished fold leaves no checkpoint");
     assert!(result["peak_memory"].as_u64().unwrap() > 0);
@@ -126,7 +136,7 @@ fn a_fold_that_was_killed_goes_on_and_ends_with_the_same_numbers() {
     let second = place.train().output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(said.contains("goes on after epoch"), "{said}");
-    assert_eq!(numbers(&result_of(&second)), undisturbed());
+    assert_eq!(numbers(&result_of(&second)), undisturbed(trial()));
     assert_eq!(place.checkpoints(), Vec::<PathBuf>::new(), "a finished fold leaves no checkpoint");
 }
 
@@ -151,7 +161,7 @@ fn a_fold_that_was_asked_to_stop_saves_itself_and_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(130), "{said}");
     assert!(said.contains("the same command goes on"), "{said}");
     assert_eq!(place.checkpoints().len(), 1);
-    assert_eq!(numbers(&result_of(&place.train().output().unwrap())), undisturbed());
+    assert_eq!(numbers(&result_of(&place.train().output().unwrap())), undisturbed(trial()));
 }
 
 /// A trainer child as a slot sees it.
@@ -174,7 +184,7 @@ impl Trainer {
     }
 
     fn train(&mut self, attempt: u32, place: &Place) {
-        let trial = trial();
+        let trial = &place.trial;
         let checkpoints = json!({"folder": place.path("checkpoints"), "most_bytes": 1_000_000_000});
         self.tell(&json!({"train": {
             "fold": format!("{}/3/4", trial.id()), "attempt": attempt, "config": trial.canonical(), "device": "cpu",
@@ -233,7 +243,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
     let (kind, result, epochs) = third.outcome();
     assert_eq!(kind, "done", "{result}");
     assert!(epochs <= 6, "it went on instead of starting anew");
-    assert_eq!(numbers(&result), undisturbed());
+    assert_eq!(numbers(&result), undisturbed(trial()));
     assert_eq!(
         place.checkpoints().len(),
         2,
@@ -265,10 +275,10 @@ fn a_trainer_that_gets_sigterm_saves_its_fold_and_reports_it_as_preempted() {
 
 #[test]
 fn filtrations_come_from_a_model_a_checkpoint_or_a_trial_and_agree() {
-    let place = Place::new();
+    let place = Place::of(short());
     let whole = place.train().arg("--keep-models").arg(place.path("models")).output().unwrap();
     result_of(&whole);
-    let model = place.path("models").join(format!("{}-3-4.safetensors", trial().id()));
+    let model = place.path("models").join(format!("{}-3-4.safetensors", short().id()));
     let filtrations = |arguments: &[&str], file: &Path| {
         let output =
             worker().arg("filtrations").args(arguments).arg(file).args(["--graph", "0", "7"]).output();
@@ -303,12 +313,18 @@ fn mistakes_get_a_clear_message_and_exit_code_2() {
     let broken = file("broken.json", "{\"canonical\":1,");
     let plain = file("plain.yaml", "version: 1\nname: x\nbase: {dataset: necklaces}\n");
     let good = file("good.json", &trial().canonical());
+    let kernel =
+        file("kernel.yaml", "version: 1\nname: x\nbase: {dataset: necklaces, model: ph, outer_folds: 3}\n");
+    let absent = file("absent.yaml", "version: 1\nname: x\nbase: {dataset: ENZYMES, model: wl}\n");
     let text = file("text.safetensors", "this is not a checkpoint at all");
     let missing = place.path("nowhere.yaml").to_string_lossy().into_owned();
-    let cases: [(&[&str], &str); 10] = [
-        (&["train", "--trial", &missing], "cannot read"),
+    let folder = place.path("empty").to_string_lossy().into_owned();
+    let cases: [(&[&str], &str); 12] = [
+        (&["train", "--trial", &missing], "hint: --trial names"),
+        (&["train", "--trial", &kernel, "--split", "3"], "hint: valid splits are 0 to 2"),
+        (&["train", "--trial", &absent, "--offline", "--data-dir", &folder], "hint: "),
         (&["train", "--trial", &unknown], "did you mean `necklaces`"),
-        (&["train", "--trial", &several], "has 2 trials"),
+        (&["train", "--trial", &several], "hint: `togl hash"),
         (&["train", "--trial", &typo], "did you mean `depth`"),
         (&["train", "--trial", &broken], "broken.json"),
         (&["train", "--trial", &good, "--device", "cuda:7"], "no usable device cuda:7"),
@@ -329,16 +345,16 @@ fn mistakes_get_a_clear_message_and_exit_code_2() {
 /// Training goes on whatever is wrong with checkpoints, says so once, and gives the same numbers.
 #[test]
 fn trouble_with_checkpoints_is_a_warning_and_never_the_end_of_a_fold() {
-    let calm = undisturbed();
-    let place = Place::new();
+    let calm = undisturbed(short());
+    let place = Place::of(short());
     fs::write(place.path("checkpoints"), "a file in the way of the folder").unwrap();
     let output = place.train().output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(said.matches("no checkpoint written, training goes on without").count(), 1, "{said}");
     assert_eq!(numbers(&result_of(&output)), calm, "a folder that cannot be made");
 
-    let place = Place::new();
-    let stem = format!("{}-3-4", trial().id());
+    let place = Place::of(short());
+    let stem = format!("{}-3-4", short().id());
     fs::create_dir(place.path("checkpoints")).unwrap();
     fs::write(place.path("checkpoints").join(format!("{stem}.1.safetensors")), "torn").unwrap();
     let output = place.train().output().unwrap();
@@ -347,7 +363,7 @@ fn trouble_with_checkpoints_is_a_warning_and_never_the_end_of_a_fold() {
     assert_eq!(numbers(&result_of(&output)), calm, "a torn checkpoint");
 
     // A disk that takes nothing: every file this process writes may have no byte at all.
-    let place = Place::new();
+    let place = Place::of(short());
     let train = place.train();
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]);
@@ -360,7 +376,7 @@ fn trouble_with_checkpoints_is_a_warning_and_never_the_end_of_a_fold() {
 
 #[test]
 fn two_trainers_of_one_fold_may_share_a_folder() {
-    let place = Place::new();
+    let place = Place::of(short());
     let (mut one, mut two) = (Trainer::start(), Trainer::start());
     one.train(1, &place);
     two.train(1, &place); // the same attempt: two stores may know the same fold

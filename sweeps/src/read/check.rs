@@ -5,10 +5,12 @@ use std::collections::HashMap;
 
 use super::fields::{Result, refuse};
 use super::part::ReadPart;
+use crate::baselines;
 use crate::grid::PointError;
 use crate::random::{Random, Source};
 use crate::settings::{self, Setting};
 use crate::spec::{SpecError, SweepSpec};
+use crate::trial::TrialConfig;
 use crate::union::Part;
 
 /// Combinations that all grids may have before conditions and exclusions, times exclusions (the first few are cheap):
@@ -92,6 +94,7 @@ pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
         }
         for point in read.part.points() {
             let trial = point.map_err(|error| misfit(&error, read))?;
+            splits(read, &trial)?;
             idle.retain(|(setting, _)| !setting.needs.hold(&trial));
         }
         match idle.first() {
@@ -103,6 +106,13 @@ pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
             }
         }
     })
+}
+
+/// Refuses a point that is to be trained on a split which it is known not to have.
+fn splits(read: &ReadPart, trial: &TrialConfig) -> Result<()> {
+    let highest = read.part.splits.iter().max().copied().unwrap_or_default();
+    let outcome = baselines::check_split(trial, highest);
+    outcome.map_err(|source| misfit(&read.part.grid.misfit(trial, source), read))
 }
 
 /// A point that cannot be built, at the place of the setting that is to blame.

@@ -64,6 +64,7 @@ mod obtain;
 mod origins;
 mod pattern;
 mod progress;
+mod repeats;
 mod seal;
 mod slic;
 mod sphere_torus;

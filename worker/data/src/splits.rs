@@ -1,6 +1,7 @@
 //! Who trains, who validates, who tests. A split depends on the data set and the split number only, never
 //! on the training seed, so methods are compared on equal terms. This file owns the three rules and their
-//! sizes; published splits are read elsewhere and arrive here as lists of graphs.
+//! sizes; published splits are read elsewhere and arrive here as lists of graphs. Folds that a seed draws
+//! anew are not a data set's own splits: they are in `repeats`.
 
 use std::fmt;
 
@@ -205,23 +206,30 @@ fn stratified_split(dataset: &Dataset, folds: u32, test_fold: u64) -> Result<Spl
     if dataset.task() == Task::NodeClassification {
         return Err(SplitError::NoStrata { dataset: dataset.name().to_string() });
     }
-    let (test, mut train) = deal_into_folds(dataset, folds, test_fold as usize);
+    let shuffle = |class| Stream::new(STRATIFIED_SHUFFLE_SEED, 0, Purpose::Split, 0, class);
+    let (test, mut train) = deal_into_folds(dataset, folds, test_fold as usize, shuffle);
     Stream::new(STRATIFIED_SHUFFLE_SEED, test_fold, Purpose::Split, 1, 0).shuffle(&mut train);
     let validation_size = (train.len() as f64 * STRATIFIED_VALIDATION_FRACTION).ceil() as usize;
     let validation = train.split_off(train.len() - validation_size);
     Ok(Split { train, validation, test })
 }
 
-/// The test fold and the rest, each in ascending order. Each class is shuffled and dealt out in turn, the
-/// next class starting where the last one ended: fold sizes and class counts then differ by at most one.
-fn deal_into_folds(dataset: &Dataset, folds: u32, test_fold: usize) -> (Vec<u32>, Vec<u32>) {
+/// The test fold and the rest, each in ascending order. Each class is shuffled by the stream of its number and
+/// dealt out in turn, the next class starting where the last one ended: fold sizes and class counts then differ by
+/// at most one.
+pub(crate) fn deal_into_folds(
+    dataset: &Dataset,
+    folds: u32,
+    test_fold: usize,
+    shuffle: impl Fn(u64) -> Stream,
+) -> (Vec<u32>, Vec<u32>) {
     let mut fold_of = vec![0usize; dataset.graph_count()];
     let mut dealt = 0;
     for class in 0..dataset.classes() {
         let labels = dataset.labels().iter().zip(0u32..);
         let mut members: Vec<u32> =
             labels.filter(|(label, _)| **label == class).map(|(_, graph)| graph).collect();
-        Stream::new(STRATIFIED_SHUFFLE_SEED, 0, Purpose::Split, 0, u64::from(class)).shuffle(&mut members);
+        shuffle(u64::from(class)).shuffle(&mut members);
         for graph in members {
             fold_of[graph as usize] = dealt % folds as usize;
             dealt += 1;

@@ -9,8 +9,9 @@ use togl_topology::{Workload, measure};
 
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::error::{Result, TrainError, guard};
+use crate::job::Job;
+use crate::learner::{Learner, draws, training_batches};
 use crate::shares::{self, Shares};
-use crate::train::{Job, Learner, draws, training_batches};
 
 /// Seconds of one training epoch.
 #[derive(Debug, Clone, PartialEq, Serialize)]

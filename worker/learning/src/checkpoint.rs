@@ -16,10 +16,10 @@ use togl_sweeps::{Attempt, FoldKey};
 
 use crate::adam::{Adam, AdamState};
 use crate::error::{Result, TrainError};
+use crate::job::Job;
 use crate::parameters::{Parameters, Snapshot};
 use crate::reference;
 use crate::schedule::Plateau;
-use crate::train::Job;
 
 /// The version of the form that this program writes and reads.
 pub const FORMAT: u32 = 1;

@@ -2,7 +2,8 @@
 //! as that of an undisturbed run. And of files that must not be believed.
 
 use super::*;
-use crate::train::{Flow, Observer, Progress, continue_fold};
+use crate::job::{Flow, Observer, Progress};
+use crate::train::continue_fold;
 use togl_data::{DatasetBuilder, OpenOptions, Task};
 use togl_sweeps::FoldResult;
 use togl_sweeps::trial::{Backbone, Features, LastEpoch};
@@ -50,6 +51,57 @@ fn with_job<T>(trial: &TrialConfig, work: impl FnOnce(&Job<'_>) -> T) -> T {
     let clock = || 0.0;
     let job = Job { trial, split: 3, seed: 5, device: crate::Device::Cpu, time_limit: None, clock: &clock };
     work(&job)
+}
+
+/// Wants to end after some batches, whatever epoch it is in, and keeps what it is given.
+struct Hurried {
+    batches_left: u32,
+    file: Option<Vec<u8>>,
+}
+
+impl Observer for Hurried {
+    fn epoch(&mut self, _: &Progress) -> Flow {
+        Flow::Continue
+    }
+
+    fn in_haste(&mut self) -> bool {
+        self.batches_left = self.batches_left.saturating_sub(1);
+        self.batches_left == 0
+    }
+
+    fn checkpoint(&mut self, checkpoint: Checkpoint) {
+        self.file = Some(checkpoint.to_bytes().unwrap());
+    }
+}
+
+/// Long epochs on a machine that is taken away: what is left is the state after the last whole epoch.
+#[test]
+fn a_fold_that_is_stopped_within_a_long_epoch_goes_on_after_the_last_whole_one() {
+    let (data, trial) = (necklaces(), trial());
+    let calm = undisturbed(&trial, &data);
+    let now = std::cell::Cell::new(0.0);
+    let clock = || {
+        now.set(now.get() + 10.0);
+        now.get()
+    };
+    crate::use_threads(1);
+    let device = crate::Device::Cpu;
+    let slow = Job { trial: &trial, split: 3, seed: 5, device, time_limit: None, clock: &clock };
+    // 24 of 30 graphs are learned from: three batches of 8 an epoch.
+    for (batches, whole) in [(2, 0), (4, 1), (8, 2)] {
+        let mut hurried = Hurried { batches_left: batches, file: None };
+        let error = crate::train_fold(&slow, &data, &mut hurried).unwrap_err();
+        assert!(
+            matches!(error, TrainError::Stopped { epochs } if epochs == whole),
+            "{batches} batches: {error}"
+        );
+        let from = hurried.file.map(|bytes| Checkpoint::from_bytes(&bytes).unwrap());
+        assert_eq!(from.as_ref().map_or(0, |from| from.header.epochs), whole);
+        let mut rest = Interrupter::default();
+        let result = with_job(&trial, |job| continue_fold(job, &data, from.as_ref(), &mut rest).unwrap());
+        assert_eq!(FoldResult { seconds: 0.0, ..result }, calm, "after {batches} batches");
+        assert_eq!(rest.epochs_seen, (whole..calm.epochs).collect::<Vec<_>>());
+    }
 }
 
 fn undisturbed(trial: &TrialConfig, data: &Dataset) -> FoldResult {

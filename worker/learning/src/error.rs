@@ -22,10 +22,10 @@ pub enum TrainError {
     #[error("out of memory: {0}")]
     OutOfMemory(String),
     /// The observer asked to stop.
-    #[error("stopped after epoch {epoch}")]
+    #[error("stopped after {epochs} epochs")]
     Stopped {
-        /// The last epoch that was trained.
-        epoch: u32,
+        /// Whole epochs that were trained.
+        epochs: u32,
     },
     /// The fold took longer than it may.
     #[error("time limit of {limit} s reached in epoch {epoch}")]
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_stopped_run_is_preempted_not_failed() {
-        assert_eq!(TrainError::Stopped { epoch: 3 }.class(), FailureClass::Preempted);
+        assert_eq!(TrainError::Stopped { epochs: 3 }.class(), FailureClass::Preempted);
         assert_eq!(TrainError::TimeLimit { limit: 1.0, epoch: 0 }.class(), FailureClass::TimeLimit);
     }
 }

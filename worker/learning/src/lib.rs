@@ -6,7 +6,7 @@
 //! - `persistence`: filtration values to persistence pairs that carry gradients
 //! - `layers`, `model`: one layer a file, and the network of a trial
 //! - `baselines`: kernels with support vector machines, which need no tensors
-//! - `metrics`, `schedule`, `train`: one fold from first epoch to test
+//! - `job`, `learner`, `metrics`, `schedule`, `train`: one fold from what is asked for to its test
 //! - `checkpoint`, `filtrations`: a fold in the middle of its training as bytes; what a trained network learnt
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
 //! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
@@ -21,7 +21,9 @@ pub mod checkpoint;
 pub mod device;
 pub mod error;
 pub mod filtrations;
+pub mod job;
 pub mod layers;
+mod learner;
 pub mod metrics;
 pub mod model;
 mod native;
@@ -38,5 +40,6 @@ pub use checkpoint::{Checkpoint, Header};
 pub use device::{Device, Inspection, inspect, use_threads};
 pub use error::TrainError;
 pub use filtrations::{Filtrations, filtrations};
-pub use train::{Flow, Job, Observer, Progress, continue_fold, train_fold};
+pub use job::{Flow, Job, Observer, Progress};
+pub use train::{continue_fold, train_fold};
 pub use verify::{CaseReport, verify_dir, verify_file};

@@ -1,93 +1,27 @@
 //! Trains one fold: epochs of mini-batches, validation after each, the best checkpoint tested at the end.
 //! Everything is a function of (trial, split, seed, data); the clock is an argument and only fills in durations and
 //! enforces the time limit. A fold that was interrupted goes on from a checkpoint and ends with the same bits.
-//! Owns the order of these steps; losses, schedule and layers are elsewhere.
+//! Owns the order of these steps; what is asked for and who watches is in `job`, one step of the optimiser in
+//! `learner`.
 
-use tch::Tensor;
-use togl_data::{Dataset, Purpose, Split, Stage, Stream, Task};
+use togl_data::{Dataset, Split, Stage};
 use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_VERSION};
-use togl_sweeps::trial::{LastEpoch, NUMERICS, TrialConfig};
+use togl_sweeps::trial::{LastEpoch, NUMERICS};
 
-use crate::adam::Adam;
+use crate::baselines;
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::checkpoint::{Checkpoint, Header, Notes};
-use crate::device::{self, Device};
+use crate::device;
 use crate::error::{Result, TrainError, guard};
-use crate::layers::Pass;
-use crate::metrics::{self, Tally};
-use crate::model::{Model, Shape};
-use crate::parameters::{Parameters, Snapshot};
+use crate::job::{Flow, Job, Observer, Progress};
+use crate::learner::{Learner, draws, training_batches};
+use crate::metrics::Tally;
+use crate::parameters::Snapshot;
 use crate::schedule::Plateau;
 
-/// One fold to train.
-#[derive(Clone, Copy)]
-pub struct Job<'a> {
-    /// The hyperparameters.
-    pub trial: &'a TrialConfig,
-    /// Fold index, or split seed for data without published folds.
-    pub split: u32,
-    /// Training seed.
-    pub seed: u64,
-    /// Where to train.
-    pub device: Device,
-    /// Seconds after which training ends as [`TrainError::TimeLimit`].
-    pub time_limit: Option<f64>,
-    /// Seconds since any fixed moment, never going back.
-    pub clock: &'a dyn Fn() -> f64,
-}
-
-/// What an observer wants to happen next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// Train on.
-    Continue,
-    /// Hand a checkpoint to [`Observer::checkpoint`], then train on.
-    Save,
-    /// Hand over a checkpoint, then end as [`TrainError::Stopped`].
-    SaveAndStop,
-    /// End as [`TrainError::Stopped`].
-    Stop,
-}
-
-/// State after an epoch.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
-    /// Epoch that has just ended, from 0.
-    pub epoch: u32,
-    /// Training ends after this many epochs at the latest.
-    pub max_epochs: u32,
-    /// Learning rate used in it.
-    pub lr: f64,
-    /// On the training batches, in training mode.
-    pub train: Metrics,
-    /// On the validation part.
-    pub validation: Metrics,
-    /// Epoch of the best checkpoint so far.
-    pub best_epoch: u32,
-    /// Training graphs a second in this epoch (without validation); 0 if the clock stood still.
-    pub graphs_per_second: f64,
-    /// Seconds of training, those before an interruption included.
-    pub seconds: f64,
-}
-
-/// Is told about every epoch.
-pub trait Observer {
-    /// Called after every epoch; says what happens next.
-    fn epoch(&mut self, progress: &Progress) -> Flow;
-
-    /// Takes the checkpoint that [`Observer::epoch`] asked for.
-    fn checkpoint(&mut self, _checkpoint: Checkpoint) {}
-
-    /// Takes the best network when training is over.
-    fn trained(&mut self, _model: Checkpoint) {}
-}
-
-/// Any closure observes.
-impl<F: FnMut(&Progress) -> Flow> Observer for F {
-    fn epoch(&mut self, progress: &Progress) -> Flow {
-        self(progress)
-    }
-}
+/// Seconds after which an epoch counts as long: its end is kept in memory, so that a fold that is stopped in the middle
+/// of the next epoch loses no more than that one.
+const LONG_EPOCH: f64 = 2.0;
 
 /// Trains one fold and tests its best checkpoint.
 ///
@@ -112,9 +46,9 @@ pub fn continue_fold(
     from: Option<&Checkpoint>,
     observer: &mut dyn Observer,
 ) -> Result<FoldResult> {
-    let split = dataset.split(job.split.into())?;
+    let split = baselines::split_of(job, dataset)?;
     if job.trial.model.is_kernel() {
-        return crate::baselines::fit_fold(job, dataset, &split, observer);
+        return baselines::fit_fold(job, dataset, &split, observer);
     }
     guard(|| {
         let mut training = Training::new(job, dataset, &split)?;
@@ -124,47 +58,6 @@ pub fn continue_fold(
         training.run(observer)?;
         training.finish(observer)
     })
-}
-
-/// A network in training: the part that benchmarks and folds share.
-#[derive(Debug)]
-pub(crate) struct Learner {
-    pub parameters: Parameters,
-    pub model: Model,
-    pub adam: Adam,
-    pub task: Task,
-    pub classes: u32,
-}
-
-impl Learner {
-    pub(crate) fn new(job: &Job<'_>, dataset: &Dataset) -> Result<Self> {
-        let device = job.device.open()?;
-        let mut parameters = Parameters::new(job.seed, job.split.into(), device);
-        let model = Model::new(job.trial, Shape::of(dataset, job.trial), &mut parameters)?;
-        let adam = Adam::new(&parameters, job.trial.weight_decay);
-        Ok(Self { parameters, model, adam, task: dataset.task(), classes: dataset.classes() })
-    }
-
-    /// One optimiser step; returns loss and scores.
-    pub(crate) fn learn(&mut self, batch: &Batch, draws: Draws, lr: f64) -> Result<(Tensor, Tensor)> {
-        let scores = self.model.forward(&Pass { batch, training: true, draws })?;
-        let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
-        loss.f_backward()?;
-        self.adam.step(lr)?;
-        Ok((loss, scores))
-    }
-
-    fn evaluate(&self, batches: &[(Batch, Draws)], place: &str) -> Result<Tally> {
-        // A guard, not a closure: it switches gradients back on even when an operation panics.
-        let _no_grad = tch::no_grad_guard();
-        let mut tally = Tally::new(self.task, self.classes);
-        for (batch, draws) in batches {
-            let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
-            let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
-            tally.add(&loss, &scores, &batch.host_labels, place)?;
-        }
-        Ok(tally)
-    }
 }
 
 /// The best checkpoint so far.
@@ -186,6 +79,8 @@ struct Training<'a> {
     started: f64,
     /// Seconds of training before the checkpoint that this run went on from.
     earlier: f64,
+    /// What the last whole epoch left, in case the next one is cut short.
+    kept: Option<Checkpoint>,
 }
 
 impl<'a> Training<'a> {
@@ -204,6 +99,7 @@ impl<'a> Training<'a> {
             history: Vec::new(),
             started: (job.clock)(),
             earlier: 0.0,
+            kept: None,
         };
         training.validation = training.batches_in_order(&split.validation, Stage::Validation)?;
         Ok(training)
@@ -224,19 +120,31 @@ impl<'a> Training<'a> {
     fn run(&mut self, observer: &mut dyn Observer) -> Result<()> {
         while let Some(one_batch) = self.next_epoch() {
             let epoch = self.history.len() as u32;
-            let progress = self.epoch(epoch, one_batch)?;
+            let begun = self.seconds();
+            let outcome = self.epoch(epoch, one_batch, observer);
+            if let (Err(TrainError::Stopped { .. }), Some(kept)) = (&outcome, self.kept.take()) {
+                observer.checkpoint(kept);
+            }
+            let progress = outcome?;
             let flow = observer.epoch(&progress);
-            if let (Flow::Save | Flow::SaveAndStop, Some(best)) = (flow, &self.best) {
-                let (adam, parameters) = (self.learner.adam.state(), &self.learner.parameters);
-                let header = Header { epochs: epoch + 1, ..Header::of(self.job, self.dataset) };
-                let notes = self.notes(best);
-                observer.checkpoint(Checkpoint::of(header, notes, parameters, &adam, &best.snapshot));
+            if let (Flow::Save | Flow::SaveAndStop, Some(checkpoint)) = (flow, self.checkpoint()) {
+                observer.checkpoint(checkpoint);
             }
             if let Flow::Stop | Flow::SaveAndStop = flow {
-                return Err(TrainError::Stopped { epoch });
+                return Err(TrainError::Stopped { epochs: epoch + 1 });
             }
+            let is_long = self.seconds() - begun > LONG_EPOCH;
+            self.kept = is_long.then(|| self.checkpoint()).flatten();
         }
         Ok(())
+    }
+
+    /// The state after the epochs so far; there is none before the first.
+    fn checkpoint(&self) -> Option<Checkpoint> {
+        let best = self.best.as_ref()?;
+        let (adam, parameters) = (self.learner.adam.state(), &self.learner.parameters);
+        let header = Header { epochs: self.history.len() as u32, ..Header::of(self.job, self.dataset) };
+        Some(Checkpoint::of(header, self.notes(best), parameters, &adam, &best.snapshot))
     }
 
     /// Whether there is another epoch, and whether it is cut short to one batch.
@@ -268,10 +176,10 @@ impl<'a> Training<'a> {
     }
 
     /// Trains and validates one epoch; `one_batch` cuts the training short.
-    fn epoch(&mut self, epoch: u32, one_batch: bool) -> Result<Progress> {
+    fn epoch(&mut self, epoch: u32, one_batch: bool, observer: &mut dyn Observer) -> Result<Progress> {
         let lr = self.plateau.lr();
         let begun = (self.job.clock)();
-        let (train, graphs) = self.learn_epoch(epoch, lr, one_batch)?;
+        let (train, graphs) = self.learn_epoch(epoch, lr, one_batch, observer)?;
         let spent = (self.job.clock)() - begun;
         let validation = self.validate(epoch)?;
         let record = EpochRecord { epoch, lr, train, validation };
@@ -293,7 +201,13 @@ impl<'a> Training<'a> {
     }
 
     /// Metrics of the training batches, and how many graphs they held.
-    fn learn_epoch(&mut self, epoch: u32, lr: f64, one_batch: bool) -> Result<(Metrics, usize)> {
+    fn learn_epoch(
+        &mut self,
+        epoch: u32,
+        lr: f64,
+        one_batch: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<(Metrics, usize)> {
         let mut tally = Tally::new(self.learner.task, self.learner.classes);
         let mut graphs = 0;
         for (step, members) in training_batches(self.job, &self.split.train, epoch.into()).iter().enumerate()
@@ -312,6 +226,9 @@ impl<'a> Training<'a> {
             self.check_time(epoch)?;
             if one_batch {
                 break;
+            }
+            if observer.in_haste() {
+                return Err(TrainError::Stopped { epochs: epoch });
             }
         }
         Ok((tally.metrics(), graphs))
@@ -391,19 +308,6 @@ impl<'a> Training<'a> {
             other => other,
         }
     }
-}
-
-/// The training graphs of an epoch: shuffled, in batches, an incomplete last batch dropped. Where there are fewer
-/// graphs than a batch holds, all of them are one batch.
-pub(crate) fn training_batches(job: &Job<'_>, train: &[u32], epoch: u64) -> Vec<Vec<u32>> {
-    let mut order = train.to_vec();
-    Stream::new(job.seed, job.split.into(), Purpose::Shuffle, epoch, 0).shuffle(&mut order);
-    let size = (job.trial.batch_size as usize).min(order.len()).max(1);
-    order.chunks_exact(size).map(<[u32]>::to_vec).collect()
-}
-
-pub(crate) fn draws(job: &Job<'_>, stage: Stage, epoch: u64, step: usize) -> Draws {
-    Draws { seed: job.seed, split: job.split.into(), stage, epoch, step: step as u64 }
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use std::cell::Cell;
 
+use tch::Tensor;
+
 use super::*;
-use togl_data::{DatasetBuilder, OpenOptions};
+use crate::device::Device;
+use togl_data::{DatasetBuilder, OpenOptions, Task};
 use togl_sweeps::FailureClass;
-use togl_sweeps::trial::{Aggregation, Backbone, Features, LastHeads, Placement, Position};
+use togl_sweeps::trial::{Aggregation, Backbone, Features, LastHeads, Placement, Position, TrialConfig};
 
 fn dataset(name: &str, graphs: usize) -> Dataset {
     togl_data::open(name, &OpenOptions { graphs: Some(graphs), ..OpenOptions::default() }).unwrap()
@@ -162,7 +165,7 @@ fn an_observer_sees_every_epoch_and_can_stop() {
         if progress.epoch == 1 { Flow::Stop } else { Flow::Continue }
     };
     let error = run(&small("necklaces"), &data, &mut observer).unwrap_err();
-    assert!(matches!(error, TrainError::Stopped { epoch: 1 }));
+    assert!(matches!(error, TrainError::Stopped { epochs: 2 }));
     assert_eq!(error.class(), FailureClass::Preempted);
     assert_eq!(seen, [0, 1]);
 }

@@ -16,7 +16,7 @@ use super::svm::Machine;
 use super::{ph, wl::WlKernel};
 use crate::device;
 use crate::error::{Result, TrainError};
-use crate::train::{Flow, Job, Observer, Progress};
+use crate::job::{Flow, Job, Observer, Progress};
 
 /// The node features that a trial's data set is opened with.
 pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
@@ -26,6 +26,22 @@ pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
         // Random features replace the data set's own, which are the same data.
         Features::Original | Features::Random => FeatureChoice::AsPublished,
     }
+}
+
+/// How many points the grid of a kernel has: what its epochs are counted to.
+pub fn grid_points(trial: &TrialConfig) -> u32 {
+    let grams = if trial.model.refines_labels() && trial.choose_rounds { trial.rounds() + 1 } else { 1 };
+    grams * inner::costs(trial.svm_c_min, trial.svm_c_max).len() as u32
+}
+
+/// Who learns and who is tested: the data set's own split, or a fold of the repeat that the training seed draws.
+pub(crate) fn split_of(job: &Job<'_>, dataset: &Dataset) -> Result<Split> {
+    let split = u64::from(job.split);
+    let made = match job.trial.outer_folds {
+        folds if folds > 0 && job.trial.model.is_kernel() => dataset.repeated_fold(folds, job.seed, split),
+        _ => dataset.split(split),
+    };
+    Ok(made?)
 }
 
 /// Fits and tests one fold.
@@ -124,10 +140,9 @@ impl<'a> Search<'a> {
     fn tell(&mut self, record: EpochRecord) -> Result<()> {
         let EpochRecord { epoch, train, validation, .. } = record;
         let seconds = (self.job.clock)() - self.started;
-        let grams = if self.job.trial.choose_rounds { self.job.trial.rounds() + 1 } else { 1 };
         let progress = Progress {
             epoch,
-            max_epochs: grams * self.costs.len() as u32,
+            max_epochs: grid_points(self.job.trial),
             lr: 0.0,
             train,
             validation,
@@ -135,8 +150,9 @@ impl<'a> Search<'a> {
             graphs_per_second: 0.0,
             seconds,
         };
-        if self.observer.epoch(&progress) == Flow::Stop {
-            return Err(TrainError::Stopped { epoch });
+        // There is nothing to save: a kernel that is stopped starts anew.
+        if let Flow::Stop | Flow::SaveAndStop = self.observer.epoch(&progress) {
+            return Err(TrainError::Stopped { epochs: epoch + 1 });
         }
         match self.job.time_limit {
             Some(limit) if seconds > limit => Err(TrainError::TimeLimit { limit, epoch }),

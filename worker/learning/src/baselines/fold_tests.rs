@@ -66,6 +66,35 @@ fn the_same_fold_gives_the_same_bits_twice_and_the_seed_deals_inner_folds_only()
 }
 
 #[test]
+fn a_seed_draws_the_outer_folds_where_they_are_asked_for_and_methods_share_them() {
+    let data = dataset("no-cycles", 60);
+    let repeated = |model| TrialConfig { outer_folds: 3, inner_folds: 3, ..kernel(model, 1) };
+    for seed in [0, 1] {
+        let folds = |model| [0, 1, 2].map(|split| attempt(&repeated(model), &data, split, seed).unwrap());
+        let (wl, ph) = (folds(Backbone::Wl), folds(Backbone::Ph));
+        for (one, other) in wl.iter().zip(&ph) {
+            one.check().unwrap();
+            assert_eq!(one.split_digest, other.split_digest, "two methods in one repeat");
+            assert_eq!(one.part_sizes, [40, 0, 20], "nobody validates but the inner folds");
+        }
+        let tested: u64 = wl.iter().flat_map(|fold| fold.confusion.iter().flatten()).sum();
+        assert_eq!(tested, 60, "every graph is tested once a repeat");
+        assert_ne!(wl[0].split_digest, wl[1].split_digest);
+    }
+    let digest = |seed| attempt(&repeated(Backbone::Wl), &data, 0, seed).unwrap().split_digest;
+    assert_ne!(digest(0), digest(1), "two repeats");
+    assert_eq!(digest(0), digest(0));
+}
+
+#[test]
+fn a_fold_beyond_the_outer_folds_is_a_data_error_that_says_which_there_are() {
+    let trial = TrialConfig { outer_folds: 3, ..kernel(Backbone::Ph, 0) };
+    let error = attempt(&trial, &dataset("necklaces", 40), 42, 0).unwrap_err();
+    assert_eq!(error.class(), FailureClass::Data);
+    assert!(error.to_string().contains("hint: valid splits are 0 to 2"), "{error}");
+}
+
+#[test]
 fn a_result_says_what_was_tried_and_what_was_chosen() {
     let data = dataset("necklaces", 120);
     let trial =
@@ -80,6 +109,8 @@ fn a_result_says_what_was_tried_and_what_was_chosen() {
     let result = train_fold(&job, &data, &mut observer).unwrap();
     assert_eq!(result.epochs, 9, "three kernels, three costs");
     assert_eq!(seen, (0..9).map(|epoch| (epoch, 9)).collect::<Vec<_>>());
+    let fixed = TrialConfig { model: Backbone::Ph, ..trial.clone() };
+    assert_eq!(fit(&fixed, &data).epochs, grid_points(&fixed), "no rounds to choose among");
     let best = result.history.iter().map(|record| record.validation.accuracy).fold(0.0, f64::max);
     let first = result.history.iter().position(|record| record.validation.accuracy == best).unwrap();
     assert_eq!((result.best_epoch as usize, result.validation.accuracy), (first, best));
@@ -142,8 +173,13 @@ fn an_observer_can_stop_and_the_time_limit_is_kept_between_points_of_the_grid() 
     let trial = kernel(Backbone::Wl, 2);
     let clock = || 0.0;
     let job = Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
-    let mut stop = |progress: &Progress| if progress.epoch == 2 { Flow::Stop } else { Flow::Continue };
-    assert!(matches!(train_fold(&job, &data, &mut stop), Err(TrainError::Stopped { epoch: 2 })));
+    for wish in [Flow::Stop, Flow::SaveAndStop] {
+        let mut stop = |progress: &Progress| if progress.epoch == 2 { wish } else { Flow::Continue };
+        assert!(
+            matches!(train_fold(&job, &data, &mut stop), Err(TrainError::Stopped { epochs: 3 })),
+            "{wish:?}"
+        );
+    }
     let now = Cell::new(0.0);
     let ticking = || {
         now.set(now.get() + 1.0);

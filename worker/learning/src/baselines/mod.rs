@@ -17,5 +17,5 @@ pub mod ph;
 pub mod svm;
 pub mod wl;
 
-pub use fold::feature_choice;
-pub(crate) use fold::fit_fold;
+pub use fold::{feature_choice, grid_points};
+pub(crate) use fold::{fit_fold, split_of};

@@ -1,0 +1,68 @@
+//! A network with its optimiser: one step on a mini-batch, one look at a part of the data; and which graphs and which
+//! random numbers a step has. Knows no epochs, no schedule and no checkpoints.
+
+use tch::Tensor;
+use togl_data::{Dataset, Purpose, Stage, Stream, Task};
+
+use crate::adam::Adam;
+use crate::batch::{Batch, Draws};
+use crate::error::Result;
+use crate::job::Job;
+use crate::layers::Pass;
+use crate::metrics::{self, Tally};
+use crate::model::{Model, Shape};
+use crate::parameters::Parameters;
+
+/// A network in training: the part that benchmarks and folds share.
+#[derive(Debug)]
+pub(crate) struct Learner {
+    pub parameters: Parameters,
+    pub model: Model,
+    pub adam: Adam,
+    pub task: Task,
+    pub classes: u32,
+}
+
+impl Learner {
+    pub(crate) fn new(job: &Job<'_>, dataset: &Dataset) -> Result<Self> {
+        let device = job.device.open()?;
+        let mut parameters = Parameters::new(job.seed, job.split.into(), device);
+        let model = Model::new(job.trial, Shape::of(dataset, job.trial), &mut parameters)?;
+        let adam = Adam::new(&parameters, job.trial.weight_decay);
+        Ok(Self { parameters, model, adam, task: dataset.task(), classes: dataset.classes() })
+    }
+
+    /// One optimiser step; returns loss and scores.
+    pub(crate) fn learn(&mut self, batch: &Batch, draws: Draws, lr: f64) -> Result<(Tensor, Tensor)> {
+        let scores = self.model.forward(&Pass { batch, training: true, draws })?;
+        let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
+        loss.f_backward()?;
+        self.adam.step(lr)?;
+        Ok((loss, scores))
+    }
+
+    pub(crate) fn evaluate(&self, batches: &[(Batch, Draws)], place: &str) -> Result<Tally> {
+        // A guard, not a closure: it switches gradients back on even when an operation panics.
+        let _no_grad = tch::no_grad_guard();
+        let mut tally = Tally::new(self.task, self.classes);
+        for (batch, draws) in batches {
+            let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
+            let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
+            tally.add(&loss, &scores, &batch.host_labels, place)?;
+        }
+        Ok(tally)
+    }
+}
+
+/// The training graphs of an epoch: shuffled, in batches, an incomplete last batch dropped. Where there are fewer
+/// graphs than a batch holds, all of them are one batch.
+pub(crate) fn training_batches(job: &Job<'_>, train: &[u32], epoch: u64) -> Vec<Vec<u32>> {
+    let mut order = train.to_vec();
+    Stream::new(job.seed, job.split.into(), Purpose::Shuffle, epoch, 0).shuffle(&mut order);
+    let size = (job.trial.batch_size as usize).min(order.len()).max(1);
+    order.chunks_exact(size).map(<[u32]>::to_vec).collect()
+}
+
+pub(crate) fn draws(job: &Job<'_>, stage: Stage, epoch: u64, step: usize) -> Draws {
+    Draws { seed: job.seed, split: job.split.into(), stage, epoch, step: step as u64 }
+}
