@@ -61,17 +61,7 @@ pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
         Change::DataDisputed { fold, data, .. } => {
             (fold, "disputed", None, format!("other {data} than before").into())
         }
-        Change::TrialSaved { .. }
-        | Change::SweepSaved(_)
-        | Change::SweepStateSet { .. }
-        | Change::SweepPrioritySet { .. }
-        | Change::MemoryFloorRaised { .. }
-        | Change::DataPinned { .. }
-        | Change::DataSettled { .. }
-        | Change::WorkerDrained { .. }
-        | Change::WorkerUndrained { .. }
-        | Change::HostQuarantined { .. }
-        | Change::HostReleased { .. } => return None,
+        _ => return None, // sweeps, trials, data sets, workers and hosts have no history
     };
     Some(Note { fold, event, attempt, detail })
 }

@@ -328,6 +328,12 @@ impl Tested {
                 let running = self.in_hand(name);
                 self.attempt(Event::Renewed { worker: worker(name), running });
             }
+            other => self.report_step(other),
+        }
+    }
+
+    fn report_step(&mut self, step: Step) {
+        match step {
             Step::Report { lease, accuracy, times } => {
                 if let Some((name, lease)) = self.pick(&lease) {
                     (0..times).for_each(|_| self.report(name, &lease, accuracy));

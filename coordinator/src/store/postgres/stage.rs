@@ -220,19 +220,10 @@ impl Rows {
             Change::ConflictLogged { fold, attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
             }
-            Change::SweepSaved(_)
-            | Change::SweepStateSet { .. }
-            | Change::SweepPrioritySet { .. }
-            | Change::MemoryFloorRaised { .. }
-            | Change::DataPinned { .. }
-            | Change::DataSettled { .. }
-            | Change::DataDisputed { .. }
-            | Change::FoldRetried { .. }
-            | Change::ResultSetAside { .. }
-            | Change::WorkerDrained { .. }
-            | Change::WorkerUndrained { .. }
-            | Change::HostQuarantined { .. }
-            | Change::HostReleased { .. } => {} // alone
+            other => {
+                let detail = format!("{other:?} has no table"); // what stands alone never comes here
+                return Err(StoreError::Impossible { what: "fact", detail });
+            }
         }
         Ok(())
     }
