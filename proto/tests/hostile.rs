@@ -60,9 +60,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_corpus_of_the_fuzz_targets_is_read_and_some_of_it_comes_through() {
-    let targets: [(&str, fn(&[u8]) -> bool); 2] =
-        [("worker_message", hostile::worker_message), ("lease", hostile::lease)];
-    for (target, reader) in targets {
+    type Reader = fn(&[u8]) -> bool;
+    for (target, reader) in
+        [("worker_message", hostile::worker_message as Reader), ("lease", hostile::lease as Reader)]
+    {
         let inputs = corpus(target);
         let came_through = inputs.iter().filter(|bytes| reader(bytes)).count();
         assert!(came_through > 0, "{target}: nothing deep is reached");

@@ -328,11 +328,11 @@ impl Tested {
                 let running = self.in_hand(name);
                 self.attempt(Event::Renewed { worker: worker(name), running });
             }
-            other => self.lease_step(other),
+            other => self.report_step(other),
         }
     }
 
-    fn lease_step(&mut self, step: Step) {
+    fn report_step(&mut self, step: Step) {
         match step {
             Step::Report { lease, accuracy, times } => {
                 if let Some((name, lease)) = self.pick(&lease) {
