@@ -30,12 +30,15 @@ enum What {
         /// Read our column from another column of the export, as OURS=THEIRS
         #[arg(long, value_name = "OURS=THEIRS")]
         map: Vec<String>,
+        /// Leave out runs with other values in a column of the export, such as min_cycle=3; those without a value stay
+        #[arg(long, value_name = "THEIRS=VALUES")]
+        only: Vec<String>,
     },
 }
 
 impl Import {
     pub(super) fn run(self) -> Outcome {
-        let What::Wandb { files, out, map } = self.what;
+        let What::Wandb { files, out, map, only } = self.what;
         let mut mapping = Mapping::default();
         for pair in &map {
             let (ours, theirs) = pair.split_once('=').ok_or_else(|| {
@@ -43,6 +46,13 @@ impl Import {
                     .hint("use --map OURS=THEIRS, such as --map depth=gnn_depth")
             })?;
             mapping = mapping.with(ours, theirs).map_err(explained)?;
+        }
+        for condition in &only {
+            let (theirs, values) = condition.split_once('=').ok_or_else(|| {
+                Problem::usage(format!("`{condition}` is not a condition"))
+                    .hint("use --only THEIRS=VALUES, such as --only min_cycle=3")
+            })?;
+            mapping = mapping.only(theirs, &values.split(',').collect::<Vec<_>>());
         }
         let imported = wandb::read(&files, &mapping).map_err(explained)?;
         imported.frame.write(&out).map_err(explained)?;

@@ -11,7 +11,7 @@ use togl_agent::clock::{self, Clock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
 use togl_learning::{Flow, Job, Progress, baselines, device};
-use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig};
+use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig};
 
 use crate::data::Data;
 use crate::energy::{self, Watch};
@@ -125,14 +125,9 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let energy = Watch::start(energy::meter(device), std::process::id());
     let clock = Clock::start();
     let seconds = || clock.seconds();
-    let job = Job {
-        trial: &trial,
-        split: request.fold.split,
-        seed: request.fold.seed,
-        device,
-        time_limit: None, // the agent keeps the time and kills
-        clock: &seconds,
-    };
+    let FoldKey { split, seed, .. } = request.fold;
+    let time_limit = None; // the agent keeps the time and kills
+    let job = Job { trial: &trial, split, seed, device, time_limit, clock: &seconds };
     note(&format!(
         "{} on {}, {} graphs, device {}",
         trial.method(),

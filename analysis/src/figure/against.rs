@@ -187,7 +187,8 @@ fn note(table: &Table) -> String {
         cells => format!(" {cells} points rest on fewer folds than planned."),
     };
     let (metric, centre) = (metric_words(table.metric), table.spread.centre());
-    format!("{metric}: {centre} over folds; bars: ± {}.{incomplete}", table.spread)
+    let spread = table.spread.to_string().replace(" - ", "\u{a0}-\u{a0}"); // `n - 1` stays on one line
+    format!("{metric}: {centre} over folds; bars: ± {spread}.{incomplete}")
 }
 
 fn short_metric(metric: Metric) -> &'static str {

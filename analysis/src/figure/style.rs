@@ -99,7 +99,7 @@ pub fn write(
 /// Breaks a text into lines that fit into a width.
 pub fn wrapped(text: &str, width: i32) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
         match lines.last_mut() {
             Some(line) if text_width(line) + text_width(word) + text_width(" ") <= width => {
                 line.push(' ');

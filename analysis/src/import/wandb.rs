@@ -11,7 +11,7 @@ use togl_sweeps::{FoldKey, TrialConfig, nearest};
 
 use super::export::Export;
 
-use crate::columns::{Identity, column, identity_columns};
+use crate::columns::{Identity, column, identity_columns, is_among};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::published::same_dataset;
@@ -45,13 +45,15 @@ pub struct Mapping {
     theirs: BTreeMap<String, String>,
     /// Those that were asked for by name: an export without them is refused.
     asked: BTreeSet<String>,
+    /// Columns of the export, and the values that a run may have there.
+    only: Vec<(String, Vec<String>)>,
 }
 
 impl Default for Mapping {
     fn default() -> Self {
         let same = SETTINGS.iter().map(|spec| (spec.name, spec.name)).chain([("seconds", "Runtime")]);
         let theirs = same.chain(RENAMED).map(|(ours, theirs)| (ours.to_owned(), theirs.to_owned()));
-        Self { theirs: theirs.collect(), asked: BTreeSet::new() }
+        Self { theirs: theirs.collect(), asked: BTreeSet::new(), only: Vec::new() }
     }
 }
 
@@ -68,6 +70,12 @@ impl Mapping {
         theirs.clone_into(known);
         self.asked.insert(ours.to_owned());
         Ok(self)
+    }
+
+    /// The same mapping for runs that have one of these values in a column of the export, or say nothing there.
+    pub fn only(mut self, theirs: &str, values: &[&str]) -> Self {
+        self.only.push((theirs.to_owned(), values.iter().map(|value| (*value).to_owned()).collect()));
+        self
     }
 
     fn of<'a>(&'a self, ours: &'a str) -> &'a str {
@@ -146,7 +154,7 @@ impl Source<'_> {
     fn runs(&self) -> Result<(Vec<Run>, Vec<String>)> {
         let (mut runs, mut skipped) = (Vec::new(), Vec::new());
         for row in 0..self.export.len() {
-            if let Some(reason) = self.unfinished(row)? {
+            if let Some(reason) = self.left_out(row)? {
                 skipped.push(format!("{}: {reason}", self.export.origin(row)));
                 continue;
             }
@@ -160,7 +168,12 @@ impl Source<'_> {
     }
 
     /// Why a run is left out, if it is.
-    fn unfinished(&self, row: usize) -> Result<Option<String>> {
+    fn left_out(&self, row: usize) -> Result<Option<String>> {
+        for (column, values) in &self.mapping.only {
+            if let Some(text) = self.export.text(row, column).filter(|text| !is_among(text, values)) {
+                return Ok(Some(format!("its {column} is {text}")));
+            }
+        }
         match self.export.text(row, "State") {
             Some(state) if !state.eq_ignore_ascii_case("finished") => {
                 Ok(Some(format!("its state is {state}")))

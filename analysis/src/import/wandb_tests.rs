@@ -146,6 +146,18 @@ fn an_export_with_other_columns_in_another_order_is_understood() {
 }
 
 #[test]
+fn runs_that_say_something_else_in_a_column_are_left_out_and_named() {
+    let (_folder, path) = export(&[TOGL, GCN]);
+    let paths = [path];
+    let only = |values: &[&str]| read(&paths, &Mapping::default().only("depth", values)).unwrap();
+    let imported = only(&["4.0"]);
+    assert_eq!((imported.frame.len(), imported.skipped), (1, vec!["runs.csv:3: its depth is 2".to_owned()]));
+    assert_eq!(only(&["2", "4"]).frame.len(), 2);
+    let silent = read(&paths, &Mapping::default().only("deepset", &["true"])).unwrap();
+    assert_eq!(silent.frame.len(), 2, "a network without TOGL says nothing about its embedding");
+}
+
+#[test]
 fn images_without_attributes_keep_their_colour_and_other_graphs_get_random_features() {
     for (dataset, features) in
         [("MNIST", "colour"), ("mnist", "colour"), ("CIFAR-10", "colour"), ("ENZYMES", "random")]
