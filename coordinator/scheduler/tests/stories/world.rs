@@ -101,6 +101,7 @@ impl World {
         if let Event::WorkerJoined { worker, .. } = &event {
             self.awaited.retain(|_, holder| holder != worker);
         }
+        let by_itself = !matches!(event, Event::FailureReported { .. });
         let outcome = match self.scheduler.handle(self.now, event) {
             Ok(outcome) => outcome,
             Err(rejection) => {
@@ -110,7 +111,9 @@ impl World {
             }
         };
         for change in &outcome.changes {
-            self.check_patience(change);
+            if by_itself {
+                self.check_patience(change);
+            }
             self.store.apply(change);
         }
         self.history.extend(outcome.changes);
@@ -118,7 +121,8 @@ impl World {
         Ok(outcome.reply)
     }
 
-    /// A worker that outlived the coordinator has a whole term to come back before its folds go to others.
+    /// A worker that outlived the coordinator has a whole term to come back before its folds go to others, unless it says
+    /// that it gives one up.
     fn check_patience(&self, change: &Change) {
         if let Change::AttemptEnded { fold, attempt, ending, .. } = change
             && *ending == Ending::Failed(FailureClass::WorkerLost)
