@@ -143,6 +143,29 @@ fn an_older_store_is_brought_up_to_date_and_gets_checksums() {
 }
 
 #[test]
+fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_twice() {
+    let (_folder, path) = place();
+    old_store(&path);
+    let mut store = SqliteStore::open(&path).unwrap();
+    let notes =
+        "INSERT INTO history VALUES (1, 1, 5, 'submitted', NULL, ''), (1, 2, 6, 'leased', 1, 'on host'),
+                     (1, 3, 7, 'accepted', 1, '')";
+    store.connection.execute_batch(notes).unwrap();
+    let fold = togl_sweeps::FoldKey { seed: u64::MAX, ..fold(0) };
+    let (attempt, worker, host) = (togl_sweeps::Attempt(2), "w2".parse().unwrap(), "there".to_owned());
+    store
+        .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
+        .unwrap();
+    let told = store.reader().unwrap().history(&fold).unwrap();
+    let told: Vec<_> = told.iter().map(|one| (one.event.as_str(), one.detail.as_str())).collect();
+    let aside = ("set-aside", "its result comes from other data");
+    assert_eq!(
+        told,
+        [("submitted", ""), ("leased", "on host"), ("accepted", ""), aside, ("leased", "on there")]
+    );
+}
+
+#[test]
 fn an_old_copy_put_in_place_by_hand_is_refused_with_a_way_out() {
     let (_folder, path) = place();
     filled_sqlite(&path, 2);
