@@ -11,7 +11,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use serde_json::{Value, json};
 use togl_sweeps::TrialConfig;
 
-/// One fold of a few short epochs.
+/// One fold of a few short epochs. Each is a single batch: a wish to stop is then followed after a whole epoch, however
+/// slow the machine; a longer epoch would be cut short.
 fn trial() -> TrialConfig {
     TrialConfig {
         dataset: "necklaces".to_owned(),
@@ -19,15 +20,16 @@ fn trial() -> TrialConfig {
         hidden_dim: 16,
         depth: 2,
         dropout_p: 0.1,
-        max_epochs: 8,
+        batch_size: 1000,
+        max_epochs: 16,
         lr_min: 0.0,
         ..TrialConfig::default()
     }
 }
 
-/// The same for stories in which nobody has to come in time: fewer and larger steps.
+/// The same for stories in which nobody has to come in time.
 fn short() -> TrialConfig {
-    TrialConfig { max_epochs: 3, batch_size: 128, ..trial() }
+    TrialConfig { max_epochs: 3, ..trial() }
 }
 
 struct Place {
@@ -242,7 +244,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
     third.train(3, &place);
     let (kind, result, epochs) = third.outcome();
     assert_eq!(kind, "done", "{result}");
-    assert!(epochs <= 6, "it went on instead of starting anew");
+    assert!(epochs <= 14, "it went on instead of starting anew");
     assert_eq!(numbers(&result), undisturbed(trial()));
     assert_eq!(
         place.checkpoints().len(),
@@ -254,7 +256,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
     third.train(4, &place);
     let (kind, again, epochs) = third.outcome();
     assert_eq!((kind.as_str(), numbers(&again)), ("done", numbers(&result)), "the trainer lives on");
-    assert!(epochs <= 6);
+    assert!(epochs <= 14);
     drop(third.commands);
     third.child.wait().unwrap();
 }
