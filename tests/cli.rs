@@ -72,6 +72,7 @@ fn web_server() -> String {
     let answer = move || {
         for mut stream in listener.incoming().flatten() {
             drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+            drop(std::io::copy(&mut stream, &mut std::io::sink())); // until the other side has had enough
         }
     };
     drop(std::thread::Builder::new().spawn(answer).unwrap());
