@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Output, Stdio};
 
 use insta::assert_snapshot;
@@ -71,7 +71,9 @@ fn web_server() -> String {
     let address = listener.local_addr().unwrap().to_string();
     let answer = move || {
         for mut stream in listener.incoming().flatten() {
+            drop(stream.read(&mut [0; 64])); // it answers, it does not begin
             drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n"));
+            drop(std::io::copy(&mut stream, &mut std::io::sink())); // until the other side has had enough
         }
     };
     drop(std::thread::Builder::new().spawn(answer).unwrap());
