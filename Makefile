@@ -65,7 +65,7 @@ fuzz: ## Fuzz the readers of data files, FUZZ_SECONDS each
 		target/fuzz/$(FUZZ_HOST)/debug/$$target target/fuzz/corpus/$$target worker/data/fuzz/corpus/$$target \
 			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -artifact_prefix=target/fuzz/$$target- || exit 1; done
 
-# Only the coordinator is needed, so neither libtorch nor the tables are built.
+# Only the coordinator and the agent are needed, so neither libtorch nor the tables are built.
 soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
 	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 

@@ -212,6 +212,7 @@ impl Hosts {
             _ => ("faults of hosts that are down", None),
         };
         self.ledger.count(what);
+        self.ledger.tell("fault", &fault);
         self.mending.extend(mend);
     }
 
