@@ -74,7 +74,7 @@ fuzz: ## Fuzz the readers of data files, messages and stores, FUZZ_SECONDS each
 		done; \
 	done
 
-# Only the coordinator is needed, so neither libtorch nor the tables are built.
+# Only the coordinator and the agent are needed, so neither libtorch nor the tables are built.
 soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
 	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 

@@ -142,6 +142,27 @@ fn a_fold_that_was_killed_goes_on_and_ends_with_the_same_numbers() {
     assert_eq!(place.checkpoints(), Vec::<PathBuf>::new(), "a finished fold leaves no checkpoint");
 }
 
+/// The program ends itself while it writes the checkpoint of some epoch (`worker/agent/src/crash.rs`).
+#[test]
+fn a_fold_that_ends_at_any_point_of_a_checkpoint_goes_on_and_ends_with_the_same_numbers() {
+    use std::os::unix::process::ExitStatusExt;
+    let calm = undisturbed();
+    for point in ["write:1", "half-written:2", "written:1", "synced:3", "renamed:1", "kept:2"] {
+        let place = Place::new();
+        let first = place.train().env("TOGL_CRASH", point).output().unwrap();
+        assert_eq!(first.status.signal(), Some(libc::SIGABRT), "{point} was not reached");
+        let (kept, count) = point.rsplit_once(':').unwrap();
+        let whole = count != "1" || ["renamed", "kept"].contains(&kept);
+        assert_eq!(place.checkpoints().len(), usize::from(whole), "{point}");
+        let second = place.train().output().unwrap();
+        let said = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert_eq!(said.contains("goes on after epoch"), whole, "{point}: {said}");
+        assert!(!said.contains("is ignored"), "{point}: nothing half-written is ever looked at: {said}");
+        assert_eq!(numbers(&result_of(&second)), calm, "{point}");
+        assert_eq!(place.checkpoints(), Vec::<PathBuf>::new(), "{point}");
+    }
+}
+
 /// Whether the process has a handler of its own for this signal.
 #[cfg(target_os = "linux")]
 fn handles(process: u32, signal: libc::c_int) -> bool {

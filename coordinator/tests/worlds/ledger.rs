@@ -33,8 +33,12 @@ pub struct Notes {
     told_to_stop: BTreeMap<(String, FoldKey, Attempt), Duration>,
     /// Folds whose acceptance was committed.
     finished: BTreeMap<FoldKey, Attempt>,
+    /// Who got which attempt, as far as is committed.
+    issued: BTreeMap<(FoldKey, Attempt), String>,
     /// The attempt of each fold that runs, as far as is committed.
     running: BTreeMap<FoldKey, Attempt>,
+    /// Slots of each worker.
+    pub slots: BTreeMap<String, usize>,
     /// Promises that were broken.
     pub broken: Vec<String>,
     /// Counts of what happened, to see that worlds are not dull.
@@ -60,6 +64,13 @@ impl Ledger {
 
     pub fn broken(&self, what: String) {
         self.notes().broken.push(what);
+    }
+
+    /// Says what happens, in a world that is looked at alone.
+    pub fn tell(&self, who: &str, what: &dyn std::fmt::Debug) {
+        if crate::single_seed().is_some() {
+            println!("{:>9.3?} {who}: {what:?}", self.now().as_secs_f64());
+        }
     }
 
     /// What the slots of a worker train now.
@@ -119,15 +130,18 @@ impl Ledger {
     /// Looks at what is committed.
     pub fn committed(&self, change: &Change) {
         match change {
-            Change::AttemptIssued { fold, attempt, .. } => {
+            Change::AttemptIssued { fold, attempt, worker, .. } => {
+                self.notes().issued.insert((*fold, *attempt), worker.to_string());
                 let before = self.notes().running.insert(*fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was given away while {before} runs"));
                 }
+                self.check_slots(*fold, *attempt);
             }
             Change::LeaseRevived { fold, attempt } => {
                 self.notes().running.insert(*fold, *attempt);
                 self.count("revived leases");
+                self.check_slots(*fold, *attempt);
             }
             Change::AttemptEnded { fold, .. } => {
                 self.notes().running.remove(fold);
@@ -146,6 +160,33 @@ impl Ledger {
             Change::FoldFailed { .. } => self.count("failed folds"),
             _ => {}
         }
+    }
+
+    /// Whoever holds this attempt holds no more leases than it has slots.
+    fn check_slots(&self, fold: FoldKey, attempt: Attempt) {
+        let worker = self.notes().issued[&(fold, attempt)].clone();
+        let notes = self.notes();
+        let its = |(fold, attempt): &(&FoldKey, &Attempt)| notes.issued[&(**fold, **attempt)] == worker;
+        let (held, slots) = (notes.running.iter().filter(its).count(), notes.slots[&worker]);
+        drop(notes);
+        if held > slots {
+            self.broken(format!("{worker} holds {held} leases and has {slots} slots"));
+        }
+    }
+
+    /// A worker sends a lease back because it has no free slot. That is right if it still trains what the coordinator
+    /// has given up: a lease that was long on its way, of which the worker has yet to hear that it is void.
+    pub fn sent_back(&self, worker: &str) {
+        let training = self.in_training(worker);
+        let valid = {
+            let notes = self.notes();
+            let is_valid = |(fold, attempt): &&(FoldKey, Attempt)| notes.running.get(fold) == Some(attempt);
+            training.iter().filter(is_valid).count()
+        };
+        if valid == self.notes().slots[worker] {
+            self.broken(format!("{worker} was given a lease beyond its slots"));
+        }
+        self.count("leases sent back");
     }
 
     /// Every reported result must be in the store, as a result or beside one.

@@ -115,6 +115,7 @@ impl Worker {
         let boot = self.machine.boots.fetch_add(1, Ordering::SeqCst) + 1;
         let seed = self.seed ^ (u64::from(boot) << 32);
         let worker = format!("{}-{boot}", self.machine.name);
+        self.ledger.notes().slots.insert(worker.clone(), self.slots);
         let (_, spool) = Spool::open_free(self.machine.folder.path())?;
         let (slot_events, slot_inbox) = mpsc::channel(256);
         let mut ends = Vec::new();

@@ -25,8 +25,11 @@ pub const FAULTY: Duration = Duration::from_secs(12);
 /// How long it takes until whatever ended by itself is started again.
 const RESTART: Duration = Duration::from_millis(300);
 
+/// The name of a worker's host, and what can be done to the worker on it.
+type Seat = (String, Arc<Mutex<Strings>>);
+
 struct Hosts {
-    workers: Vec<(String, Arc<Mutex<Strings>>)>,
+    workers: Vec<Seat>,
     /// What is undone when.
     mending: Vec<(Duration, Mend)>,
     dead: Arc<AtomicBool>,
@@ -74,12 +77,7 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
 }
 
 /// One to three workers on one or more machines.
-fn settle(
-    sim: &mut Sim<'_>,
-    rng: &mut SmallRng,
-    token: &str,
-    ledger: &Ledger,
-) -> (Vec<Machine>, Vec<(String, Arc<Mutex<Strings>>)>) {
+fn settle(sim: &mut Sim<'_>, rng: &mut SmallRng, token: &str, ledger: &Ledger) -> (Vec<Machine>, Vec<Seat>) {
     let failing = *pick(rng, &[0, 5, 20]);
     let count = rng.random_range(1..4);
     let machines: Vec<Machine> = (0..rng.random_range(1..count + 1)).map(Machine::new).collect();
@@ -212,6 +210,7 @@ impl Hosts {
             _ => ("faults of hosts that are down", None),
         };
         self.ledger.count(what);
+        self.ledger.tell("fault", &fault);
         self.mending.extend(mend);
     }
 
