@@ -98,7 +98,11 @@ impl Cell {
 
     /// The number behind ± (in percentage points); not defined for fewer than two folds.
     pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
-        if spread == Spread::SampleStd || self.cited { self.std } else { spread.of(&self.values) }
+        if spread == Spread::SampleStd || self.cited {
+            self.std
+        } else {
+            spread.of(&self.folds, &self.values)
+        }
     }
 
     /// The number before ± (in percent): the mean, or the median where ± is the interquartile range.

@@ -1,10 +1,11 @@
 //! What stands behind ± in a table, chosen by the reader and said in every caption. Owns the words for it; the
 //! numbers are [`crate::statistics`]'.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use togl_sweeps::nearest;
+use togl_sweeps::{FoldKey, nearest};
 
 use crate::error::{Error, Result};
 use crate::statistics::{Summary, confidence_half_width, population_std, quartiles};
@@ -24,28 +25,32 @@ pub enum Spread {
         /// The level, in percent: 1 to 99.
         percent: u8,
     },
+    /// Population standard deviation of the means of repeats, one a seed: what is published of repeated cross-validation.
+    Repeats,
     /// Interquartile range; the number before ± is then the median, not the mean.
     Quartiles,
 }
 
-const WORDS: [(&str, Spread); 7] = [
+const WORDS: [(&str, Spread); 8] = [
     ("std", Spread::SampleStd),
     ("population-std", Spread::PopulationStd),
     ("standard-error", Spread::StandardError),
     ("ci90", Spread::Confidence { percent: 90 }),
     ("ci95", Spread::Confidence { percent: 95 }),
     ("ci99", Spread::Confidence { percent: 99 }),
+    ("repeat-std", Spread::Repeats),
     ("iqr", Spread::Quartiles),
 ];
 
 impl Spread {
-    /// The number behind ±, for values in their given order; not defined for fewer than two.
-    pub fn of(self, values: &[f64]) -> Option<f64> {
+    /// The number behind ±, for the values of folds in their given order; not defined for fewer than two.
+    pub fn of(self, folds: &[FoldKey], values: &[f64]) -> Option<f64> {
         match self {
             Self::SampleStd => Summary::of(values).std,
             Self::PopulationStd => population_std(values),
             Self::StandardError => Summary::of(values).standard_error(),
             Self::Confidence { percent } => confidence_half_width(values, f64::from(percent) / 100.0),
+            Self::Repeats => population_std(&means_of_repeats(folds, values)?),
             Self::Quartiles => {
                 quartiles(values).filter(|_| values.len() > 1).map(|quartiles| quartiles.range())
             }
@@ -64,6 +69,7 @@ impl Spread {
             Self::PopulationStd => "population_std".to_owned(),
             Self::StandardError => "standard_error".to_owned(),
             Self::Confidence { percent } => format!("ci{percent}_half_width"),
+            Self::Repeats => "repeat_std".to_owned(),
             Self::Quartiles => "interquartile_range".to_owned(),
         }
     }
@@ -71,12 +77,31 @@ impl Spread {
     /// What a single fold does not have.
     pub fn noun(self) -> &'static str {
         match self {
-            Self::SampleStd | Self::PopulationStd => "standard deviation",
+            Self::SampleStd | Self::PopulationStd | Self::Repeats => "standard deviation",
             Self::StandardError => "standard error",
             Self::Confidence { .. } => "confidence interval",
             Self::Quartiles => "interquartile range",
         }
     }
+}
+
+/// The mean of each seed's folds. None if there is only one seed, or if seeds have different splits: their means would not
+/// be means of the same thing.
+fn means_of_repeats(folds: &[FoldKey], values: &[f64]) -> Option<Vec<f64>> {
+    let mut repeats: BTreeMap<u64, Vec<(u32, f64)>> = BTreeMap::new();
+    for (fold, value) in folds.iter().zip(values) {
+        repeats.entry(fold.seed).or_default().push((fold.split, *value));
+    }
+    let splits = |repeat: &Vec<(u32, f64)>| {
+        let mut splits: Vec<u32> = repeat.iter().map(|(split, _)| *split).collect();
+        splits.sort_unstable();
+        splits
+    };
+    let first = repeats.values().next().map(splits)?;
+    let alike = repeats.len() > 1 && repeats.values().all(|repeat| splits(repeat) == first);
+    let mean =
+        |repeat: &Vec<(u32, f64)>| repeat.iter().map(|(_, value)| value).sum::<f64>() / repeat.len() as f64;
+    alike.then(|| repeats.values().map(mean).collect())
 }
 
 impl fmt::Display for Spread {
@@ -89,6 +114,8 @@ impl fmt::Display for Spread {
                 formatter,
                 "half width of the {percent}% confidence interval (Student's t, folds taken as independent)"
             ),
+            Self::Repeats => formatter
+                .write_str("population standard deviation (divisor n) of the means of repeats, one a seed,"),
             Self::Quartiles => formatter
                 .write_str("interquartile range (upper less lower quartile; winners are still by mean)"),
         }
@@ -153,6 +180,31 @@ mod tests {
         let json = render::json(&table);
         assert!(json.contains(r#""interquartile_range":5.0"#) && json.contains(r#""median":60.0"#), "{json}");
         assert!(render::csv(&table).lines().next().unwrap().ends_with("marks,interquartile_range,median"));
+    }
+
+    #[test]
+    fn with_repeats_the_deviation_is_that_of_their_means_and_uneven_repeats_have_none() {
+        let gcn = trial("DD", Backbone::Gcn, 4);
+        let of = |seed, accuracies: &[f64]| {
+            let mut folds = folds(0, &gcn, accuracies);
+            folds.iter_mut().for_each(|fold| fold.fold.seed = seed);
+            folds
+        };
+        let table = |rows: Vec<crate::frame::FoldRow>| {
+            let planned = rows.iter().map(|row| row.fold).collect();
+            let planned = crate::plan::PlannedFolds { position: 0, config: gcn.clone(), folds: planned };
+            let plan = crate::plan::Plan::of_trials("repeats", &[planned]).unwrap();
+            let table = Table::make(&frame(rows), &TableSpec::default(), &plan).unwrap();
+            table.with_spread("repeat-std".parse().unwrap())
+        };
+        // Means 50 and 60, so a mean of 55 with a deviation of 5; that of the four folds would be 11.2.
+        let even = table([of(0, &[0.4, 0.6]), of(1, &[0.5, 0.7])].concat());
+        assert!(render::markdown(&even).contains("55.0 ± 5.0"), "{}", render::markdown(&even));
+        assert!(render::json(&even).contains(r#""repeat_std":5.0"#), "{}", render::json(&even));
+        for lacking in [of(0, &[0.4, 0.6]), [of(0, &[0.4, 0.6]), of(1, &[0.5])].concat()] {
+            let text = render::markdown(&table(lacking));
+            assert!(text.contains("± n/a") && text.contains("seeds with the same splits"), "{text}");
+        }
     }
 
     #[test]

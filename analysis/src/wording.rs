@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use togl_sweeps::spec::Metric;
 
+use crate::spread::Spread;
 use crate::table::{Cell, Mark, Table};
 
 /// What the numbers are.
@@ -41,6 +42,10 @@ pub fn notes(table: &Table) -> Vec<String> {
     }
     if cells(table).any(|cell| cell.n == 1) {
         notes.push(format!("± n/a: one fold has no {}", table.spread.noun()));
+    }
+    let undefined = |cell: &Cell| cell.n > 1 && cell.plus_minus(Spread::Repeats).is_none();
+    if table.spread == Spread::Repeats && cells(table).any(undefined) {
+        notes.push("± n/a: repeats need two or more seeds with the same splits".to_owned());
     }
     if cells(table).any(|cell| cell.cited) {
         notes.push(

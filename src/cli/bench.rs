@@ -1,6 +1,7 @@
 //! `togl bench`: how fast the coordinator is on this machine. `dispatch` measures folds per second and latencies,
 //! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -124,6 +125,15 @@ impl Stage {
     }
 }
 
+/// Starts the coordinator of a folder once more: how long it takes until it listens, and what it occupies then.
+async fn restart(folder: &Path) -> Result<(f64, u64), Problem> {
+    let begin = clock::now();
+    let again = Server::start(folder).await?;
+    let found = (begin.elapsed().as_secs_f64(), again.usage().resident);
+    again.stop().await?;
+    Ok(found)
+}
+
 /// Ten splits a trial, as sweeps have; the last folds of an uneven number are seeds of their own.
 fn sweep(folds: u64) -> String {
     let (trials, splits) = if folds.is_multiple_of(10) { (folds / 10, 10) } else { (folds, 1) };
@@ -149,10 +159,7 @@ impl Dispatch {
         let after = stage.server.usage();
         let store = stage.server.state.path().join("store.sqlite");
         stage.server.stop().await?;
-        let begin = clock::now();
-        let again = Server::start(stage.folder.path()).await?;
-        let (restart_seconds, restarted) = (begin.elapsed().as_secs_f64(), again.usage());
-        again.stop().await?;
+        let (restart_seconds, restart_rss_bytes) = restart(stage.folder.path()).await?;
         let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
         let measured = Dispatched {
             folds: seen.finished,
@@ -168,9 +175,8 @@ impl Dispatch {
             coordinator_rss_bytes: after.resident,
             store_bytes: std::fs::metadata(store).map_or(0, |file| file.len()),
             restart_seconds,
-            restart_rss_bytes: restarted.resident,
+            restart_rss_bytes,
         };
-        drop(stage.folder);
         match self.format {
             Plain::Human => output::print(&measured.describe())?,
             Plain::Json => output::print(&output::json(&measured)?)?,

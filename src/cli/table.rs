@@ -43,7 +43,7 @@ pub struct Table {
     /// Lay it out as a published table, such as `structural-extended`
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rows", "columns", "metric", "group", "select"])]
     layout: Option<String>,
-    /// What stands after ±: std, population-std, standard-error, ci90, ci95, ci99, or iqr (after the median)
+    /// What stands after ±: std, population-std, standard-error, ci90, ci95, ci99, repeat-std, or iqr (after the median)
     #[arg(long, value_name = "WORD")]
     plus_minus: Option<String>,
     /// What is set off: `best`, or `not-significantly-worse`

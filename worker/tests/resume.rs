@@ -146,7 +146,7 @@ fn a_fold_that_was_killed_goes_on_and_ends_with_the_same_numbers() {
 #[test]
 fn a_fold_that_ends_at_any_point_of_a_checkpoint_goes_on_and_ends_with_the_same_numbers() {
     use std::os::unix::process::ExitStatusExt;
-    let calm = undisturbed();
+    let calm = undisturbed(trial());
     for point in ["write:1", "half-written:2", "written:1", "synced:3", "renamed:1", "kept:2"] {
         let place = Place::new();
         let first = place.train().env("TOGL_CRASH", point).output().unwrap();

@@ -151,7 +151,7 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
         "INSERT INTO history VALUES (1, 1, 5, 'submitted', NULL, ''), (1, 2, 6, 'leased', 1, 'on host'),
                      (1, 3, 7, 'accepted', 1, '')";
     store.connection.execute_batch(notes).unwrap();
-    let fold = togl_sweeps::FoldKey { seed: u64::MAX, ..fold(0) };
+    let fold = FoldKey { seed: u64::MAX, ..fold(0) };
     let (attempt, worker, host) = (togl_sweeps::Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store
         .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
