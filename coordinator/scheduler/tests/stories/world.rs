@@ -98,8 +98,11 @@ impl World {
 
     pub fn try_tell(&mut self, event: Event) -> Result<Reply, Rejection> {
         let before = self.scheduler.revision();
-        if let Event::WorkerJoined { worker, .. } = &event {
-            self.awaited.retain(|_, holder| holder != worker);
+        match &event {
+            Event::WorkerJoined { worker, .. } => self.awaited.retain(|_, holder| holder != worker),
+            // Its worker says itself how it ended.
+            Event::FailureReported { fold, attempt, .. } => _ = self.awaited.remove(&(*fold, *attempt)),
+            _ => {}
         }
         let by_itself = !matches!(event, Event::FailureReported { .. });
         let outcome = match self.scheduler.handle(self.now, event) {
