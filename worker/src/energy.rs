@@ -131,12 +131,8 @@ mod tests {
 
     #[test]
     fn where_it_cannot_be_known_nothing_is_said() {
-        let silent = Reading { joules: None, processes: vec![ME] };
-        assert_eq!(
-            watched(std::slice::from_ref(&silent), std::slice::from_ref(&silent)),
-            None,
-            "the device does not count"
-        );
+        let silent = [Reading { joules: None, processes: vec![ME] }];
+        assert_eq!(watched(&silent, &silent), None, "the device does not count");
         assert_eq!(watched(&[reading(9.0, &[])], &[reading(1.0, &[ME])]), None, "the driver was loaded anew");
         assert_eq!(watched(&[reading(1.0, &[])], &[reading(2.0, &[])]), None, "trained elsewhere");
         assert_eq!(Watch::start(None, ME).joules(), None);

@@ -104,7 +104,6 @@ impl World {
             Event::FailureReported { fold, attempt, .. } => _ = self.awaited.remove(&(*fold, *attempt)),
             _ => {}
         }
-        let by_itself = !matches!(event, Event::FailureReported { .. });
         let outcome = match self.scheduler.handle(self.now, event) {
             Ok(outcome) => outcome,
             Err(rejection) => {
@@ -114,9 +113,7 @@ impl World {
             }
         };
         for change in &outcome.changes {
-            if by_itself {
-                self.check_patience(change);
-            }
+            self.check_patience(change);
             self.store.apply(change);
         }
         self.history.extend(outcome.changes);
