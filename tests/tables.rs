@@ -178,11 +178,8 @@ fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
     }
 }
 
-#[test]
-fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
-    let desk = Desk::new();
-    desk.import("folds.parquet");
-    // What a worker really writes: whoever changes it there, changes it here.
+/// Filtrations on two graphs, as a worker really writes them: whoever changes it there, changes it here.
+fn learn(desk: &Desk) {
     let trial = "version: 1\nname: tiny\nsplits: [0]\nseeds: [0]\nbase: {dataset: necklaces, togl: true, depth: 1, \
                  hidden_dim: 8, max_epochs: 1, num_filtrations: 2, filtration_hidden: 4}\n";
     fs::write(desk.path("tiny.yaml"), trial).unwrap();
@@ -202,6 +199,13 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
     let said = desk.togl(&learn);
     assert_eq!(said.code, 0, "{}", said.err);
     fs::write(desk.path("learnt.json"), said.out).unwrap();
+}
+
+#[test]
+fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    learn(&desk);
     let said = desk.togl(&["plot", "--from", "learnt.json", "--figure", "filtrations", "--out", "graph.png"]);
     assert_eq!((said.code, said.err.as_str()), (0, "wrote graph-1.png\nwrote graph-2.png\n"));
     for (name, arguments) in [
@@ -369,6 +373,12 @@ fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_
         assert!(said.err.matches("(os error").count() <= 1, "said twice: {}", said.err);
         assert_eq!(desk.files(), before, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_file_of_another_kind_and_an_empty_one_are_no_export_of_runs() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
     let said = desk.togl(&["import", "wandb", "folds.parquet", "--out", "x.parquet"]);
     assert_eq!(said.code, 2, "{}", said.err);
     fs::write(desk.path("empty.csv"), "").unwrap();
