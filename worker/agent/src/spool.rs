@@ -38,6 +38,10 @@ pub struct Entry {
 }
 
 impl Entry {
+    fn key(&self) -> Key {
+        (self.incarnation.clone(), self.fold, self.attempt)
+    }
+
     /// The name of its file. Ids are hexadecimal and numbers, so it is always a plain name.
     fn file_name(&self) -> String {
         let FoldKey { trial, split, seed } = self.fold;
@@ -51,11 +55,14 @@ fn plain(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).take(32).collect()
 }
 
+/// What tells entries apart: two stores may issue the same attempt of the same fold.
+type Key = (String, FoldKey, Attempt);
+
 /// The spool of one worker process.
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
-    entries: BTreeMap<(FoldKey, Attempt), Entry>,
+    entries: BTreeMap<Key, Entry>,
     _lock: File,
 }
 
@@ -93,7 +100,7 @@ impl Spool {
                         tracing::info!(%fold, %attempt, %failure, "a dead worker's failure is not reported");
                         fs::remove_file(&path).map_err(io)?;
                     }
-                    Ok(entry) => drop(entries.insert((entry.fold, entry.attempt), entry)),
+                    Ok(entry) => drop(entries.insert(entry.key(), entry)),
                     Err(error) => {
                         tracing::warn!(file = %path.display(), %error, "unreadable spool entry left alone")
                     }
@@ -141,27 +148,27 @@ impl Spool {
     pub fn save(&mut self, entry: Entry) -> io::Result<()> {
         let text = serde_json::to_vec(&entry)?;
         durable::write(&self.folder, &entry.file_name(), &text)?;
-        self.entries.insert((entry.fold, entry.attempt), entry);
+        self.entries.insert(entry.key(), entry);
         Ok(())
     }
 
-    /// Forgets an acknowledged entry.
-    pub fn remove(&mut self, fold: FoldKey, attempt: Attempt) -> io::Result<()> {
-        let Some(entry) = self.entries.remove(&(fold, attempt)) else { return Ok(()) };
+    /// Forgets an entry that its store acknowledged.
+    pub fn remove(&mut self, store: &str, fold: FoldKey, attempt: Attempt) -> io::Result<()> {
+        let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         fs::remove_file(self.folder.join(entry.file_name()))
     }
 
-    /// Moves a refused entry aside, with the reason beside it.
-    pub fn reject(&mut self, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
-        let Some(entry) = self.entries.remove(&(fold, attempt)) else { return Ok(()) };
+    /// Moves an entry that its store refused aside, with the reason beside it.
+    pub fn reject(&mut self, store: &str, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
+        let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
         durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
         fs::rename(self.folder.join(&name), aside.join(&name))
     }
 
-    /// Whether a result of this attempt waits; a failure is none.
-    pub fn has_result(&self, fold: FoldKey, attempt: Attempt) -> bool {
-        let entry = self.entries.get(&(fold, attempt));
+    /// Whether a result of this attempt waits for its store; a failure is none.
+    pub fn has_result(&self, store: &str, fold: FoldKey, attempt: Attempt) -> bool {
+        let entry = self.entries.get(&(store.to_owned(), fold, attempt));
         entry.is_some_and(|entry| matches!(entry.outcome, Outcome::Result(_)))
     }
 
@@ -201,11 +208,23 @@ mod tests {
         let mut spool = Spool::open(folder.path()).unwrap();
         spool.save(entry(1)).unwrap();
         spool.save(entry(2)).unwrap();
-        spool.remove(entry(1).fold, Attempt(1)).unwrap();
+        spool.remove("store1", entry(1).fold, Attempt(1)).unwrap();
         drop(spool);
         let spool = Spool::open(folder.path()).unwrap();
         assert_eq!(spool.waiting("store1").cloned().collect::<Vec<_>>(), [entry(2)]);
         assert_eq!(spool.waiting("another store").count(), 0);
+    }
+
+    #[test]
+    fn the_same_attempt_of_two_stores_is_two_entries_and_neither_speaks_for_the_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path()).unwrap();
+        let other = Entry { incarnation: "store2".to_owned(), ..entry(1) };
+        spool.save(entry(1)).unwrap();
+        spool.save(other.clone()).unwrap();
+        spool.remove("store1", entry(1).fold, Attempt(1)).unwrap();
+        assert_eq!(spool.waiting("store1").count(), 0);
+        assert_eq!(spool.waiting("store2").cloned().collect::<Vec<_>>(), [other]);
     }
 
     #[test]
@@ -214,7 +233,7 @@ mod tests {
         let mut spool = Spool::open(folder.path()).unwrap();
         let failed = Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(3) };
         spool.save(failed.clone()).unwrap();
-        spool.reject(failed.fold, Attempt(3), "never issued").unwrap();
+        spool.reject("store1", failed.fold, Attempt(3), "never issued").unwrap();
         assert_eq!(spool.waiting("store1").count(), 0);
         let aside: Vec<String> = fs::read_dir(folder.path().join("rejected"))
             .unwrap()

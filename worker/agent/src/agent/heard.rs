@@ -107,15 +107,16 @@ impl Agent {
         let (Ok(fold), Ok(attempt)) = (convert::fold(ack.fold), convert::attempt(ack.attempt)) else {
             return;
         };
+        let Some(store) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
         crash::point("acknowledged");
         let done = if ack.accepted {
-            if self.spool.has_result(fold, attempt) {
+            if self.spool.has_result(&store, fold, attempt) {
                 self.tidy(fold);
             }
-            self.spool.remove(fold, attempt)
+            self.spool.remove(&store, fold, attempt)
         } else {
             tracing::warn!(%fold, %attempt, reason = %ack.reason, "report refused; kept in spool/rejected");
-            self.spool.reject(fold, attempt, &ack.reason)
+            self.spool.reject(&store, fold, attempt, &ack.reason)
         };
         crash::point("removed");
         if let Err(error) = done {
@@ -149,7 +150,7 @@ impl Agent {
         self.ask_for_leases().await;
     }
 
-    /// Makes the outcome durable, then reports it.
+    /// Makes the outcome durable, then reports it to the store that it belongs to: at once, or when that is met again.
     async fn finish(&mut self, incarnation: String, fold: FoldKey, attempt: Attempt, outcome: Outcome) {
         let entry = Entry { incarnation, fold, attempt, outcome };
         if let Outcome::Failure(Failure { class: FailureClass::Preempted, .. }) = entry.outcome {

@@ -52,9 +52,11 @@ impl Agent {
         }
     }
 
+    /// Reports to the store that issued the attempts; another one would refuse them for good.
     pub(super) async fn report(&mut self, entries: &[Entry]) {
+        let store = self.session.as_ref().and_then(|session| session.incarnation.as_deref());
         let mut reports = wire::Reports::default();
-        for entry in entries.iter().cloned() {
+        for entry in entries.iter().filter(|entry| store == Some(&entry.incarnation)).cloned() {
             let (fold, attempt) = (Some(entry.fold.into()), entry.attempt.0);
             match entry.outcome {
                 Outcome::Result(result) => {
@@ -66,6 +68,9 @@ impl Agent {
                     reports.failures.push(wire::FailureReport { fold, attempt, failure });
                 }
             }
+        }
+        if reports.results.is_empty() && reports.failures.is_empty() {
+            return;
         }
         crash::point("report");
         self.send(worker_message::Kind::Reports(reports)).await;

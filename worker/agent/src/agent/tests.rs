@@ -252,3 +252,50 @@ async fn a_worker_that_cannot_read_a_trial_says_so_and_asks_for_another() {
     assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "unreadable");
     assert_eq!(world.asked().await, 1, "its second slot is still free");
 }
+
+/// The address may lead to another coordinator one day, and back again.
+#[tokio::test]
+async fn a_result_waits_for_the_store_that_it_belongs_to() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let meet = |incarnation: &str| {
+        let (outgoing, said) = mpsc::channel(64);
+        let welcome =
+            wire::Welcome { incarnation: incarnation.to_owned(), heartbeat_ms: 60_000, ..Default::default() };
+        let welcome = from_coordinator(coordinator_message::Kind::Welcome(welcome));
+        ([LinkEvent::Open(outgoing), welcome], said)
+    };
+    let (events, mut said) = meet("another store");
+    for event in events {
+        world.link.send(event).await.unwrap();
+    }
+    while !matches!(said.recv().await.unwrap().kind, Some(worker_message::Kind::Ask(_))) {}
+    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    loop {
+        match said.recv().await.unwrap().kind {
+            Some(worker_message::Kind::Ask(ask)) if ask.count == 2 => break, // the slot is free again
+            Some(worker_message::Kind::Reports(_)) => panic!("it would be refused for good"),
+            _ => {}
+        }
+    }
+    let (events, said) = meet("store");
+    world.said = said;
+    for event in events {
+        world.link.send(event).await.unwrap();
+    }
+    let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
+    assert_eq!((reports.results.len(), reports.results[0].attempt), (1, 1));
+}
+
+/// A lease that no heartbeat names runs out, and somebody else trains the fold again.
+#[tokio::test]
+async fn a_heartbeat_names_what_is_in_training_and_in_which_slot() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let welcome = wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 50, ..Default::default() };
+    world.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
+    loop {
+        if let Some(worker_message::Kind::Heartbeat(heartbeat)) = world.said.recv().await.unwrap().kind {
+            let named: Vec<_> = heartbeat.running.into_iter().map(|r| (r.fold, r.attempt, r.slot)).collect();
+            return assert_eq!(named, [(Some(fold().into()), 1, 0)]);
+        }
+    }
+}
