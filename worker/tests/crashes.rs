@@ -126,7 +126,7 @@ fn held(store: &Path) -> Held {
     };
     let accepted = rows(ResultKind::Accepted).into_iter().map(|row| {
         let mut numbers = serde_json::to_value(&row.result).unwrap();
-        for varying in ["seconds", "peak_memory", "provenance"] {
+        for varying in ["seconds", "finished_at", "peak_memory", "provenance"] {
             assert!(numbers.as_object_mut().unwrap().remove(varying).is_some(), "{varying} is missing");
         }
         (row.fold.to_string(), numbers)
