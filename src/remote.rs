@@ -107,6 +107,11 @@ pub fn refused(status: Status) -> Problem {
             Problem::unreachable("something answers, but it does not speak as a togl coordinator does")
                 .hint(WHERE_IT_LISTENS)
         }
+        // The same, noticed a moment earlier; or a coordinator that is just stopping.
+        Code::Unavailable | Code::Cancelled if message == "operation was canceled" => {
+            Problem::unreachable("something answers, but it closed the connection before the call began")
+                .hint(format!("{WHERE_IT_LISTENS}; if it is the right one, ask again"))
+        }
         Code::NotFound => Problem::negative(message),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)

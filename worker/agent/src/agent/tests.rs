@@ -183,7 +183,12 @@ async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
     let ack =
         wire::Acknowledgement { fold: Some(fold().into()), attempt: 1, accepted: true, ..Default::default() };
     let acks = wire::Acknowledgements { acknowledgements: vec![ack] };
+    world.asked().await;
     world.link.send(from_coordinator(coordinator_message::Kind::Acknowledgements(acks))).await.unwrap();
+    let welcome =
+        wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 60_000, ..Default::default() };
+    world.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
+    world.asked().await; // it has heard what was said before the welcome, whatever it looks at first
     world.stop.send(()).await.unwrap();
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
     let tidied = world.tidied.clone();
