@@ -17,6 +17,8 @@ fn link_libtorch() {
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let folder = fs::canonicalize(&folder).unwrap_or_else(|_| PathBuf::from(folder));
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    // Only for tests, which compile against it.
+    println!("cargo:rustc-env=TOGL_LIBTORCH_LIB={}", folder.display());
     if folder.join("libtorch_cuda.so").exists() {
         // Nothing names a symbol of it, so the linker would drop it and CUDA would look absent at run time.
         println!("cargo:rustc-link-arg=-Wl,--no-as-needed");

@@ -75,7 +75,7 @@ pub struct FoldResult {
     /// Energy that the device took meanwhile, where it can tell and trained nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_joules: Option<f64>,
-    /// Largest resident memory of the trainer, in bytes; 0 if unknown.
+    /// Most memory taken where it trained, in bytes: of the GPU, else resident memory of the trainer; 0 if unknown.
     pub peak_memory: u64,
     /// Trainable parameters of the network.
     pub parameters: u64,

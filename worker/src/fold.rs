@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use togl_agent::durable;
 use togl_data::Dataset;
-use togl_learning::{Checkpoint, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
+use togl_learning::{Checkpoint, Device, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
 use togl_sweeps::{Attempt, FoldResult, TrialConfig};
 
 use crate::checkpoints::{Checkpoints, model_name};
@@ -35,6 +35,11 @@ pub struct Follower<'a> {
 /// What the steps of a fold are called: a kernel has no epochs, it tries the points of a grid.
 pub fn step_name(trial: &TrialConfig) -> &'static str {
     if trial.model.is_kernel() { "grid point" } else { "epoch" }
+}
+
+/// Where a fold really computes on a slot of this device: kernels know the processor only.
+pub fn place(trial: &TrialConfig, device: Device) -> Device {
+    if trial.model.is_kernel() { Device::Cpu } else { device }
 }
 
 /// A trained fold.

@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use togl_learning::Device;
+
 /// The host name, for people.
 pub fn name() -> String {
     let from_kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
@@ -11,21 +13,24 @@ pub fn name() -> String {
     if name.is_empty() { "unknown-host".to_owned() } else { name.to_owned() }
 }
 
-/// Measures the largest resident memory of a part of this process's life: Linux is asked to start its own record
-/// anew. Where it refuses, the memory at the moments of [`PeakMemory::look`] is what is known.
+/// Measures the most memory that a part of this process's life takes where it trains. A GPU's is counted by libtorch;
+/// for the processor's, Linux is asked to start its own record anew. Where it refuses, the memory at the moments of
+/// [`PeakMemory::look`] is what is known.
 #[derive(Debug)]
 pub struct PeakMemory {
+    device: Device,
     restarted: bool,
     seen: u64,
 }
 
 impl PeakMemory {
     /// Starts measuring; what an earlier fold used and freed is given back to the system first.
-    pub fn start() -> Self {
+    pub fn start(device: Device) -> Self {
         give_back();
+        device.restart_memory();
         // "5" is the kernel's word for "forget the peak".
         let restarted = std::fs::write("/proc/self/clear_refs", "5").is_ok();
-        Self { restarted, seen: status("VmRSS:") }
+        Self { device, restarted, seen: status("VmRSS:") }
     }
 
     /// Looks at the memory in use now.
@@ -37,7 +42,8 @@ impl PeakMemory {
 
     /// The largest so far, in bytes; 0 where the system does not tell.
     pub fn bytes(&self) -> u64 {
-        if self.restarted { peak_memory() } else { self.seen }
+        let resident = if self.restarted { peak_memory() } else { self.seen };
+        self.device.peak_memory().unwrap_or(resident)
     }
 }
 
@@ -102,10 +108,10 @@ mod tests {
     #[test]
     fn the_peak_of_one_fold_is_not_that_of_an_earlier_one() {
         const LARGE: u64 = 200 << 20;
-        let first = PeakMemory::start();
+        let first = PeakMemory::start(Device::Cpu);
         let ballast = std::hint::black_box(vec![1u8; LARGE as usize]);
         drop(ballast);
-        let second = PeakMemory::start();
+        let second = PeakMemory::start(Device::Cpu);
         assert!(second.bytes() > 1 << 20);
         if first.restarted {
             assert!(first.bytes() < LARGE, "the record was started anew, for all measures");
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn where_the_record_cannot_be_restarted_the_largest_look_counts() {
-        let mut peak = PeakMemory { restarted: false, seen: 0 };
+        let mut peak = PeakMemory { device: Device::Cpu, restarted: false, seen: 0 };
         peak.look();
         let looked = peak.bytes();
         assert_eq!(looked > 0, cfg!(target_os = "linux"));

@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         }
     };
     start_log(arguments.verbose);
+    keep_panics_readable();
     let outcome = match arguments.verb {
         Verb::Join(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
@@ -93,6 +94,16 @@ fn main() -> ExitCode {
         let is_users = error.is::<Usage>() || error.is::<togl_agent::spool::SpoolError>();
         ExitCode::from(if is_users { 2 } else { 4 })
     })
+}
+
+/// What libtorch throws while training is reported as the failure of a fold; Rust need not print it before.
+fn keep_panics_readable() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !togl_learning::is_returned_as_error(panic) {
+            usual(panic);
+        }
+    }));
 }
 
 /// Logs go to standard error.

@@ -104,13 +104,13 @@ impl Local {
     pub fn train(&self, trial: &TrialConfig) -> anyhow::Result<Option<Trained>> {
         wishes::stop_on(&[libc::SIGINT, libc::SIGTERM]);
         togl_learning::use_threads(self.threads);
-        let mut memory = PeakMemory::start();
+        let mut memory = PeakMemory::start(fold::place(trial, self.device));
         let dataset =
             self.data.open(trial, &|text| eprintln!("{text}")).map_err(|error| Usage(error.message))?;
         if self.fresh {
             self.forget_checkpoints(trial);
         }
-        let energy = Watch::start(energy::meter(self.device), std::process::id());
+        let energy = Watch::start(energy::meter(fold::place(trial, self.device)), std::process::id());
         let (clock, bar) = (Clock::start(), progress_bar(trial));
         let seconds = || clock.seconds();
         let (split, seed, device) = (self.split, self.seed, self.device);
@@ -157,9 +157,10 @@ impl Local {
 
 /// What the user can mend is bad input; the rest is ours.
 pub fn explained(error: TrainError) -> anyhow::Error {
-    match error.class() {
-        FailureClass::Data | FailureClass::Config => Usage(error.to_string()).into(),
-        _ => error.into(),
+    match (error.class(), error.hint()) {
+        (FailureClass::Data | FailureClass::Config, _) => Usage(error.to_string()).into(),
+        (_, Some(hint)) => anyhow::anyhow!("{error}\n\n  hint: {hint}"),
+        (_, None) => error.into(),
     }
 }
 

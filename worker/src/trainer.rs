@@ -116,13 +116,13 @@ impl Shelf {
 fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let trial = togl_proto::convert::trial(&request.config, request.fold)
         .map_err(|error| Failure::new(FailureClass::Config, error.to_string()))?;
-    let memory = PeakMemory::start();
+    let device =
+        devices::parse(&request.device).map_err(|error| Failure::new(FailureClass::Config, error))?;
+    let memory = PeakMemory::start(fold::place(&trial, device));
     let dataset =
         shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
     let _ = say(&Event::Started); // if nobody reads any more, the reading thread notices and leaves
-    let device =
-        devices::parse(&request.device).map_err(|error| Failure::new(FailureClass::Config, error))?;
-    let energy = Watch::start(energy::meter(device), std::process::id());
+    let energy = Watch::start(energy::meter(fold::place(&trial, device)), std::process::id());
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let FoldKey { split, seed, .. } = request.fold;

@@ -3,11 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+mod processes;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use processes::{Place, Trainer, numbers, result_of, worker};
 use serde_json::{Value, json};
 use togl_sweeps::TrialConfig;
 
@@ -32,56 +34,10 @@ fn short() -> TrialConfig {
     TrialConfig { max_epochs: 3, ..trial() }
 }
 
-struct Place {
-    folder: tempfile::TempDir,
-    trial: TrialConfig,
-}
-
 impl Place {
     fn new() -> Self {
         Self::of(trial())
     }
-
-    fn of(trial: TrialConfig) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("trial.json"), trial.canonical()).unwrap();
-        Self { folder, trial }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// `togl-worker train` of the trial with a checkpoint after every epoch.
-    fn train(&self) -> Command {
-        self.train_saving_every("0")
-    }
-
-    fn train_saving_every(&self, seconds: &str) -> Command {
-        let mut command = worker();
-        command.args(["train", "--split", "3", "--seed", "4", "--format", "json"]);
-        command.arg("--trial").arg(self.path("trial.json"));
-        command.arg("--checkpoint-dir").arg(self.path("checkpoints")).args(["--checkpoint-seconds", seconds]);
-        command
-    }
-
-    fn checkpoints(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.path("checkpoints")).into_iter().flatten().flatten();
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|e| e == "safetensors"))
-            .collect()
-    }
-}
-
-fn worker() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_togl-worker"));
-    // What the person who runs the tests has set must not matter.
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("TOGL_")) {
-        command.env_remove(name);
-    }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
 }
 
 /// Polls until something is there, or until the process that should make it is gone.
@@ -96,22 +52,6 @@ fn until<T>(child: &mut Child, what: &str, mut there: impl FnMut() -> Option<T>)
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     panic!("waited in vain for {what}");
-}
-
-/// Without what may differ from run to run: time, memory, place.
-fn numbers(result: &Value) -> Value {
-    let mut result = result.clone();
-    let fields = result.as_object_mut().unwrap();
-    for varying in ["seconds", "finished_at", "peak_memory", "provenance"] {
-        assert!(fields.remove(varying).is_some(), "{varying} is missing");
-    }
-    result
-}
-
-fn result_of(output: &Output) -> Value {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
-    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn undisturbed(trial: TrialConfig) -> Value {
@@ -187,63 +127,11 @@ fn a_fold_that_was_asked_to_stop_saves_itself_and_says_how_to_go_on() {
     assert_eq!(numbers(&result_of(&place.train().output().unwrap())), undisturbed(trial()));
 }
 
-/// A trainer child as a slot sees it.
-struct Trainer {
-    child: Child,
-    commands: ChildStdin,
-    events: std::io::Lines<BufReader<ChildStdout>>,
-}
-
-impl Trainer {
-    fn start() -> Self {
-        let mut child = worker().arg("trainer").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let commands = child.stdin.take().unwrap();
-        let events = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, commands, events }
-    }
-
-    fn tell(&mut self, command: &Value) {
-        writeln!(self.commands, "{command}").unwrap();
-    }
-
-    fn train(&mut self, attempt: u32, place: &Place) {
-        let trial = &place.trial;
-        let checkpoints = json!({"folder": place.path("checkpoints"), "most_bytes": 1_000_000_000});
-        self.tell(&json!({"train": {
-            "fold": format!("{}/3/4", trial.id()), "attempt": attempt, "config": trial.canonical(), "device": "cpu",
-            "data": {"offline": true}, "keeping": {"checkpoints": checkpoints, "models": place.path("models")},
-        }}));
-        assert_eq!(self.event().0, "started");
-    }
-
-    /// The next event, as its kind and what it holds.
-    fn event(&mut self) -> (String, Value) {
-        let line = self.events.next().expect("the trainer ended").unwrap();
-        let event: Value = serde_json::from_str(&line).unwrap();
-        if let Some(kind) = event.as_str() {
-            return (kind.to_owned(), Value::Null);
-        }
-        let (kind, what) = event.as_object().unwrap().iter().next().unwrap();
-        (kind.clone(), what.clone())
-    }
-
-    /// The event that ends the fold, and how many epochs were trained before it.
-    fn outcome(&mut self) -> (String, Value, usize) {
-        let mut epochs = 0;
-        loop {
-            match self.event() {
-                (kind, _) if kind == "epoch" => epochs += 1,
-                (kind, what) => return (kind, what, epochs),
-            }
-        }
-    }
-}
-
 #[test]
 fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts() {
     let place = Place::new();
 
-    let mut first = Trainer::start();
+    let mut first = Trainer::start(worker());
     first.train(1, &place);
     assert_eq!(first.event().0, "epoch");
     first.tell(&json!("save"));
@@ -251,7 +139,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
     first.child.kill().unwrap();
     first.child.wait().unwrap();
 
-    let mut second = Trainer::start();
+    let mut second = Trainer::start(worker());
     second.train(2, &place);
     assert_eq!(second.event().0, "epoch");
     second.tell(&json!("stop"));
@@ -261,7 +149,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
     assert!(second.child.wait().unwrap().success(), "a trainer that was told to stop leaves");
     assert_eq!(place.checkpoints().len(), 2, "one file an attempt");
 
-    let mut third = Trainer::start();
+    let mut third = Trainer::start(worker());
     third.train(3, &place);
     let (kind, result, epochs) = third.outcome();
     assert_eq!(kind, "done", "{result}");
@@ -286,7 +174,7 @@ fn trainers_hand_a_fold_to_each_other_through_saved_stopped_and_killed_attempts(
 #[test]
 fn a_trainer_that_gets_sigterm_saves_its_fold_and_reports_it_as_preempted() {
     let place = Place::new();
-    let mut trainer = Trainer::start();
+    let mut trainer = Trainer::start(worker());
     trainer.train(1, &place);
     assert_eq!(trainer.event().0, "epoch");
     signal(&trainer.child, libc::SIGTERM);
@@ -400,7 +288,7 @@ fn trouble_with_checkpoints_is_a_warning_and_never_the_end_of_a_fold() {
 #[test]
 fn two_trainers_of_one_fold_may_share_a_folder() {
     let place = Place::of(short());
-    let (mut one, mut two) = (Trainer::start(), Trainer::start());
+    let (mut one, mut two) = (Trainer::start(worker()), Trainer::start(worker()));
     one.train(1, &place);
     two.train(1, &place); // the same attempt: two stores may know the same fold
     for trainer in [&mut one, &mut two] {

@@ -18,8 +18,10 @@
 #endif
 
 #include <ATen/ATen.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <c10/util/Exception.h>
 #include <torch/version.h>
 
 using namespace togl;
@@ -52,6 +54,17 @@ bool plain(const Tensor &x) { return x.is_cpu() && x.scalar_type() == at::kFloat
 
 // ---- sparse product
 
+// libtorch warns in every process that compressed rows are a young feature of it; the reader of a log cannot act on that.
+struct Silence : public c10::WarningHandler {
+  void process(const c10::Warning &) override {}
+};
+
+Tensor compressed_rows(const Tensor &start, const Tensor &columns, const Tensor &weights, at::IntArrayRef shape) {
+  Silence silence;
+  const c10::WarningUtils::WarningHandlerGuard guard(&silence);
+  return at::_sparse_csr_tensor_unsafe(start, columns, weights, shape, weights.options().layout(at::kSparseCsr));
+}
+
 Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values, const Tensor &x) {
   const int64_t rows = start.size(0) - 1, width = x.size(1);
   if (plain(x)) {
@@ -64,8 +77,7 @@ Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values
   }
   const Tensor weights = values.defined() ? values.to(x.scalar_type()) : at::ones(columns.sizes(), x.options());
   if (x.is_cuda()) {
-    const auto options = weights.options().layout(at::kSparseCsr);
-    return at::sparse_csr_tensor(start, columns, weights, {rows, x.size(0)}, options).matmul(x);
+    return compressed_rows(start, columns, weights, {rows, x.size(0)}).matmul(x);
   }
   const Tensor counts = start.slice(0, 1) - start.slice(0, 0, rows);
   const Tensor row_of = at::repeat_interleave(counts);
@@ -245,9 +257,36 @@ void adam_step(const togl_adam_settings &s, Tensor p, Tensor g, Tensor m, Tensor
   p.addcdiv_(m, v.sqrt().div_(root).add_(s.eps), -step_size);
 }
 
+// ---- memory of devices
+
+// The allocator that counts for a kind of device, once it is in use.
+c10::DeviceAllocator *counting_allocator(int cuda) {
+  auto *allocator = dynamic_cast<c10::DeviceAllocator *>(c10::GetAllocator(cuda ? c10::kCUDA : c10::kMPS));
+  return allocator && allocator->initialized() ? allocator : nullptr;
+}
+
 }  // namespace
 
 extern "C" {
+
+void togl_restart_memory(int cuda, int index) {
+  free(guarded([&] {
+    if (auto *allocator = counting_allocator(cuda)) {
+      allocator->emptyCache();
+      allocator->resetPeakStats((c10::DeviceIndex)index);
+    }
+  }));
+}
+
+int64_t togl_peak_memory(int cuda, int index) {
+  int64_t bytes = -1;
+  free(guarded([&] {
+    const auto total = (size_t)c10::CachingAllocator::StatType::AGGREGATE;
+    if (auto *allocator = counting_allocator(cuda))
+      bytes = allocator->getDeviceStats((c10::DeviceIndex)index).reserved_bytes[total].peak;
+  }));
+  return bytes;
+}
 
 char *togl_sparse_product(const togl_sparse *a, void *x, void **out) {
   return guarded([&] {

@@ -60,6 +60,12 @@ char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parame
 // Asks the allocator to keep freed memory for the next step instead of giving it back (glibc; nothing elsewhere).
 void togl_keep_memory(void);
 
+// Gives back what libtorch keeps unused of a device's memory and starts the record of its peak anew; `cuda` is 0 for MPS.
+void togl_restart_memory(int cuda, int index);
+
+// The most that libtorch had taken of a device's memory since then, in bytes; -1 where that is not known.
+int64_t togl_peak_memory(int cuda, int index);
+
 // Version of the libtorch that is loaded, as text to be freed.
 char *togl_libtorch_version(void);
 }

@@ -46,14 +46,41 @@ impl Device {
 
     /// libtorch's handle, if the device is there.
     pub(crate) fn open(self) -> Result<tch::Device> {
-        let missing = || Err(TrainError::Config(format!("this machine has no usable device {self}")));
+        if devices().any(|there| there == self) {
+            return Ok(self.handle());
+        }
+        let there: Vec<String> = devices().map(|device| device.to_string()).collect();
+        Err(TrainError::Config(format!(
+            "this machine has no usable device {self}, only {}; `togl-worker doctor` says more",
+            there.join(", ")
+        )))
+    }
+
+    fn handle(self) -> tch::Device {
         match self {
-            Self::Cpu => Ok(tch::Device::Cpu),
-            Self::Cuda(index) if (index as i64) < cuda_devices() => Ok(tch::Device::Cuda(index)),
-            Self::Mps if tch::utils::has_mps() => Ok(tch::Device::Mps),
-            Self::Cuda(_) | Self::Mps => missing(),
+            Self::Cpu => tch::Device::Cpu,
+            Self::Cuda(index) => tch::Device::Cuda(index),
+            Self::Mps => tch::Device::Mps,
         }
     }
+
+    /// Starts the record of [`Self::peak_memory`] anew, and gives back what earlier folds left unused on the device.
+    pub fn restart_memory(self) {
+        native::restart_memory(self.handle());
+    }
+
+    /// The most that this process had taken of the device's memory, in bytes; nothing for the processor, whose memory
+    /// the system knows, and where libtorch does not count.
+    pub fn peak_memory(self) -> Option<u64> {
+        native::peak_memory(self.handle())
+    }
+}
+
+/// The devices that libtorch can use here.
+fn devices() -> impl Iterator<Item = Device> {
+    std::iter::once(Device::Cpu)
+        .chain((0..cuda_devices()).map(|index| Device::Cuda(index as usize)))
+        .chain(tch::utils::has_mps().then_some(Device::Mps))
 }
 
 fn cuda_devices() -> i64 {
@@ -122,20 +149,16 @@ pub struct DeviceCheck {
 
 /// Looks at this machine's devices and tries each.
 pub fn inspect() -> Inspection {
-    let cuda_devices = cuda_devices();
-    let devices = std::iter::once(Device::Cpu)
-        .chain((0..cuda_devices).map(|index| Device::Cuda(index as usize)))
-        .chain(tch::utils::has_mps().then_some(Device::Mps));
     Inspection {
         libtorch: libtorch_version(),
         libtorch_expected: EXPECTED_LIBTORCH.to_owned(),
         threads: tch::get_num_threads(),
         interop_threads: tch::get_num_interop_threads(),
         cuda_linked: tch::utils::has_cuda(),
-        cuda_devices,
+        cuda_devices: cuda_devices(),
         cudnn: guard(|| Ok(Cuda::cudnn_is_available())).unwrap_or(false),
         mps: tch::utils::has_mps(),
-        devices: devices.map(check).collect(),
+        devices: devices().map(check).collect(),
     }
 }
 
@@ -174,6 +197,16 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_a_setting_error_that_names_it() {
         let error = Device::Cuda(99).open().unwrap_err();
-        assert_eq!(error.to_string(), "settings: this machine has no usable device cuda:99");
+        assert!(
+            error.to_string().starts_with("settings: this machine has no usable device cuda:99, only cpu"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_memory_of_the_processor_is_not_libtorchs_to_count() {
+        Device::Cpu.restart_memory();
+        assert_eq!(Device::Cpu.peak_memory(), None);
+        assert_eq!(Device::Cuda(99).peak_memory(), None);
     }
 }

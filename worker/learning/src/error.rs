@@ -1,7 +1,8 @@
 //! What can go wrong while learning, in variants a caller can act on, and the failure class of each.
 //! Owns the translation of libtorch's words ("out of memory") and of its panics into these variants.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 use togl_sweeps::FailureClass;
 use togl_topology::TopologyError;
@@ -64,6 +65,19 @@ impl TrainError {
             Self::TimeLimit { .. } => FailureClass::TimeLimit,
             Self::Reference(_) | Self::Checkpoint(_) | Self::Torch(_) => FailureClass::Error,
             Self::Panicked(_) => FailureClass::Panicked,
+        }
+    }
+
+    /// What somebody who trains a fold by hand can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::OutOfMemory(_) => Some(
+                "a smaller batch_size or hidden_dim needs less memory; so do fewer programs on the same device",
+            ),
+            Self::NotFinite(_) => {
+                Some("a smaller lr often helps; `features` of the data may also be too large")
+            }
+            _ => None,
         }
     }
 
@@ -132,12 +146,26 @@ impl From<togl_data::SplitError> for TrainError {
     }
 }
 
+thread_local! {
+    /// Whether this thread is inside of [`guard`].
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether a panic is libtorch's way of throwing in tensor code and comes back as an error. A program's panic hook may
+/// then be silent: the words that Rust would print hold a page of C++ frames.
+pub fn is_returned_as_error(panic: &PanicHookInfo<'_>) -> bool {
+    GUARDED.get() && panic.payload_as_str().is_some_and(|text| text.contains("Torch(\""))
+}
+
 /// Runs tensor code whose operators panic where libtorch throws, and returns such a panic as an error.
 ///
 /// This is the one border between tensor arithmetic (which reads better without a `?` after every sum) and callers
 /// that must survive an exhausted device.
 pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    match catch_unwind(AssertUnwindSafe(work)) {
+    let outer = GUARDED.replace(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(outer);
+    match outcome {
         Ok(result) => result,
         Err(payload) => {
             let text = payload.downcast_ref::<String>().map(String::as_str);

@@ -38,7 +38,7 @@ pub mod verify;
 
 pub use checkpoint::{Checkpoint, Header};
 pub use device::{Device, Inspection, inspect, use_threads};
-pub use error::TrainError;
+pub use error::{TrainError, is_returned_as_error};
 pub use filtrations::{Filtrations, filtrations};
 pub use job::{Flow, Job, Observer, Progress};
 pub use train::{continue_fold, train_fold};

@@ -62,6 +62,8 @@ unsafe extern "C" {
         second: *mut *mut c_void,
     ) -> *mut c_char;
     fn togl_keep_memory();
+    fn togl_restart_memory(cuda: i32, index: i32);
+    fn togl_peak_memory(cuda: i32, index: i32) -> i64;
     fn togl_libtorch_version() -> *mut c_char;
     fn free(pointer: *mut c_void);
 }
@@ -184,6 +186,30 @@ pub(crate) fn adam(step: AdamStep, parameters: &[Tensor], first: &[Tensor], seco
 pub(crate) fn keep_memory() {
     // SAFETY: only sets options of the allocator, which is safe at any time.
     unsafe { togl_keep_memory() }
+}
+
+/// Whether a device is CUDA (else MPS) and its index; nothing for devices without an allocator of their own.
+fn counted(device: tch::Device) -> Option<(i32, i32)> {
+    match device {
+        tch::Device::Cuda(index) => Some((1, i32::try_from(index).ok()?)),
+        tch::Device::Mps => Some((0, 0)),
+        tch::Device::Cpu | tch::Device::Vulkan => None,
+    }
+}
+
+/// Starts a device's record of memory anew and empties libtorch's cache there.
+pub(crate) fn restart_memory(device: tch::Device) {
+    if let Some((cuda, index)) = counted(device) {
+        // SAFETY: plain numbers; a device that was never used, or is not there, is left alone.
+        unsafe { togl_restart_memory(cuda, index) }
+    }
+}
+
+/// The most that was taken of a device's memory since then, if libtorch counts it there.
+pub(crate) fn peak_memory(device: tch::Device) -> Option<u64> {
+    let (cuda, index) = counted(device)?;
+    // SAFETY: as above; "not known" is a negative number.
+    u64::try_from(unsafe { togl_peak_memory(cuda, index) }).ok()
 }
 
 /// The libtorch whose headers this program was compiled with.
