@@ -1,10 +1,12 @@
-// A played CUDA device: what libtorch needs to believe in two of them on a machine that has none. It is preloaded into
-// a program that is linked to the CPU half of libtorch (LD_PRELOAD), which so takes every path that a real device takes.
+// Played GPUs: what libtorch needs to believe in two CUDA devices, or with -DPLAYED_MPS in Apple's, on a machine that has
+// none. It is preloaded into a program that is linked to the CPU half of libtorch (LD_PRELOAD), which so takes every path
+// that a real device takes.
 //
 // It keeps the rules of a real device that a program can break:
 //   - the processor cannot read its addresses (they lie in a range without access: who tries dies at once);
 //   - tensors of two devices do not mix;
-//   - its memory ends (after PLAYED_GPU_BYTES), and libtorch then says so in its own words.
+//   - its memory ends (after PLAYED_GPU_BYTES), and libtorch then says so in its own words;
+//   - Apple's has no double precision.
 // The processor does the operations, on copies. So this shows that devices are handled rightly, and neither how fast a
 // real one is nor which digits it gives.
 
@@ -19,6 +21,7 @@
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <ATen/detail/MPSHooksInterface.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/ops/_nnz_native.h>
 #include <ATen/ops/_reshape_alias_native.h>
@@ -32,11 +35,24 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#ifdef PLAYED_MPS
+#define BACKEND MPS
+constexpr c10::DeviceType KIND = c10::kMPS;
+constexpr c10::DispatchKey KEY = c10::DispatchKey::MPS;
+constexpr c10::DeviceIndex DEVICES = 1;
+constexpr const char *OUT_OF_MEMORY = "MPS backend out of memory";
+#else
+#define BACKEND CUDA
+constexpr c10::DeviceType KIND = c10::kCUDA;
+constexpr c10::DispatchKey KEY = c10::DispatchKey::CUDA;
+constexpr c10::DeviceIndex DEVICES = 2;
+constexpr const char *OUT_OF_MEMORY = "CUDA out of memory";
+#endif
+
 namespace {
 
 using at::Tensor;
 
-constexpr c10::DeviceIndex DEVICES = 2;
 constexpr size_t ADDRESSES = size_t(1) << 43;  // reserved, never memory; none is used twice
 
 thread_local c10::DeviceIndex current = 0;
@@ -73,12 +89,12 @@ void release(void *pointer) {
 
 struct Memory final : public c10::DeviceAllocator {
   c10::DataPtr allocate(size_t size) override {
-    const c10::Device device(c10::kCUDA, current);
+    const c10::Device device(KIND, current);
     if (size == 0) return {nullptr, nullptr, &release, device};
     const std::lock_guard<std::mutex> hold(lock);
     static uintptr_t next = reserve();
     const int64_t left = capacity() - taken[current].current;
-    TORCH_CHECK_WITH(OutOfMemoryError, (int64_t)size <= left, "CUDA out of memory. Tried to allocate ", size,
+    TORCH_CHECK_WITH(OutOfMemoryError, (int64_t)size <= left, OUT_OF_MEMORY, ". Tried to allocate ", size,
                      " bytes. GPU ", (int)current, " has a total capacity of ", capacity(), " bytes of which ", left,
                      " bytes is free.");
     void *pointer = reinterpret_cast<void *>(next);
@@ -106,7 +122,7 @@ struct Memory final : public c10::DeviceAllocator {
 };
 
 Memory memory;
-REGISTER_ALLOCATOR(c10::kCUDA, &memory);
+REGISTER_ALLOCATOR(KIND, &memory);
 
 // The same tensor as the processor sees it: its own memory, or what stands behind a played address.
 Tensor host_view(const Tensor &tensor) {
@@ -126,15 +142,15 @@ Tensor host_view(const Tensor &tensor) {
 // ---- what libtorch asks devices
 
 struct Guard final : public c10::impl::DeviceGuardImplInterface {
-  c10::DeviceType type() const override { return c10::kCUDA; }
-  c10::Device getDevice() const override { return c10::Device(c10::kCUDA, current); }
+  c10::DeviceType type() const override { return KIND; }
+  c10::Device getDevice() const override { return c10::Device(KIND, current); }
   c10::Device exchangeDevice(c10::Device device) const override {
     const c10::Device before = getDevice();
     setDevice(device);
     return before;
   }
   void setDevice(c10::Device device) const override {
-    TORCH_CHECK(device.index() < DEVICES, "CUDA error: invalid device ordinal");
+    TORCH_CHECK(device.index() < DEVICES, "invalid device ordinal");
     uncheckedSetDevice(device);
   }
   void uncheckedSetDevice(c10::Device device) const noexcept override {
@@ -153,29 +169,42 @@ struct Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(const c10::DeviceIndex) const override {}
 };
 
-C10_REGISTER_GUARD_IMPL(CUDA, Guard);
+C10_REGISTER_GUARD_IMPL(BACKEND, Guard);
 
 }  // namespace
 
 namespace at {  // where libtorch's registry wants them
 
+#ifdef PLAYED_MPS
+struct PlayedHooks final : public MPSHooksInterface {
+  bool hasMPS() const override { return true; }
+  Allocator *getMPSDeviceAllocator() const override { return &memory; }
+  void deviceSynchronize() const override {}
+  void emptyCache() const override {}
+#else
 struct PlayedHooks final : public CUDAHooksInterface {
   explicit PlayedHooks(CUDAHooksArgs) {}
-  void init() const override {}
   bool hasCUDA() const override { return true; }
   bool hasCUDART() const override { return true; }
+  DeviceIndex current_device() const override { return current; }
+  int getNumGPUs() const override { return DEVICES; }
+  Allocator *getCUDADeviceAllocator() const override { return &memory; }
+  void deviceSynchronize(DeviceIndex) const override {}
+#endif
+  void init() const override {}
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
   bool isAvailable() const override { return true; }
   bool isBuilt() const override { return true; }
   DeviceIndex deviceCount() const override { return DEVICES; }
   DeviceIndex getCurrentDevice() const override { return current; }
-  DeviceIndex current_device() const override { return current; }
-  int getNumGPUs() const override { return DEVICES; }
-  Device getDeviceFromPtr(void *) const override { return Device(kCUDA, current); }
-  Allocator *getCUDADeviceAllocator() const override { return &memory; }
-  void deviceSynchronize(DeviceIndex) const override {}
+  Device getDeviceFromPtr(void *) const override { return Device(KIND, current); }
 };
+
+#ifdef PLAYED_MPS
+C10_REGISTER_TYPED_CLASS(MPSHooksRegistry, "MPSHooks", PlayedHooks)
+#else
 C10_REGISTER_TYPED_CLASS(CUDAHooksRegistry, "CUDAHooks", PlayedHooks)
+#endif
 
 }  // namespace at
 
@@ -183,20 +212,26 @@ namespace {
 
 // ---- operations
 
-const c10::DispatchKeySet KEYS(c10::DispatchKey::CUDA);
+const c10::DispatchKeySet KEYS(KEY);
 
-c10::Device place(std::optional<at::Device> asked) { return asked.value_or(at::Device(at::kCUDA, current)); }
+c10::Device place(std::optional<at::Device> asked) { return asked.value_or(at::Device(KIND, current)); }
+
+at::ScalarType allowed(std::optional<at::ScalarType> asked) {
+  const at::ScalarType type = at::dtype_or_default(asked);
+  TORCH_CHECK(KIND != c10::kMPS || type != at::kDouble, "Cannot convert a MPS Tensor to float64 dtype");
+  return type;
+}
 
 Tensor empty(at::IntArrayRef size, std::optional<at::ScalarType> type, std::optional<at::Layout>,
              std::optional<at::Device> device, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   const c10::DeviceGuard guard(place(device));
-  return at::detail::empty_generic(size, &memory, KEYS, at::dtype_or_default(type), format);
+  return at::detail::empty_generic(size, &memory, KEYS, allowed(type), format);
 }
 
 Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride, std::optional<at::ScalarType> type,
                      std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
   const c10::DeviceGuard guard(place(device));
-  return at::detail::empty_strided_generic(size, stride, &memory, KEYS, at::dtype_or_default(type));
+  return at::detail::empty_strided_generic(size, stride, &memory, KEYS, allowed(type));
 }
 
 // Only tensors without contents are resized here.
@@ -260,7 +295,7 @@ Tensor sparse_product(const Tensor &sparse, const Tensor &dense) {
   return at::mm(host, host_view(dense)).to(dense.device());
 }
 
-TORCH_LIBRARY_IMPL(aten, CUDA, m) {
+TORCH_LIBRARY_IMPL(aten, BACKEND, m) {
   m.impl("empty.memory_format", &empty);
   m.impl("empty_strided", &empty_strided);
   m.impl("resize_", &resize_empty);
@@ -273,7 +308,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
   m.impl("_reshape_alias", &at::native::_reshape_alias);
 }
 
-TORCH_LIBRARY_IMPL(_, CUDA, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&by_processor>()); }
+TORCH_LIBRARY_IMPL(_, BACKEND, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&by_processor>()); }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrCUDA, m) {
   m.impl("crow_indices", &at::native::crow_indices_sparse_csr);

@@ -10,21 +10,30 @@ const SOURCE: &str = "tests/gpu/device.cpp";
 /// A library that gives a program played devices.
 pub struct Played(PathBuf);
 
+/// Whose devices are played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Maker {
+    /// Two devices, `cuda:0` and `cuda:1`.
+    Nvidia,
+    /// One device, `mps`.
+    Apple,
+}
+
 impl Played {
     /// The library; nothing, with a word about it, where libtorch has real devices.
-    pub fn get() -> Option<Self> {
+    pub fn by(maker: Maker) -> Option<Self> {
         let libtorch = Path::new(env!("TOGL_LIBTORCH_LIB"));
         if libtorch.join("libtorch_cuda.so").exists() {
             eprintln!("skipped: this libtorch has a CUDA half, so no device is played");
             return None;
         }
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let library = folder.join("libplayed_gpu.so");
+        let library = folder.join(format!("libplayed_{maker:?}.so"));
         // Every test is a process of its own; the first one compiles.
         let lock = File::create(folder.join("played_gpu.lock")).unwrap();
         lock.lock().unwrap();
         if !is_newer(&library, Path::new(SOURCE)) {
-            compile(libtorch, &library);
+            compile(maker, libtorch, &library);
         }
         Some(Self(library))
     }
@@ -40,7 +49,7 @@ fn is_newer(made: &Path, source: &Path) -> bool {
     time(made).is_ok_and(|made| made > time(source).unwrap())
 }
 
-fn compile(libtorch: &Path, library: &Path) {
+fn compile(maker: Maker, libtorch: &Path, library: &Path) {
     let include = libtorch.with_file_name("include");
     let partial = library.with_extension("partial");
     let mut search = OsString::from("-Wl,-rpath,");
@@ -48,6 +57,7 @@ fn compile(libtorch: &Path, library: &Path) {
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut command = Command::new(compiler);
     command.args(["-std=c++20", "-O1", "-fPIC", "-shared", "-w", SOURCE]);
+    command.args((maker == Maker::Apple).then_some("-DPLAYED_MPS"));
     command.arg("-I").arg(&include).arg("-I").arg(include.join("torch/csrc/api/include"));
     command.arg("-L").arg(libtorch).args(["-ltorch_cpu", "-lc10"]).arg(search).arg("-o").arg(&partial);
     let output = command.output().unwrap();

@@ -1,4 +1,4 @@
-//! Folds on a GPU that is played (`device.cpp`): the real worker, the real libtorch, and a device whose memory the
+//! Folds on GPUs that are played (`device.cpp`): the real worker, the real libtorch, and a device whose memory the
 //! processor cannot read, whose tensors do not mix with others and whose memory ends. Where libtorch has a CUDA half the
 //! real one answers instead and this says that it is skipped. What only a real device can show, its digits and its
 //! speed, is not asked here.
@@ -10,9 +10,10 @@ mod device;
 #[path = "../processes/mod.rs"]
 mod processes;
 
+use std::path::Path;
 use std::process::{Command, Output};
 
-use device::Played;
+use device::{Maker, Played};
 use processes::{Place, Trainer, numbers, result_of, worker};
 use serde_json::{Value, json};
 use togl_sweeps::TrialConfig;
@@ -66,18 +67,18 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-#[test]
-fn every_network_learns_on_a_device_what_it_learns_on_the_processor() {
-    let Some(played) = Played::get() else { return };
+fn learns_as_the_processor_does(maker: Maker, device: &str) {
+    let Some(played) = Played::by(maker) else { return };
     for settings in networks() {
         let place = Place::of(trial(&settings));
-        let output = on(&played, place.train(), "cuda:1");
+        let output = on(&played, place.train(), device);
         assert_eq!(said(&output), "", "{settings}: nothing that people cannot act on");
         let there = result_of(&output);
         let here = result_of(&place.train().output().unwrap());
+        let kind = device.split(':').next().unwrap();
         assert_eq!(
             (&there["provenance"]["device"], &here["provenance"]["device"]),
-            (&json!("cuda"), &json!("cpu"))
+            (&json!(kind), &json!("cpu"))
         );
         let differ = |part: &str| {
             let loss = |result: &Value| result[part]["loss"].as_f64().unwrap();
@@ -92,8 +93,35 @@ fn every_network_learns_on_a_device_what_it_learns_on_the_processor() {
 }
 
 #[test]
+fn every_network_learns_on_cuda_what_it_learns_on_the_processor() {
+    learns_as_the_processor_does(Maker::Nvidia, "cuda:1");
+}
+
+#[test]
+fn every_network_learns_on_mps_what_it_learns_on_the_processor() {
+    learns_as_the_processor_does(Maker::Apple, "mps");
+}
+
+#[test]
+fn reference_vectors_hold_on_every_device() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/golden");
+    if !vectors.exists() {
+        eprintln!("skipped: there are no reference vectors beside the project");
+        return;
+    }
+    for (maker, device) in [(Maker::Nvidia, "cuda:1"), (Maker::Apple, "mps")] {
+        let Some(played) = Played::by(maker) else { return };
+        let mut command = worker();
+        command.arg("verify").arg(&vectors);
+        let output = on(&played, command, device);
+        let report = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && report.contains(" passed, 0 failed"), "{device}: {report}");
+    }
+}
+
+#[test]
 fn two_folds_on_a_device_agree_bit_for_bit_and_one_that_crashed_goes_on() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let place = Place::of(topological());
     let calm = numbers(&result_of(&on(&played, place.train(), "cuda:0")));
     assert_eq!(
@@ -113,7 +141,7 @@ fn two_folds_on_a_device_agree_bit_for_bit_and_one_that_crashed_goes_on() {
 
 #[test]
 fn a_checkpoint_of_a_device_is_not_continued_on_the_processor() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let place = Place::of(topological());
     let mut crashing = place.train();
     crashing.env("TOGL_CRASH", "kept:1");
@@ -125,7 +153,7 @@ fn a_checkpoint_of_a_device_is_not_continued_on_the_processor() {
 
 #[test]
 fn learnt_filtrations_are_read_from_what_a_device_learnt() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let place = Place::of(topological());
     let mut command = place.train();
     command.arg("--keep-models").arg(place.path("models"));
@@ -138,7 +166,7 @@ fn learnt_filtrations_are_read_from_what_a_device_learnt() {
 
 #[test]
 fn a_device_without_memory_left_fails_the_fold_in_plain_words() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let place = Place::of(topological());
     let mut command = place.train();
     command.env("PLAYED_GPU_BYTES", "300000");
@@ -152,7 +180,7 @@ fn a_device_without_memory_left_fails_the_fold_in_plain_words() {
 
 #[test]
 fn a_trainer_survives_an_exhausted_device_and_measures_the_memory_of_each_fold() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let (small, large) =
         (Place::of(topological()), Place::of(trial(&json!({"togl": true, "hidden_dim": 512}))));
     let mut command = worker();
@@ -181,7 +209,7 @@ fn a_trainer_survives_an_exhausted_device_and_measures_the_memory_of_each_fold()
 
 #[test]
 fn a_kernel_on_a_slot_of_a_device_computes_on_the_processor_and_says_so() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let place = Place::of(trial(&json!({"model": "ph", "depth": 0})));
     let result = result_of(&on(&played, place.train(), "cuda:0"));
     assert_eq!(result["provenance"]["device"], "cpu");
@@ -190,7 +218,7 @@ fn a_kernel_on_a_slot_of_a_device_computes_on_the_processor_and_says_so() {
 
 #[test]
 fn doctor_tries_every_device_and_one_that_is_not_there_is_named_with_those_that_are() {
-    let Some(played) = Played::get() else { return };
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
     let mut doctor = worker();
     let output = played.preload(&mut doctor).args(["doctor", "--format", "json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
