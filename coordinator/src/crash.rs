@@ -8,25 +8,8 @@
 #[inline(always)]
 pub(crate) fn point(_name: &'static str) {}
 
-/// Comes by the point `name`; ends the process if a test asked for that.
 #[cfg(test)]
-pub(crate) fn point(name: &'static str) {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static ASKED: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static SEEN: AtomicU64 = AtomicU64::new(0);
-    let asked = ASKED.get_or_init(|| {
-        let asked = std::env::var("TOGL_CRASH").ok()?;
-        let (name, count) = asked.rsplit_once(':')?;
-        Some((name.to_owned(), count.parse().ok()?))
-    });
-    if let Some((wanted, count)) = asked
-        && wanted == name
-        && SEEN.fetch_add(1, Ordering::SeqCst) + 1 == *count
-    {
-        std::process::abort();
-    }
-}
+pub(crate) use togl_agent::crash::point;
 
 #[cfg(test)]
 #[path = "crash_tests.rs"]

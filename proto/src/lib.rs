@@ -8,6 +8,7 @@ pub mod convert;
 pub mod hostile;
 mod tls;
 pub mod token;
+pub mod trust;
 
 /// The generated types and services of `togl.v1`; the `.proto` files are their documentation.
 #[allow(

@@ -9,21 +9,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
-use rustls::crypto::{CryptoProvider, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, version,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tower_service::Service;
 
 use crate::token::Pin;
+use crate::trust::{self, Judge, Shown};
 
 /// A connection is there within this time, or is given up.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
@@ -51,12 +46,7 @@ impl Identity {
 
 /// How a client speaks TLS to the holder of a CA.
 pub(crate) fn client_config(pin: Pin, identity: Option<Identity>) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = Arc::new(PinnedAuthority { pin, provider: provider.clone() });
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&version::TLS13])?
-        .dangerous() // rustls calls every verifier of one's own so; this one trusts less than the usual one
-        .with_custom_certificate_verifier(verifier);
+    let builder = trust::client(PinnedAuthority(pin))?;
     let mut config = match identity {
         Some(Identity { certificates, key }) => builder.with_client_auth_cert(certificates, key)?,
         None => builder.with_no_client_auth(),
@@ -68,55 +58,15 @@ pub(crate) fn client_config(pin: Pin, identity: Option<Identity>) -> Result<Clie
 /// Accepts a chain that ends in the CA with this fingerprint. Names do not matter: the fingerprint came from the
 /// coordinator itself, together with the token.
 #[derive(Debug)]
-struct PinnedAuthority {
-    pin: Pin,
-    provider: Arc<CryptoProvider>,
-}
+struct PinnedAuthority(Pin);
 
-impl ServerCertVerifier for PinnedAuthority {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let authority = intermediates.iter().find(|certificate| Pin::of(certificate) == self.pin);
+impl Judge for PinnedAuthority {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
+        let authority = shown.intermediates.iter().find(|certificate| Pin::of(certificate) == self.0);
         let authority = authority.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
         let mut roots = RootCertStore::empty();
         roots.add(authority.clone().into_owned())?;
-        verify_server_cert_signed_by_trust_anchor(
-            &ParsedCertificate::try_from(end_entity)?,
-            &roots,
-            &[],
-            now,
-            self.provider.signature_verification_algorithms.all,
-        )?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("only TLS 1.3 is spoken".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        shown.signed_by(&roots, &[])
     }
 }
 

@@ -9,15 +9,11 @@ use std::task::{Context, Poll};
 
 use ::postgres::Socket;
 use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
-use rustls::crypto::{CryptoProvider, verify_tls13_signature};
+use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, version,
-};
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
+use togl_proto::trust::{self, Judge, Shown};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
@@ -37,18 +33,13 @@ pub(super) struct Connector {
 
 impl Connector {
     /// For a server that has to show this much. Reads the file of CAs.
-    pub(super) fn new(trust: &Trust) -> Result<Self, Distrust> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let authorities = trust.authorities().map(Authorities::read).transpose()?;
-        let names = matches!(trust, Trust::AuthorityAndName(_));
-        let verifier = Arc::new(Verifier { authorities, names, provider: provider.clone() });
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&version::TLS13])
+    pub(super) fn new(asked: &Trust) -> Result<Self, Distrust> {
+        let authorities = asked.authorities().map(Authorities::read).transpose()?;
+        let names = matches!(asked, Trust::AuthorityAndName(_));
+        let config = trust::client(Check { authorities, names })
             .map_err(|error| Distrust(format!("cannot be reached by TLS: {error}")))?
-            .dangerous() // rustls calls every verifier of one's own so
-            .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
-        Ok(Self { config: Arc::new(config), authorities: trust.authorities().map(Path::to_owned) })
+        Ok(Self { config: Arc::new(config), authorities: asked.authorities().map(Path::to_owned) })
     }
 }
 
@@ -78,57 +69,22 @@ impl Authorities {
 
 /// Checks as much of a certificate as was asked for.
 #[derive(Debug)]
-struct Verifier {
+struct Check {
     /// None: any certificate will do.
     authorities: Option<Authorities>,
     names: bool,
-    provider: Arc<CryptoProvider>,
 }
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        _ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let parsed = ParsedCertificate::try_from(end_entity)?;
+impl Judge for Check {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
         // A certificate that signed itself is its own CA; such a one is often all there is.
         if let Some(Authorities { certificates, roots }) = &self.authorities
-            && !certificates.contains(end_entity)
+            && !certificates.contains(shown.certificate)
         {
-            let algorithms = self.provider.signature_verification_algorithms.all;
-            verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
+            shown.signed_by(roots, shown.intermediates)?;
         }
-        if self.names {
-            verify_server_name(&parsed, name)?;
-        }
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(Error::General("only TLS 1.3 is spoken".to_owned()))
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        let parsed = shown.parsed()?;
+        if self.names { verify_server_name(&parsed, shown.name) } else { Ok(()) }
     }
 }
 
