@@ -11,6 +11,7 @@ mod replicates;
 pub(crate) mod scrape;
 mod sweeps;
 mod views;
+mod watching;
 mod workers;
 
 use std::future::Future;
