@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_learning::Device;
-use togl_learning::verify::{CaseReport, verify_file};
+use togl_learning::verify::{CaseReport, reference_files, verify_file};
 
 use crate::version::{Format, print};
 use crate::{Usage, devices};
@@ -14,7 +14,7 @@ use crate::{Usage, devices};
 /// Compare this machine's numbers with reference vectors
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// Folder with `persistence.safetensors` and `models/*.safetensors`
+    /// Folder with `persistence.safetensors` and `models/*.safetensors`, or one such file
     folder: PathBuf,
     /// Device to compute on
     #[arg(long, default_value = "cpu")]
@@ -38,7 +38,10 @@ impl Verify {
     /// Compares every file; exit code 1 if any is outside tolerance.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let device = devices::parse(&self.device).map_err(Usage)?;
-        let files = reference_files(&self.folder)?;
+        let files = reference_files(&self.folder).map_err(|error| {
+            let hint = "name a folder with persistence.safetensors or models/*.safetensors, or one such file";
+            Usage(format!("{error}\n\n  hint: {hint}"))
+        })?;
         togl_learning::use_threads(1);
         let mut cases = Vec::new();
         for file in &files {
@@ -78,24 +81,4 @@ fn line(case: &Case) -> String {
         (None, error) => error.clone().unwrap_or_default(),
     };
     format!("{verdict} {:32} {detail}\n", case.case)
-}
-
-fn reference_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let list = |folder: &Path| -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        entries
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|e| e == "safetensors"))
-            .collect()
-    };
-    let mut files = list(folder);
-    files.extend(list(&folder.join("models")));
-    files.sort();
-    if files.is_empty() {
-        anyhow::bail!(Usage(format!(
-            "{} holds no reference files\n\n  hint: name a folder with persistence.safetensors or models/*.safetensors",
-            folder.display()
-        )));
-    }
-    Ok(files)
 }

@@ -30,6 +30,7 @@ mod native;
 pub mod parameters;
 pub mod persistence;
 mod reference;
+mod reference_names;
 pub mod schedule;
 pub mod shares;
 pub mod sparse;

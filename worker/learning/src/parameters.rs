@@ -118,7 +118,7 @@ impl Parameters {
         let tensor = self
             .get(name)
             .ok_or_else(|| TrainError::Reference(format!("no parameter is called `{name}`")))?;
-        if tensor.numel() != values.numel() {
+        if !same_shape(tensor, values) {
             let (ours, theirs) = (tensor.size(), values.size());
             return Err(TrainError::Reference(format!("`{name}` has shape {ours:?}, not {theirs:?}")));
         }
@@ -150,6 +150,12 @@ impl Parameters {
         };
         Tensor::from_slice(&values).reshape(shape).to_kind(self.kind).to_device(self.device)
     }
+}
+
+/// Whether two tensors have the same shape but for axes of length 1, which the published program adds here and there.
+pub(crate) fn same_shape(one: &Tensor, other: &Tensor) -> bool {
+    let long = |tensor: &Tensor| tensor.size().into_iter().filter(|length| *length != 1).collect::<Vec<_>>();
+    long(one) == long(other)
 }
 
 /// A place in the tree of parameter names.

@@ -15,9 +15,10 @@ use crate::error::{Result, TrainError, guard};
 use crate::layers::Pass;
 use crate::metrics;
 use crate::model::{Model, Shape};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, same_shape};
 use crate::persistence::{Diagrams, Pairs};
-use crate::reference::{self, Reference};
+use crate::reference::{Reference, Width};
+use crate::reference_names::{count, our_name, trial_of};
 
 /// Allowed absolute difference.
 pub const ABSOLUTE: f64 = 1e-5;
@@ -60,7 +61,7 @@ impl CaseReport {
         theirs: &Tensor,
         (absolute, relative): (f64, f64),
     ) -> Result<()> {
-        if ours.numel() != theirs.numel() {
+        if !same_shape(ours, theirs) {
             self.failures.push(format!("{name}: shape {:?} instead of {:?}", ours.size(), theirs.size()));
             return Ok(());
         }
@@ -99,27 +100,41 @@ pub fn verify_file(path: &Path, device: Device) -> Result<CaseReport> {
         } else {
             verify_model(&reference, device, &mut report)?;
         }
+        if report.values == 0 {
+            report.failures.push("the file holds nothing to compare".to_owned());
+        }
         Ok(report)
     })
 }
 
-/// Compares every reference file of a folder: `persistence.safetensors` and `models/*.safetensors`, or all
-/// `*.safetensors` that lie in it, in order of their names.
+/// Compares every reference file of a folder; see [`reference_files`].
 ///
 /// # Errors
-/// As [`verify_file`], and a folder without reference files.
+/// As [`verify_file`] and [`reference_files`].
 pub fn verify_dir(folder: &Path, device: Device) -> Result<Vec<CaseReport>> {
-    let mut files = reference_files(folder)?;
-    if folder.join("models").is_dir() {
-        files.extend(reference_files(&folder.join("models"))?);
-    }
-    if files.is_empty() {
-        return Err(TrainError::Reference(format!("{} has no reference files", folder.display())));
-    }
-    files.iter().map(|file| verify_file(file, device)).collect()
+    reference_files(folder)?.iter().map(|file| verify_file(file, device)).collect()
 }
 
-fn reference_files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// The reference files of a folder: all `*.safetensors` that lie in it and in its folder `models`, in order of their
+/// names. A file is itself.
+///
+/// # Errors
+/// A folder that cannot be read, or has none.
+pub fn reference_files(path: &Path) -> Result<Vec<PathBuf>> {
+    if path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = files_in(path)?;
+    if path.join("models").is_dir() {
+        files.extend(files_in(&path.join("models"))?);
+    }
+    match files.is_empty() {
+        true => Err(TrainError::Reference(format!("{} has no reference files", path.display()))),
+        false => Ok(files),
+    }
+}
+
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |error: std::io::Error| TrainError::Reference(format!("{}: {error}", folder.display()));
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -134,16 +149,24 @@ fn reference_files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 fn verify_persistence(reference: &Reference, device: tch::Device, report: &mut CaseReport) -> Result<()> {
     let cases: Vec<&str> = reference.below("").filter_map(|(name, _)| name.strip_suffix(".f")).collect();
+    let listed = reference.json("cases")?.as_array().map(Vec::len);
+    if listed != Some(cases.len()) {
+        let listed = listed.map_or_else(|| "no list of".to_owned(), |count| count.to_string());
+        return Err(TrainError::Reference(format!("it lists {listed} cases and holds {}", cases.len())));
+    }
     for case in cases {
         let tensor = |name: &str| -> Result<Tensor> {
             Ok(reference.tensor(&format!("{case}.{name}"))?.f_to_device(device)?)
         };
-        let values = tensor("f")?.transpose(0, 1).contiguous().detach().set_requires_grad(true);
-        let edges = Vec::<i64>::try_from(tensor("edges")?.reshape([-1]))?;
-        let edges: Vec<[u32; 2]> =
-            edges.as_chunks::<2>().0.iter().map(|pair| pair.map(|node| node as u32)).collect();
+        let values = tensor("f")?;
+        let &[_, vertices] = &values.size()[..] else {
+            return Err(TrainError::Reference(format!("`{case}.f` is not a table")));
+        };
+        let values = values.transpose(0, 1).contiguous().detach().set_requires_grad(true);
+        let edges = reference.indices(&format!("{case}.edges"), &[-1, 2], vertices)?;
+        let edges: Vec<[u32; 2]> = edges.as_chunks::<2>().0.to_vec();
         let mut topology = Topology::new();
-        topology.push(values.size()[0] as usize, &edges)?;
+        topology.push(vertices as usize, &edges)?;
         let diagrams = Diagrams::persistent(&values, &topology)?;
         let mut weighted = Tensor::zeros([], (Kind::Float, device));
         for (pairs, table, weight) in [(diagrams.vertices(), "dim0", "w0"), (diagrams.edges(), "dim1", "w1")]
@@ -166,13 +189,11 @@ fn as_table(pairs: &Pairs) -> Tensor {
 
 fn verify_model(reference: &Reference, device: tch::Device, report: &mut CaseReport) -> Result<()> {
     let config = reference.json("config")?;
-    let number = |key: &str| config.get(key).and_then(serde_json::Value::as_i64).unwrap_or(0);
-    let trial = reference::trial_of(&config)?;
-    let shape =
-        Shape { features: number("num_node_features"), classes: number("num_classes"), node_task: false };
-    let dataset = reference.dataset(shape.classes as u32)?;
+    let trial = trial_of(&config)?;
+    let (features, classes) = (count(&config, "num_node_features")?, count(&config, "num_classes")?);
+    let dataset = reference.dataset(Width { features, classes })?;
     let mut parameters = Parameters::new(0, 0, device);
-    let model = Model::new(&trial, shape, &mut parameters)?;
+    let model = Model::new(&trial, Shape { features, classes, node_task: false }, &mut parameters)?;
     load(reference, &parameters)?;
     let draws = Draws { seed: 0, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
     let graphs: Vec<u32> = (0..dataset.graph_count() as u32).collect();
@@ -184,33 +205,46 @@ fn verify_model(reference: &Reference, device: tch::Device, report: &mut CaseRep
     loss.f_backward()?;
     report.compare("train.logits", &scores, reference.tensor("train.logits")?, tolerance)?;
     report.compare("train.loss", &loss, reference.tensor("train.loss")?, tolerance)?;
-    for (kind, gradient) in [("after.", false), ("grad.", true)] {
-        for (theirs, tensor) in reference.below(kind) {
-            let Some(ours) = parameter(theirs, &parameters)? else { continue };
-            let ours = if gradient { ours.grad() } else { ours };
-            if gradient && !ours.defined() {
-                report.failures.push(format!("grad.{theirs}: no gradient"));
-                continue;
-            }
-            report.compare(&format!("{kind}{theirs}"), &ours, tensor, tolerance)?;
-        }
-    }
+    compare_parameters(reference, &parameters, report)?;
     let _no_grad = tch::no_grad_guard();
     let scores = model.forward(&Pass { batch: &batch, training: false, draws })?;
     report.compare("eval.logits", &scores, reference.tensor("eval.logits")?, tolerance)
 }
 
-fn parameter(theirs: &str, parameters: &Parameters) -> Result<Option<Tensor>> {
-    let Some(name) = reference::our_name(theirs) else { return Ok(None) };
-    let missing = || TrainError::Reference(format!("`{theirs}` has no counterpart `{name}`"));
-    parameters.get(&name).map(Tensor::shallow_clone).ok_or_else(missing).map(Some)
+/// The gradient of every parameter and the new value of every running statistic. A parameter without a part in the loss
+/// may have no gradient, there or here; that is a gradient of zero.
+fn compare_parameters(reference: &Reference, parameters: &Parameters, report: &mut CaseReport) -> Result<()> {
+    for kind in ["grad.", "after."] {
+        let theirs: Vec<_> = reference
+            .below(kind)
+            .filter_map(|(name, tensor)| Some((name, our_name(name)?, tensor)))
+            .collect();
+        if let Some((name, ours, _)) = theirs.iter().find(|(_, ours, _)| parameters.get(ours).is_none()) {
+            return Err(TrainError::Reference(format!("`{kind}{name}` has no counterpart `{ours}`")));
+        }
+        for entry in parameters.all().iter().filter(|entry| entry.trainable == (kind == "grad.")) {
+            let ours = if entry.trainable { entry.tensor.grad() } else { entry.tensor.shallow_clone() };
+            let ours = if ours.defined() { ours } else { entry.tensor.zeros_like() };
+            let found = theirs.iter().find(|(_, name, _)| *name == entry.name);
+            let (name, wanted) = match found {
+                Some((name, _, tensor)) => (*name, tensor.shallow_clone()),
+                None if entry.trainable => (&*format!("{} (not in the file)", entry.name), ours.zeros_like()),
+                None => {
+                    report.failures.push(format!("{kind}{}: the file does not have it", entry.name));
+                    continue;
+                }
+            };
+            report.compare(&format!("{kind}{name}"), &ours, &wanted, (ABSOLUTE, RELATIVE))?;
+        }
+    }
+    Ok(())
 }
 
 /// Sets every parameter and buffer from the file; one that the file does not have is an error.
 fn load(reference: &Reference, parameters: &Parameters) -> Result<()> {
     let mut missing: Vec<&str> = parameters.all().iter().map(|entry| entry.name.as_str()).collect();
     for (theirs, values) in reference.below("param.") {
-        if let Some(name) = reference::our_name(theirs) {
+        if let Some(name) = our_name(theirs) {
             parameters.set(&name, values)?;
             missing.retain(|other| *other != name);
         }

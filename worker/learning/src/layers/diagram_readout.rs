@@ -124,7 +124,8 @@ impl Dimension {
             }
             None => there,
         };
-        let weighed = features.view([rows, filtrations, -1]) * weights.unsqueeze(2);
+        let weighed =
+            features.view([rows, filtrations, features.size()[1] / filtrations]) * weights.unsqueeze(2);
         graphs.sum(&weighed.f_reshape([rows, features.size()[1]])?)
     }
 }

@@ -47,7 +47,8 @@ impl Gat {
         let score = |vector: &Tensor| (&split * vector).sum_dim_intlist(&[2i64][..], false, None::<Kind>);
         let (from, to) = (score(&self.source), score(&self.target));
         let logits = arcs.sources.product(&from)? + arcs.targets.spread(&to)?;
-        let logits = logits.maximum(&(&logits * SLOPE));
+        // Not the maximum of both: at 0 that would have another slope.
+        let logits = logits.where_self(&logits.gt(0.0), &(&logits * SLOPE));
         // The largest logit only keeps the exponential in range, so no gradient flows through it.
         let most = arcs.targets.spread(&arcs.targets.max(&logits.detach())?)?;
         let powers = (logits - most).exp();
@@ -56,5 +57,46 @@ impl Gat {
         let messages =
             arcs.sources.product(&states)?.view([-1, self.heads, self.width]) * attention.unsqueeze(2);
         Ok(arcs.targets.sum(&messages.view([-1, self.heads * self.width]))? + &self.bias)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tch::Device;
+    use togl_data::{DatasetBuilder, Stage, Task};
+    use togl_sweeps::trial::{Backbone, TrialConfig};
+
+    use super::*;
+    use crate::batch::{Collator, Draws, Needs};
+    use crate::parameters::Parameters;
+
+    /// All logits are 0. With positive states a smaller `s` makes all of them negative, so the difference to that side has
+    /// the slope of LeakyReLU below 0, which is the one that it has at 0.
+    #[test]
+    fn at_a_logit_of_zero_the_slope_is_that_of_negative_ones() {
+        const STEP: f64 = 1e-6;
+        let mut builder = DatasetBuilder::new("path", Task::GraphClassification, 2, 1);
+        builder.push_undirected(3, &[(0, 1), (1, 2)], &[1.0, 2.0, 4.0], &[0]);
+        let dataset = builder.finish().unwrap();
+        let trial = TrialConfig { model: Backbone::Gat, ..TrialConfig::default() };
+        let draws = Draws { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+        let collator = Collator::new(&dataset, Needs::of(&trial), Device::Cpu).with_kind(Kind::Double);
+        let batch = collator.collate(&[0], draws).unwrap();
+        let mut parameters = Parameters::of_kind(1, 0, Device::Cpu, Kind::Double);
+        let layer = Gat::new(&mut parameters.root(), 1, 1, 1, 0.0);
+        let set = |name: &str, value: f64| parameters.set(name, &Tensor::from(value).view([1, 1])).unwrap();
+        let loss = || {
+            let out = layer.forward(&batch.features, &Pass { batch: &batch, training: true, draws }).unwrap();
+            out.square().sum(Kind::Double)
+        };
+        [("weight", 1.0), ("attention_source", 0.0), ("attention_target", 0.0)]
+            .iter()
+            .for_each(|(name, value)| set(name, *value));
+        loss().backward();
+        let gradient = layer.source.grad().double_value(&[0, 0]);
+        let here = loss().double_value(&[]);
+        set("attention_source", -STEP);
+        let slope = (here - loss().double_value(&[])) / STEP;
+        assert!((gradient - slope).abs() < 1e-4 && slope.abs() > 1e-2, "{gradient} is not {slope}");
     }
 }
