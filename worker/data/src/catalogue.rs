@@ -196,18 +196,40 @@ fn resolve(name: &str, options: &OpenOptions) -> Result<Resolved, Error> {
 
 /// Sets in the format of the TU collection that lie in the data folder and that the catalogue does not know.
 pub fn unlisted(data_dir: &Path) -> Vec<String> {
-    tu::unlisted(data_dir)
+    tu::unlisted(data_dir).into_iter().filter(|name| find(name).is_err()).collect()
 }
 
 /// Refuses a name that nothing can be opened under: neither the catalogue nor the data folder has it.
 pub fn known_or_present(name: &str, data_dir: Option<&Path>) -> Result<(), Error> {
-    if find(name).is_ok() || tu::find_unlisted(name, data_dir).is_some() {
+    if let Ok(source) = find(name) {
+        return refuse_two_meanings(name, source.name(), data_dir);
+    }
+    if tu::find_unlisted(name, data_dir).is_some() {
         return Ok(());
+    }
+    if let Some(refusal) = tu::refusal(name, data_dir) {
+        return Err(refusal);
     }
     let present = data_dir.map(unlisted).unwrap_or_default();
     let hint =
         nearest(name, SOURCES.iter().map(|source| source.name()).chain(present.iter().map(String::as_str)));
     Err(Error::UnknownDataset { name: name.to_string(), hint })
+}
+
+/// A set in the data folder that is called like a generated one would never be read, and nobody would notice.
+fn refuse_two_meanings(asked: &str, generated: &str, data_dir: Option<&Path>) -> Result<(), Error> {
+    if !facts(generated).is_some_and(|facts| facts.is_generated()) {
+        return Ok(());
+    }
+    match [asked, generated].into_iter().find_map(|name| tu::found(name, data_dir)) {
+        Some(place) => Err(Error::Damaged {
+            file: place.display().to_string(),
+            problem: format!(
+                "it is called like the generated data set `{generated}`; rename it or move it away"
+            ),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The nearest of these names and all of them.
@@ -316,8 +338,33 @@ mod tests {
         let error = known("HOME-MDAE").expect_err("unknown").to_string();
         assert!(error.contains("did you mean `HOME-MADE`? there are cycles, "), "{error}");
         assert!(error.ends_with(", other"), "{error}");
+        let refused = |name| known(name).expect_err("cannot be read").to_string();
+        assert!(refused("no-edges").ends_with("tu/no-edges: it holds no no-edges_A.txt"));
+        assert!(refused("no-archive").contains("no-archive.zip"), "{}", refused("no-archive"));
+        for name in ["with space", "Straße"] {
+            std::fs::create_dir(folder.path().join(name)).expect("folder");
+            assert!(refused(name).contains("are made of English letters"), "{}", refused(name));
+        }
+        for name in ["..", "tu/HOME-MADE", "", "."] {
+            assert!(refused(name).starts_with("unknown data set"), "{}", refused(name));
+        }
         let error = known_or_present("HOME-MADE", None).expect_err("no folder").to_string();
         assert!(error.starts_with("unknown data set `HOME-MADE`"), "{error}");
+    }
+
+    #[test]
+    fn a_set_that_is_called_like_a_generated_one_is_not_silently_replaced_by_it() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let options = OpenOptions { data_dir: Some(folder.path().to_path_buf()), ..OpenOptions::default() };
+        assert!(open("cycles", &options).is_ok());
+        std::fs::create_dir_all(folder.path().join("tu/Cycles")).expect("folder");
+        assert!(open("Cycles", &options).is_ok(), "an empty folder is no set");
+        std::fs::write(folder.path().join("tu/Cycles/Cycles_A.txt"), "1, 2\n").expect("file");
+        let error = open("Cycles", &options).expect_err("two meanings").to_string();
+        assert!(error.ends_with(
+            "Cycles: it is called like the generated data set `cycles`; rename it or move it away"
+        ));
+        assert_eq!(unlisted(folder.path()), Vec::<String>::new());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Graph, Task};
 use crate::digest::DataDigest;
 use crate::facts::{Facts, Size, expected_digest, facts};
-use crate::splits::ValidSplits;
+use crate::splits::{SplitRule, ValidSplits};
 
 /// Published means are rounded, and some count repeated edges.
 const MEAN_TOLERANCE: f64 = 0.005;
@@ -87,7 +87,7 @@ pub fn check_with(dataset: &Dataset, options: &OpenOptions) -> CheckReport {
 pub fn check(dataset: &Dataset) -> CheckReport {
     let known = facts(dataset.name());
     let mut report = describe(dataset, known);
-    check_classes(&mut report);
+    check_classes(&mut report, dataset.split_rule());
     check_edges(dataset, &mut report);
     check_splits(dataset, &mut report);
     match known {
@@ -128,12 +128,24 @@ fn describe(dataset: &Dataset, known: Option<&Facts>) -> CheckReport {
     }
 }
 
-fn check_classes(report: &mut CheckReport) {
+fn check_classes(report: &mut CheckReport, rule: SplitRule) {
     for (class, count) in report.class_counts.iter().enumerate() {
         if *count == 0 {
             let what = format!("class {class} has no members");
             // The start of a larger set may lack a class.
             if report.listed { report.notes.push(what) } else { report.problems.push(what) }
+        }
+    }
+    // A fold without a class is no mistake of the files, but surprises whoever looks at its accuracy.
+    if report.class_counts.len() == 1 {
+        report.notes.push("there is only one class, so there is nothing to learn".to_string());
+    }
+    if let SplitRule::StratifiedFolds { folds } = rule {
+        let few = |(_, count): &(usize, &u64)| (1..u64::from(folds)).contains(*count);
+        for (class, count) in report.class_counts.iter().enumerate().filter(few) {
+            let note =
+                format!("class {class} has {count} members for {folds} folds: some folds test without it");
+            report.notes.push(note);
         }
     }
 }
@@ -176,7 +188,10 @@ fn check_splits(dataset: &Dataset, report: &mut CheckReport) {
     };
     for split in 0..tried {
         if let Err(error) = dataset.split(u64::from(split)) {
-            report.problems.push(error.to_string().replace("\n\n", "; "));
+            let problem = error.to_string().replace("\n\n", "; ");
+            if !report.problems.contains(&problem) {
+                report.problems.push(problem);
+            }
         }
     }
 }

@@ -136,10 +136,17 @@ impl FileSet {
 
     fn open_in_archive(&mut self, name: &str) -> Result<Option<OpenFile<'_>>, Error> {
         let Container::Archive { archive, names } = &mut self.container else { return Ok(None) };
-        let found = [name.to_string(), format!("{name}.gz")]
-            .iter()
-            .find_map(|wanted| names.iter().position(|member| is_member(member, wanted)));
-        let Some(position) = found else { return Ok(None) };
+        let wanted = [name.to_string(), format!("{name}.gz")];
+        let places = |wanted: &String| -> Vec<usize> {
+            (0..names.len()).filter(|position| is_member(&names[*position], wanted)).collect()
+        };
+        let found = wanted.iter().map(places).find(|places| !places.is_empty()).unwrap_or_default();
+        let Some(&position) = found.first() else { return Ok(None) };
+        if let Some(other) = found.get(1) {
+            let problem =
+                format!("it holds both {} and {}; keep one of them", names[position], names[*other]);
+            return Err(Error::Damaged { file: self.path.display().to_string(), problem });
+        }
         let shown = format!("{} ({})", self.path.display(), names[position]);
         let member = archive
             .by_index(position)

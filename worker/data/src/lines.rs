@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use crate::error::Error;
 use crate::files::Limits;
 
+/// Some editors write it at the start of UTF-8 files.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 const BUFFER_BYTES: usize = 1 << 18;
 const SHOWN_CHARACTERS: usize = 40;
 /// Values for which memory is taken before they are read.
@@ -149,6 +151,9 @@ impl<'a> Lines<'a> {
         if count as u64 > limit {
             return Err(self.malformed(format!("the line has more than {limit} bytes")));
         }
+        if self.line == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
+            self.text.drain(..BYTE_ORDER_MARK.len());
+        }
         self.text.truncate(self.text.trim_ascii_end().len());
         Ok(true)
     }
@@ -198,6 +203,7 @@ mod tests {
     fn numbers_are_read_with_and_without_spaces_and_with_windows_line_ends() {
         assert_eq!(at_first(b"1, 2\r\n").integer_pair().expect("two numbers"), (1, 2));
         assert_eq!(at_first(b"1,2").integer_pair().expect("two numbers"), (1, 2));
+        assert_eq!(at_first(b"\xEF\xBB\xBF1, 2\n").integer_pair().expect("two numbers"), (1, 2));
         assert_eq!(at_first(b"-1\n").integer().expect("a number"), -1);
         let mut values = Vec::new();
         assert_eq!(at_first(b"  1.5,-2e1, 3\n").append_floats(&mut values).expect("numbers"), 3);

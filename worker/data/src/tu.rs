@@ -130,6 +130,28 @@ pub(crate) fn unlisted(data_dir: &Path) -> Vec<String> {
     names.into_iter().filter(|name| find_unlisted(name, Some(data_dir)).is_some()).collect()
 }
 
+/// Why what lies in the data folder under this name is no set that can be read; nothing where nothing lies there.
+pub(crate) fn refusal(name: &str, data_dir: Option<&Path>) -> Option<Error> {
+    // The folder of the collection itself is nobody's set.
+    if ["", "tu"].contains(&name) || name.starts_with('.') || name.contains(['/', '\\']) {
+        return None;
+    }
+    let place = places(name, data_dir).into_iter().find(|place| place.exists())?;
+    let problem = if is_plain_name(name) {
+        let edges = edge_file(name);
+        match FileSet::open_first(std::slice::from_ref(&place)) {
+            Err(error) => return Some(error),
+            Ok(files) => match files?.open(&edges) {
+                Err(error) => return Some(error),
+                Ok(_) => format!("it holds no {edges}"),
+            },
+        }
+    } else {
+        "names of data sets are made of English letters, digits and `_`, `-`, `.`, `+`; rename it".to_string()
+    };
+    Some(Error::Damaged { file: place.display().to_string(), problem })
+}
+
 /// Whether the name can be part of a file name and of an address without being anything else.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte);
