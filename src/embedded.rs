@@ -43,6 +43,7 @@ impl Embedded {
 
 /// What a coordinator's problem means for the user.
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
+    use togl_coordinator::driver::DriverError;
     use togl_coordinator::store::StoreError;
     match error {
         ServiceError::Listen { .. } => {
@@ -57,6 +58,9 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)
         }
+        ServiceError::Driver(DriverError::Store(_)) => Problem::usage(error).hint(
+            "everything that was acknowledged is stored; once the store can be written again, the same command goes on",
+        ),
         ServiceError::Driver(_) | ServiceError::Serve(_) => Problem::ours(error),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use crate::problem::Problem;
+use crate::problem::{self, Problem};
 
 /// `togl-worker`, beside this program or on PATH.
 pub fn worker_program() -> Result<PathBuf, Problem> {
@@ -88,6 +88,9 @@ impl LocalWorker {
                 }
             };
             early_deaths = if lived { 0 } else { early_deaths + 1 };
+            if status.as_ref().is_ok_and(|status| status.code() == Some(problem::USAGE.into())) {
+                return Err(refused(&self.state)); // another one would be told the same
+            }
             let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
             if early_deaths >= HOPELESS {
                 return Err(given_up(&how, &self.state));
@@ -101,6 +104,16 @@ fn log_file(state: &Path) -> PathBuf {
     state.join("worker.log")
 }
 
+/// The worker's own words about what it was asked to do.
+fn refused(state: &Path) -> Problem {
+    let log = std::fs::read_to_string(log_file(state)).unwrap_or_default();
+    let (_, words) =
+        log.rsplit_once("error: ").unwrap_or(("", "the local worker was asked for something that cannot be"));
+    let (message, hint) = words.split_once("hint: ").unwrap_or((words, ""));
+    let problem = Problem::usage(message.trim());
+    if hint.trim().is_empty() { problem } else { problem.hint(hint.trim()) }
+}
+
 fn given_up(how: &str, state: &Path) -> Problem {
     let log = std::fs::read_to_string(log_file(state)).unwrap_or_default();
     let last = log.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").to_owned();
@@ -112,5 +125,28 @@ fn given_up(how: &str, state: &Path) -> Problem {
 async fn dismiss(mut child: Child) {
     if tokio::time::timeout(Duration::from_secs(15), child.wait()).await.is_err() {
         let _ = child.kill().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_worker_refused_is_told_in_its_own_words() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |log: &str| {
+            std::fs::write(log_file(folder.path()), log).unwrap();
+            format!("{:?}", refused(folder.path()))
+        };
+        let log = "INFO something\nerror: old\nerror: device cuda is not there\n\n  hint: `togl-worker doctor` says why\n";
+        let problem = told(log);
+        assert!(
+            problem.contains("device cuda is not there\"") && problem.contains("doctor` says why\""),
+            "{problem}"
+        );
+        assert!(problem.contains("code: 2") && !problem.contains("old"), "{problem}");
+        assert!(told("error: 0 slots make no sense").contains("0 slots make no sense"));
+        assert!(told("").contains("cannot be"));
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use togl_coordinator::tokens::{self, Role};
-use togl_proto::client::{Access, AuthorisedChannel, ConnectError};
+use togl_proto::client::{self, Access, AuthorisedChannel, ConnectError, is_local};
 use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self};
@@ -45,6 +45,7 @@ impl Target {
     /// Connects.
     pub async fn connect(&self) -> Result<Client, Problem> {
         let address = self.address()?;
+        client::check_address(&address).map_err(Problem::usage)?;
         let token = self.token(&address)?;
         let open = token.pin().is_none() && !is_local(&address);
         let access = Access::new(&token.reveal(), self.identity.as_deref()).map_err(Problem::usage)?;
@@ -90,11 +91,6 @@ impl Target {
     }
 }
 
-/// Whether an address is of this machine for sure.
-fn is_local(address: &str) -> bool {
-    address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
-}
-
 const WHERE_IT_LISTENS: &str =
     "check host and port; `togl serve` prints where it listens, 7447 unless told otherwise";
 
@@ -107,10 +103,12 @@ pub fn refused(status: Status) -> Problem {
             Problem::unreachable("something answers, but it does not speak as a togl coordinator does")
                 .hint(WHERE_IT_LISTENS)
         }
-        // The same, noticed a moment earlier; or a coordinator that is just stopping.
-        Code::Unavailable | Code::Cancelled if message == "operation was canceled" => {
-            Problem::unreachable("something answers, but it closed the connection before the call began")
-                .hint(format!("{WHERE_IT_LISTENS}; if it is the right one, ask again"))
+        // The same, noticed a moment earlier; or a coordinator that does not want this client, or is just stopping.
+        _ if let Some(reason) = client::broken(&status) => {
+            Problem::unreachable(format!("something answers, but the connection was closed: {reason}")).hint(format!(
+                "{WHERE_IT_LISTENS}; from another machine only a whole token is taken, with its `.ca` part; if all is \
+                 right, ask again"
+            ))
         }
         Code::NotFound => Problem::negative(message),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),

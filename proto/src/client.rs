@@ -117,6 +117,11 @@ impl Access {
         Ok(Self { bearer: Bearer::of(&token)?, tls })
     }
 
+    /// Whether connections are encrypted: the token names the CA of its coordinator.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Connects as a person.
     pub async fn sweeps(&self, address: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
         Ok(sweeps_on(self.channel(address).await?, self.bearer.clone()))
@@ -128,10 +133,7 @@ impl Access {
     }
 
     async fn channel(&self, address: &str) -> Result<Channel, ConnectError> {
-        let refuse = || ConnectError::Address { address: address.to_owned() };
-        let port = address.rsplit_once(':').and_then(|(host, port)| (!host.is_empty()).then_some(port));
-        port.and_then(|p| p.parse::<u16>().ok()).ok_or_else(refuse)?;
-        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| refuse())?;
+        let endpoint = endpoint(address)?;
         let connector = Connector { address: address.into(), tls: self.tls.clone() };
         let endpoint = endpoint
             .http2_keep_alive_interval(Duration::from_secs(5))
@@ -139,6 +141,23 @@ impl Access {
             .keep_alive_while_idle(true);
         endpoint.connect_with_connector(connector).await.map_err(|error| explain(address, &error))
     }
+}
+
+/// Refuses what cannot be an address, without asking anybody.
+pub fn check_address(address: &str) -> Result<(), ConnectError> {
+    endpoint(address).map(drop)
+}
+
+fn endpoint(address: &str) -> Result<Endpoint, ConnectError> {
+    let refuse = || ConnectError::Address { address: address.to_owned() };
+    let (host, port) = address.rsplit_once(':').ok_or_else(refuse)?;
+    port.parse::<u16>().ok().filter(|_| !host.is_empty() && !host.contains('/')).ok_or_else(refuse)?;
+    Endpoint::from_shared(format!("http://{address}")).map_err(|_| refuse())
+}
+
+/// Whether an address is of this machine for sure.
+pub fn is_local(address: &str) -> bool {
+    address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
 }
 
 /// A client for people over a channel that is there already.
@@ -163,12 +182,33 @@ pub async fn workers(address: &str, token: &str) -> Result<WorkersClient<Authori
     Access::new(token, None)?.workers(address).await
 }
 
-/// What a failed connection means: the innermost reason, because the outer ones only say "transport error".
-fn explain(address: &str, error: &(dyn std::error::Error + 'static)) -> ConnectError {
-    let (address, mut innermost) = (address.to_owned(), error);
+/// Why a call broke together with its connection; nothing where the coordinator itself has answered.
+///
+/// A coordinator that refuses a connection does so by closing it. In TLS 1.3, and without TLS, the client has then sent its
+/// first call already, so it is the call that fails.
+pub fn broken(status: &Status) -> Option<String> {
+    if !["transport error", "operation was canceled"].contains(&status.message()) {
+        return None;
+    }
+    let reason = innermost(std::error::Error::source(status)?).to_string();
+    // On its way here the error of TLS has become a text.
+    Some(match reason.contains("CertificateRequired") {
+        true => "it asks for a certificate of this client; name a file with one with --identity".to_owned(),
+        false => reason,
+    })
+}
+
+fn innermost<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    let mut innermost = error;
     while let Some(inner) = inner_of(innermost) {
         innermost = inner;
     }
+    innermost
+}
+
+/// What a failed connection means: the innermost reason, because the outer ones only say "transport error".
+fn explain(address: &str, error: &(dyn std::error::Error + 'static)) -> ConnectError {
+    let (address, innermost) = (address.to_owned(), innermost(error));
     match innermost.downcast_ref::<rustls::Error>() {
         Some(rustls::Error::InvalidCertificate(_)) => ConnectError::Impostor { address },
         Some(rustls::Error::InvalidMessage(_)) => {

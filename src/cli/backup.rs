@@ -61,7 +61,7 @@ impl Backup {
 pub struct Restore {
     /// A file that `togl backup` made
     file: PathBuf,
-    /// Give up what the store holds now; a file is kept beside the new one as `.replaced`
+    /// Give up what the store holds now; a file is kept beside the new one as `.replaced` (`.replaced-2`, ...)
     #[arg(long)]
     replace: bool,
     #[command(flatten)]

@@ -11,7 +11,7 @@ use togl_agent::identity::{Identity, unique_worker_id};
 use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
-use togl_proto::client::Access;
+use togl_proto::client::{self, Access, ConnectError};
 use tokio::sync::{mpsc, watch};
 
 use crate::data::Data;
@@ -77,8 +77,16 @@ impl Join {
     }
 
     fn access(&self) -> anyhow::Result<Access> {
-        let access = Access::new(&self.token()?, self.identity.as_deref());
-        access.map_err(|error| crate::Usage(error.to_string()).into())
+        let usage = |error: ConnectError| crate::Usage(error.to_string());
+        client::check_address(&self.address).map_err(usage)?;
+        let access = Access::new(&self.token()?, self.identity.as_deref()).map_err(usage)?;
+        if !access.is_encrypted() && !client::is_local(&self.address) {
+            tracing::warn!(
+                "the token has no `.ca` part, so the connection is not encrypted, which coordinators refuse from other \
+                 machines; copy the whole token that yours has printed"
+            );
+        }
+        Ok(access)
     }
 
     fn token(&self) -> anyhow::Result<String> {

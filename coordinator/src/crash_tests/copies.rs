@@ -45,7 +45,16 @@ fn held(address: &StoreAddress) -> Snapshot {
 
 #[test]
 fn a_restore_that_ends_at_any_point_leaves_the_old_store_the_new_one_or_a_refusal() {
-    for point in ["draft-written:1", "rename:1", "renamed:1", "old-aside:1", "rename:2", "renamed:2"] {
+    for point in [
+        "draft-written:1",
+        "rename:1",
+        "renamed:1",
+        "aside:1",
+        "bare:1",
+        "old-aside:1",
+        "rename:2",
+        "renamed:2",
+    ] {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("store");
         let address = StoreAddress::Sqlite(path.clone());
@@ -66,6 +75,8 @@ fn a_restore_that_ends_at_any_point_leaves_the_old_store_the_new_one_or_a_refusa
         }
         run("restore", &text, folder.path(), None);
         assert_eq!(address.open().unwrap().load().unwrap(), before, "{point}: the restore can be made again");
+        let aside = StoreAddress::Sqlite(folder.path().join("store.replaced"));
+        assert_eq!(held(&aside), after, "{point}: what was given up is still there");
     }
 }
 

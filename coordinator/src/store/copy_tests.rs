@@ -74,6 +74,23 @@ fn nothing_is_overwritten_that_was_not_given_up() {
 }
 
 #[test]
+fn restoring_again_and_again_keeps_everything_that_was_given_up() {
+    let folder = TempDir::new().unwrap();
+    let (store, other, file) =
+        (place(&folder, "store"), place(&folder, "other"), folder.path().join("backup"));
+    let (original, _) = filled(&store, 14);
+    let (copied, _) = filled(&other, 15);
+    backup(&other, &file).unwrap();
+    for _ in 0..3 {
+        restore(&file, &store, true).unwrap();
+        assert_eq!(held(&store).0, copied);
+    }
+    assert_eq!(held(&place(&folder, "store.replaced")).0, original, "the first is what was there first");
+    assert_eq!(held(&place(&folder, "store.replaced-2")).0, copied);
+    assert_eq!(held(&place(&folder, "store.replaced-3")).0, copied);
+}
+
+#[test]
 fn a_damaged_store_can_be_replaced_by_its_backup() {
     let folder = TempDir::new().unwrap();
     let (store, file) = (place(&folder, "store"), folder.path().join("backup"));

@@ -66,6 +66,7 @@ impl SqliteStore {
         place::check_folder(path)?;
         let lock = place::lock(path)?;
         if place::is_empty(path)? {
+            counter::check_gone(path)?;
             create(path)?;
         } else {
             schema::recognise(path)?;

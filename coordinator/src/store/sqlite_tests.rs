@@ -189,6 +189,24 @@ fn an_old_copy_put_in_place_by_hand_is_refused_with_a_way_out() {
 }
 
 #[test]
+fn a_store_that_is_gone_or_empty_is_not_silently_begun_anew() {
+    let (_folder, path) = place();
+    filled_sqlite(&path, 2);
+    let ways: [fn(&Path); 2] = [|path| fs::write(path, "").unwrap(), |path| fs::remove_file(path).unwrap()];
+    for way in ways {
+        way(&path);
+        let message = refused(&path).to_string();
+        assert!(message.contains("it is empty or gone, and there were"), "{message}");
+        assert!(
+            message.contains("to begin anew, remove") && message.contains("store.sqlite-commits"),
+            "{message}"
+        );
+    }
+    fs::remove_file(beside(&path, "-commits")).unwrap();
+    assert_eq!(SqliteStore::open(&path).unwrap().load().unwrap().sweeps.len(), 0);
+}
+
+#[test]
 fn a_store_in_a_folder_that_cannot_be_written_is_read_but_not_served() {
     let Some(sealed) = SealedFolder::new() else { return };
     let path = sealed.path.join("store.sqlite");

@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use togl_proto::client::{AuthorisedChannel, ConnectError};
+use togl_proto::client::{self, AuthorisedChannel, ConnectError};
 use togl_proto::wire::workers_client::WorkersClient;
 use togl_proto::wire::{CoordinatorMessage, WorkerMessage};
 use tokio::sync::mpsc;
@@ -111,6 +111,9 @@ fn ended_by(status: &tonic::Status, was_open: bool) -> Ended {
         | Code::Unimplemented
         | Code::InvalidArgument
         | Code::FailedPrecondition => Ended::Refused(status.message().to_owned()),
-        _ => Ended::Lost { reason: status.message().to_owned(), was_open },
+        _ => {
+            let reason = client::broken(status).unwrap_or_else(|| status.message().to_owned());
+            Ended::Lost { reason, was_open }
+        }
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Entries name the store they belong to; those of another store stay where they are and are not sent. A result is worth
 //! something whoever reports it; a failure only from the worker that had the attempt, so it ends with that process.
+//! The second line of a file is the digest of the first: what a disk changed is never reported.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -146,16 +147,22 @@ impl Spool {
 
     /// Makes an entry durable. Only after this may it be reported.
     pub fn save(&mut self, entry: Entry) -> io::Result<()> {
-        let text = serde_json::to_vec(&entry)?;
-        durable::write(&self.folder, &entry.file_name(), &text)?;
-        self.entries.insert(entry.key(), entry);
+        let text = serde_json::to_string(&entry)?;
+        let sealed = format!("{text}\n{}\n", seal(&text));
+        durable::write(&self.folder, &entry.file_name(), sealed.as_bytes())?;
+        self.hold(entry);
         Ok(())
+    }
+
+    /// Keeps an entry in memory only, where the disk takes nothing: better than to report it once.
+    pub fn hold(&mut self, entry: Entry) {
+        self.entries.insert(entry.key(), entry);
     }
 
     /// Forgets an entry that its store acknowledged.
     pub fn remove(&mut self, store: &str, fold: FoldKey, attempt: Attempt) -> io::Result<()> {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
-        fs::remove_file(self.folder.join(entry.file_name()))
+        there(fs::remove_file(self.folder.join(entry.file_name())))
     }
 
     /// Moves an entry that its store refused aside, with the reason beside it.
@@ -163,7 +170,7 @@ impl Spool {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
         durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
-        fs::rename(self.folder.join(&name), aside.join(&name))
+        there(fs::rename(self.folder.join(&name), aside.join(&name)))
     }
 
     /// Whether a result of this attempt waits for its store; a failure is none.
@@ -183,8 +190,24 @@ impl Spool {
     }
 }
 
+/// An entry that was only held has no file.
+fn there(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+fn seal(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+/// Files of a single line are from before there were seals.
 fn read(path: &Path) -> io::Result<Entry> {
-    Ok(serde_json::from_slice(&fs::read(path)?)?)
+    let file = fs::read_to_string(path)?;
+    let text = match file.split_once('\n') {
+        Some((text, found)) if found.trim_end() == seal(text) => text,
+        Some(_) => return Err(io::Error::other("its digest is wrong: the disk has changed it")),
+        None => &file,
+    };
+    Ok(serde_json::from_str(text)?)
 }
 
 #[cfg(test)]
@@ -266,6 +289,43 @@ mod tests {
         let spool = Spool::open(folder.path()).unwrap();
         assert_eq!(spool.waiting("store1").count(), 0);
         assert!(folder.path().join("torn.json").exists());
+    }
+
+    #[test]
+    fn an_entry_that_the_disk_changed_is_left_alone_whatever_was_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path()).unwrap();
+        spool.save(entry(1)).unwrap();
+        drop(spool);
+        let path = folder.path().join(entry(1).file_name());
+        let whole = fs::read(&path).unwrap();
+        assert!(String::from_utf8_lossy(&whole).contains("\"accuracy\":0.5"));
+        for place in 0..whole.len() - 1 {
+            let mut changed = whole.clone();
+            changed[place] ^= 1;
+            fs::write(&path, &changed).unwrap();
+            let spool = Spool::open(folder.path()).unwrap();
+            assert_eq!(spool.waiting("store1").count(), 0, "byte {place}");
+        }
+        for length in 0..whole.len() - 1 {
+            fs::write(&path, &whole[..length]).unwrap();
+            let spool = Spool::open(folder.path()).unwrap();
+            // The first line alone is a whole entry of an earlier version.
+            let is_first_line = whole[length] == b'\n';
+            assert_eq!(spool.waiting("store1").count(), usize::from(is_first_line), "cut to {length} bytes");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_the_disk_did_not_take_waits_in_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut spool = Spool::open(folder.path()).unwrap();
+        spool.hold(entry(1));
+        assert!(spool.has_result("store1", entry(1).fold, Attempt(1)));
+        spool.remove("store1", entry(1).fold, Attempt(1)).unwrap();
+        spool.hold(entry(2));
+        spool.reject("store1", entry(2).fold, Attempt(2), "never issued").unwrap();
+        assert_eq!(spool.all().count(), 0);
     }
 
     #[test]

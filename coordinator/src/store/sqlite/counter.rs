@@ -63,6 +63,20 @@ pub(super) fn noted(store: &Path) -> Option<(u64, u64)> {
     (encode(incarnation, commits) == bytes).then_some((incarnation, commits))
 }
 
+/// Refuses to begin anew where a store has been.
+pub(super) fn check_gone(store: &Path) -> Result<(), StoreError> {
+    match noted(store) {
+        Some((_, commits)) if commits > 0 => Err(StoreError::Corrupt {
+            path: store.to_owned(),
+            detail: format!(
+                "it is empty or gone, and there were {commits} transactions in it; to begin anew, remove {}",
+                path(store).display()
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Refuses a store that has lost transactions since `noted`.
 pub(super) fn check(
     store: &Path,

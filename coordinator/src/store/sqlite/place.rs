@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
@@ -78,19 +79,39 @@ pub(in super::super) fn publish(draft: &Path, path: &Path) -> Result<(), StoreEr
 }
 
 /// Keeps what is at `path` under another name, so that something else can take its place: until it does, the store
-/// has lost its log, and is refused rather than taken for an older one.
+/// has lost its log, and is refused rather than taken for an older one. What was put aside before is never touched.
 pub(in super::super) fn put_aside(path: &Path) -> Result<(), StoreError> {
     let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    let aside = beside(path, ".replaced");
+    let aside = free_or_same(path);
     for ending in ["", "-wal"] {
         let (old, kept) = (beside(path, ending), beside(&aside, ending));
-        absent_is_fine(fs::remove_file(&kept)).map_err(not_writable)?;
-        absent_is_fine(fs::hard_link(&old, &kept)).map_err(not_writable)?;
+        if !is_same(&old, &kept) {
+            absent_is_fine(fs::hard_link(&old, &kept)).map_err(not_writable)?;
+        }
     }
+    crate::crash::point("aside");
     for ending in BESIDE {
         absent_is_fine(fs::remove_file(beside(path, ending))).map_err(not_writable)?;
     }
+    crate::crash::point("bare");
     Ok(())
+}
+
+/// The first of `.replaced`, `.replaced-2`, ... that is free, or was made of this very file by somebody who did not come to
+/// the end.
+fn free_or_same(path: &Path) -> PathBuf {
+    let numbered = |number: u32| match number {
+        1 => beside(path, ".replaced"),
+        _ => beside(path, &format!(".replaced-{number}")),
+    };
+    let usable = |aside: &PathBuf| is_same(path, aside) || !aside.exists() && !beside(aside, "-wal").exists();
+    (1..).map(numbered).find(usable).unwrap_or_else(|| numbered(1))
+}
+
+/// Whether both names are of one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| fs::metadata(path).map(|about| (about.dev(), about.ino())).ok();
+    identity(one).is_some_and(|one| Some(one) == identity(other))
 }
 
 fn absent_is_fine(done: std::io::Result<()>) -> std::io::Result<()> {

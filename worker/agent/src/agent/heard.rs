@@ -158,7 +158,8 @@ impl Agent {
             return self.report(&[entry]).await;
         }
         if let Err(error) = self.spool.save(entry.clone()) {
-            tracing::error!(%fold, %error, "cannot spool; the report is sent once and lost if that fails");
+            tracing::error!(%fold, %error, "cannot spool; the report is lost if this worker ends before it is acknowledged");
+            self.spool.hold(entry.clone());
         }
         self.report(&[entry]).await;
     }
