@@ -137,6 +137,11 @@ impl Create {
     fn run(self) -> Outcome {
         let state = self.place.state()?;
         let now = clock::unix_seconds();
+        if self.expires.is_some_and(|time| time.as_secs() == 0) {
+            return Err(
+                Problem::usage("a token that expires at once is of no use").hint("such as --expires 30d")
+            );
+        }
         let expires = self.expires.map(|time| now.saturating_add(time.as_secs()));
         // Its own worker token knows the CA of this state directory.
         let pin = tokens::own(state.path(), Role::Worker).map_err(Problem::usage)?.pin().cloned();

@@ -173,6 +173,15 @@ fn in_our_words(message: &str) -> String {
     if message.starts_with("multiple YAML documents") {
         return "a sweep file is one document; remove everything from `---` on".to_owned();
     }
+    if message.starts_with("budget breached: Depth") {
+        return "lists and maps are nested too deeply".to_owned();
+    }
+    if message.starts_with("budget breached") {
+        return "the file is too large, or its aliases (`*name`) repeat too much; write a range or a grid instead".to_owned();
+    }
+    if message.starts_with("recursive references") {
+        return "an alias (`*name`) stands inside of what it repeats".to_owned();
+    }
     if message.starts_with("non-finite float") {
         return "not a finite number".to_owned();
     }

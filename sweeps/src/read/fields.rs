@@ -108,8 +108,10 @@ pub(super) fn whole(node: &Node, path: &str, least: u64, most: u64) -> Result<u6
     match number {
         Some(number) if (least..=most).contains(&number) => Ok(number),
         _ => {
-            let range =
-                if most == u64::MAX { format!("from {least}") } else { format!("from {least} to {most}") };
+            let range = match most {
+                u64::MAX => format!("from {least} (below 2^64)"),
+                _ => format!("from {least} to {most}"),
+            };
             refuse(node.at, path, format!("expected a whole number {range}, found {}", node.found()))
         }
     }

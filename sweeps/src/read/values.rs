@@ -91,11 +91,18 @@ pub(super) fn range(fields: &Fields<'_>, setting: &'static Setting) -> Result<Ve
 }
 
 fn even(fields: &Fields<'_>, from: f64, to: f64, step: f64) -> Result<Vec<f64>> {
-    let node = fields.get("step");
     if step <= 0.0 || ((to - from) / step) >= MOST_VALUES as f64 {
-        let at = node.map_or(fields.at, |node| node.at);
-        let message = format!("must be above 0 and give at most {MOST_VALUES} values");
-        return refuse(at, &fields.below("step"), message);
+        let message = match fields.get("step") {
+            Some(step) => {
+                return refuse(
+                    step.at,
+                    &fields.below("step"),
+                    format!("must be above 0 and give at most {MOST_VALUES} values"),
+                );
+            }
+            None => format!("gives more than {MOST_VALUES} values; set a `step`"),
+        };
+        return refuse(fields.at, fields.path, message);
     }
     let steps = ((to - from) / step + 1e-9).floor() as u32;
     Ok((0..=steps).map(|n| rounded(from + f64::from(n) * step, 12).min(to)).collect())
@@ -103,7 +110,11 @@ fn even(fields: &Fields<'_>, from: f64, to: f64, step: f64) -> Result<Vec<f64>> 
 
 fn by_factor(fields: &Fields<'_>, from: f64, to: f64, factor: f64) -> Result<Vec<f64>> {
     if factor < 1.000_001 || from <= 0.0 {
-        return refuse(fields.at, &fields.below("factor"), "needs a factor above 1 and a range above 0");
+        return refuse(
+            fields.at,
+            &fields.below("factor"),
+            "needs a factor of at least 1.000001 and a range above 0",
+        );
     }
     let mut numbers = vec![from];
     let mut next = from * factor;
