@@ -44,6 +44,23 @@ fn a_file_that_is_not_there_is_bad_input() {
 }
 
 #[test]
+fn a_plan_mentions_data_sets_that_nobody_here_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.yaml");
+    std::fs::write(&file, "version: 1\nname: x\ngrid: {dataset: [necklases, mine, cycles]}\n").unwrap();
+    let output = togl(&["plan", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].starts_with("note: unknown data set `mine`; fine if workers have it"), "{said}");
+    assert!(
+        lines[1].starts_with("note: unknown data set `necklases` (did you mean `necklaces`?); fine"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_misspelt_verb_is_bad_usage() {
     assert_snapshot!("misspelt_verb", seen(&["sumbit", "x.yaml"]));
 }

@@ -9,6 +9,7 @@ use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use togl_data::{CheckReport, FetchOptions, FetchOutcome, OpenOptions, Progress};
+use togl_sweeps::SweepSpec;
 
 use super::Outcome;
 use crate::output::{self, Format, Plain, Row};
@@ -127,6 +128,21 @@ pub fn check_names<'a>(
     let names: BTreeSet<&str> = names.collect();
     let check = |name: &str| togl_data::known_or_present(name, Some(&folders.data));
     names.into_iter().try_for_each(check).map_err(|error| Problem::usage_of(&error))
+}
+
+/// Tells of data sets of a sweep that nobody knows on this machine. Workers elsewhere may have them, so that is no error.
+pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
+    let folders = Folders::choose(data_dir)?;
+    let names: BTreeSet<String> = spec.each_trial().flatten().map(|trial| trial.config.dataset).collect();
+    for name in names {
+        if let Err(error) = togl_data::known_or_present(&name, Some(&folders.data)) {
+            let error = error.to_string();
+            let (problem, hint) = error.split_once("\n\nhint: ").unwrap_or((&error, ""));
+            let nearest = hint.split_once('?').map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
+            eprintln!("note: {problem}{nearest}; fine if workers have it in their data directories");
+        }
+    }
+    Ok(())
 }
 
 /// Sizes are those of the catalogue; of other sets they are known when they are checked.

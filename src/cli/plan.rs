@@ -32,7 +32,7 @@ pub struct Plan {
     /// Folds trained at the same time, for the finish time [default: slots of the connected workers, or cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     slots: Option<u64>,
-    /// Where data sets are, for --calibrate
+    /// Where data sets are, for --calibrate and to tell of unknown ones
     #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
     data_dir: Option<PathBuf>,
     /// How to print
@@ -56,6 +56,7 @@ struct Planned {
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
         let (_, spec) = super::read_sweep(&self.file)?;
+        super::data::mention_unknown(&spec, self.data_dir.clone())?;
         let mut known = self.known(&spec).await?;
         let to_do = to_do(&spec, &known.folds)?;
         if self.calibrate {

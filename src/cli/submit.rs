@@ -20,6 +20,9 @@ pub struct Submit {
     file: PathBuf,
     #[command(flatten)]
     target: Target,
+    /// Where data sets are, to tell of unknown ones
+    #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
+    data_dir: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -81,8 +84,9 @@ fn expected_digests(yaml: &str) -> HashMap<String, String> {
 
 impl Submit {
     pub(super) async fn run(self) -> Outcome {
-        let (yaml, _) = super::read_sweep(&self.file)?;
+        let (yaml, spec) = super::read_sweep(&self.file)?;
         let mut client = self.target.connect().await?;
+        super::data::mention_unknown(&spec, self.data_dir.clone())?;
         let submitted = submit(&mut client, yaml).await?;
         match self.format {
             Plain::Human => {
