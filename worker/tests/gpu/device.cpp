@@ -53,7 +53,7 @@ namespace {
 
 using at::Tensor;
 
-constexpr size_t ADDRESSES = size_t(1) << 43;  // reserved, never memory; none is used twice
+constexpr size_t ADDRESSES = size_t(1) << 40;  // reserved, never memory; none is used twice
 
 thread_local c10::DeviceIndex current = 0;
 
