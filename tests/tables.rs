@@ -214,6 +214,11 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
             "folds.png",
             &["--from", "folds.parquet", "--figure", "heat-map", "--layout", "structural-extended"],
         ),
+        ("plain.png", &["--from", "folds.parquet", "--figure", "heat-map"]),
+        (
+            "by-depth.svg",
+            &["--from", "folds.parquet", "--figure", "heat-map", "--rows", "method", "--columns", "depth"],
+        ),
         ("work.svg", &["--from", "folds.parquet", "--figure", "timeline"]),
         (
             "validation.svg",
@@ -228,6 +233,37 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
     assert!(said.code == 2 && said.err.contains("no trial is left where `depth` is 99"), "{}", said.err);
     let said = desk.togl(&["plot", "--from", "learnt.json", "--out", "x.svg", "--figure", "learning-curves"]);
     assert_eq!(said.code, 2, "a JSON file holds no folds: {}", said.err);
+    let absent = ["plot", "--from", "folds.parquet", "--out", "x.svg", "--metric", "validation_accuracy"];
+    let said = desk.togl(&absent);
+    assert!(
+        said.code == 1 && said.err.contains("no fold has a value of `validation_accuracy`"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn an_import_says_what_it_left_out_even_if_that_is_everything_and_what_it_averages_over() {
+    let desk = Desk::new();
+    let runs = fs::read_to_string(desk.path("runs.csv")).unwrap();
+    fs::write(desk.path("runs.csv"), runs.replace("finished", "killed")).unwrap();
+    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet"]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(said.err.starts_with("left out: runs.csv:2: its state is killed\n"), "{}", said.err);
+    assert!(said.err.contains("all 19 were left out"), "{}", said.err);
+    let kinds = runs.lines().zip(0..).map(|(line, at)| match at {
+        0 => format!("{line},min_cycle\n"),
+        at => format!("{line},{}\n", 3 + at % 2),
+    });
+    fs::write(desk.path("runs.csv"), kinds.collect::<String>()).unwrap();
+    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet"]);
+    assert!(
+        said.code == 0 && said.err.contains("note: runs of one trial differ in `min_cycle`"),
+        "{}",
+        said.err
+    );
+    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "y.parquet", "--only", "min_cycl=3"]);
+    assert!(said.code == 2 && said.err.contains("did you mean `min_cycle`?"), "{}", said.err);
 }
 
 /// The CSV of folds with something changed.

@@ -24,6 +24,8 @@ pub enum Mark {
     MixedDevices,
     /// Its folds were trained by numerics that are known to differ.
     MixedNumerics,
+    /// Some of its folds were chosen where not all candidates have finished.
+    FewerCandidates,
 }
 
 impl Mark {
@@ -35,6 +37,7 @@ impl Mark {
             Self::MixedData => "‡",
             Self::MixedDevices => "§",
             Self::MixedNumerics => "¶",
+            Self::FewerCandidates => "◊",
         }
     }
 
@@ -46,6 +49,7 @@ impl Mark {
             Self::MixedData => "mixed-data",
             Self::MixedDevices => "mixed-devices",
             Self::MixedNumerics => "mixed-numerics",
+            Self::FewerCandidates => "fewer-candidates",
         }
     }
 
@@ -57,6 +61,9 @@ impl Mark {
             Self::MixedData => "folds of different data under the same name",
             Self::MixedDevices => "folds of different kinds of devices",
             Self::MixedNumerics => "folds of different numerics versions, which should not be compared",
+            Self::FewerCandidates => {
+                "chosen in some split among fewer candidates than in others, so no rival for the best"
+            }
         }
     }
 }
@@ -72,6 +79,8 @@ pub struct Cell {
     pub n: usize,
     /// Planned folds; 0 where the plan has no such combination.
     pub planned: usize,
+    /// Finished folds that do not count, because they lack the metric or what a choice among them needs.
+    pub valueless: usize,
     /// What the reader must know.
     pub marks: BTreeSet<Mark>,
     /// Whether it is the winner of its column, or one of several that tie.
@@ -123,9 +132,9 @@ impl Cell {
         self.planned > 0 || self.n > 0 || self.cited
     }
 
-    /// Whether all planned folds have finished, so that it may compete.
+    /// Whether all planned folds and all their candidates have finished, so that it may compete.
     pub fn is_complete(&self) -> bool {
-        self.n > 0 && self.n >= self.planned
+        self.n > 0 && self.n >= self.planned && !self.marks.contains(&Mark::FewerCandidates)
     }
 
     pub(crate) fn of(group: CellFolds) -> Self {
@@ -140,6 +149,7 @@ impl Cell {
             std: summary.std,
             n: summary.n,
             planned: group.planned,
+            valueless: group.valueless,
             marks,
             best: false,
             not_worse: false,

@@ -11,6 +11,7 @@ use togl_sweeps::spec::{Metric, TableSpec};
 use crate::columns::{FoldColumns, is_constant};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::level;
 use crate::plan::Plan;
 use crate::schema::{self, SETTINGS};
 use crate::table::Mark;
@@ -37,6 +38,8 @@ pub struct CellFolds {
     pub column: String,
     /// How many folds are planned.
     pub planned: usize,
+    /// How many have finished without a value of the metric.
+    pub valueless: usize,
     /// The metric of the finished folds, in the frame's order.
     pub values: Vec<f64>,
     /// The finished folds, in the same order.
@@ -52,6 +55,8 @@ pub struct GroupedCells {
     pub cells: Vec<CellFolds>,
     /// Results that the plan does not contain.
     pub unplanned: usize,
+    /// Whether saved folds, which have no plan, were measured against the fullest cell of their data set.
+    pub levelled: bool,
 }
 
 /// The settings that label rows: those of the table block, without repetitions and without those of columns.
@@ -87,20 +92,27 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
         cells[at].planned += 1;
         let Some(row) = *row else { continue };
         matched += 1;
-        if let Some(value) = values[row] {
-            cells[at].values.push(value);
-            cells[at].folds.push(plan.key(fold));
-            if let Some(cell) = cell_of_row.get_mut(row) {
-                *cell = Some(at);
-            }
+        let Some(value) = values[row] else {
+            cells[at].valueless += 1;
+            continue;
+        };
+        cells[at].values.push(value);
+        cells[at].folds.push(plan.key(fold));
+        if let Some(cell) = cell_of_row.get_mut(row) {
+            *cell = Some(at);
         }
+    }
+    let missing = level::missing(plan, &places.cell_of_trial, !among.is_empty())?;
+    for (at, folds) in &missing {
+        cells[*at].planned += folds;
     }
     for (column, mark) in varied {
         for at in disagreeing(column, &cell_of_row, cells.len())? {
             cells[at].mixed.insert(mark);
         }
     }
-    Ok(GroupedCells { cells, unplanned: frame.len().saturating_sub(matched) })
+    let (unplanned, levelled) = (frame.len().saturating_sub(matched), !missing.is_empty());
+    Ok(GroupedCells { cells, unplanned, levelled })
 }
 
 /// The table block with as many more row settings as it takes to have one trial per cell, where a choice was made
@@ -131,6 +143,7 @@ fn cell(labels: &[String], spec: &TableSpec) -> CellFolds {
         group,
         column,
         planned: 0,
+        valueless: 0,
         values: Vec::new(),
         folds: Vec::new(),
         mixed: BTreeSet::new(),

@@ -21,8 +21,10 @@ pub struct Chosen {
     pub frame: FoldFrame,
     /// One fold for each choice; cells are complete when each could be made.
     pub plan: Plan,
+    /// Finished candidates without the value that decides.
+    pub without_value: usize,
     /// What a reader must know.
-    pub remark: String,
+    pub remarks: Vec<String>,
 }
 
 /// Chooses within each split; of equal runs the last in the frame's order wins.
@@ -30,12 +32,10 @@ pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection) -> Result<C
     let families = Families::of(plan, &selection.among)?;
     let rows = rows_of_folds(frame, plan)?;
     let judged = judgements(&frame.validation()?, selection.by)?;
-    let mut contests: HashMap<(usize, u32), Contest> = HashMap::new();
-    for (at, (fold, row)) in plan.folds().iter().zip(&rows).enumerate() {
-        if let Some(family) = families.contested(fold.trial) {
-            let value = row.and_then(|row| judged[row].map(|value| (value, row)));
-            contests.entry((family, fold.split)).or_default().enter(at, value);
-        }
+    let (contests, without_value) = contests(plan, &families, &rows, &judged);
+    if without_value > 0 && judged.iter().all(Option::is_none) {
+        let group = vec![format!("best of {}", selection.among.join(", "))];
+        return Err(Error::NothingToChoose { group, column: metric_column(selection.by).to_owned() });
     }
     let mut chosen = families.renamed(plan)?;
     let mut at = 0;
@@ -44,25 +44,55 @@ pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection) -> Result<C
         let contest = families.contested(fold.trial).map(|family| &contests[&(family, fold.split)]);
         let kept = contest.is_none_or(|contest| contest.stands_for() == at);
         if let (true, Some(row)) = (kept, rows[at]) {
-            let decided = contest.is_none_or(|contest| contest.winner().is_some());
+            let decided = contest.is_none_or(|contest| contest.is_decided());
             kept_rows.extend(decided.then_some(row));
         }
         at += 1;
         kept
     });
     let places: Vec<u32> = kept_rows.into_iter().filter_map(|row| u32::try_from(row).ok()).collect();
-    Ok(Chosen { frame: frame.rows(&places)?, plan: chosen, remark: remark(selection) })
+    let remarks = remarks(selection, without_value);
+    Ok(Chosen { frame: frame.rows(&places)?, plan: chosen, without_value, remarks })
 }
 
-fn remark(selection: &Selection) -> String {
+/// The contests by family and split, and how many finished candidates have no value that decides.
+fn contests(
+    plan: &Plan,
+    families: &Families,
+    rows: &[Option<usize>],
+    judged: &[Option<f64>],
+) -> (HashMap<(usize, u32), Contest>, usize) {
+    let mut contests: HashMap<(usize, u32), Contest> = HashMap::new();
+    let mut without_value = 0;
+    for (at, (fold, row)) in plan.folds().iter().zip(rows).enumerate() {
+        let Some(family) = families.contested(fold.trial) else { continue };
+        let value = row.and_then(|row| judged[row].map(|value| (value, row)));
+        without_value += usize::from(row.is_some() && value.is_none());
+        let contest = contests.entry((family, fold.split)).or_default();
+        contest.enter(at, fold.trial, value);
+    }
+    for ((family, _), contest) in &mut contests {
+        contest.open |= !contest.is_full(families.members[*family].len());
+    }
+    (contests, without_value)
+}
+
+fn remarks(selection: &Selection, without_value: usize) -> Vec<String> {
     let by = match selection.by {
         Metric::LastValidationAccuracy => "validation accuracy of the last epoch",
         _ => "validation accuracy of the best checkpoint",
     };
-    format!(
+    let mut remarks = vec![format!(
         "chosen: in each split the best of {} by {by}, of equal runs the last; only where all of them have finished",
         selection.among.join(", ")
-    )
+    )];
+    if without_value > 0 {
+        let column = metric_column(selection.by);
+        remarks.push(format!(
+            "no choice in splits where `{column}` is missing ({without_value} finished folds lack it)"
+        ));
+    }
+    remarks
 }
 
 fn judgements(view: &ValidationView<'_>, by: Metric) -> Result<Vec<Option<f64>>> {
@@ -81,13 +111,16 @@ fn judgements(view: &ValidationView<'_>, by: Metric) -> Result<Vec<Option<f64>>>
 struct Contest {
     first: Option<usize>,
     open: bool,
+    /// How many runs each trial has here.
+    runs: HashMap<usize, usize>,
     /// Value, row of the result, place in the plan.
     best: Option<(f64, usize, usize)>,
 }
 
 impl Contest {
-    fn enter(&mut self, at: usize, value: Option<(f64, usize)>) {
+    fn enter(&mut self, at: usize, trial: usize, value: Option<(f64, usize)>) {
         self.first.get_or_insert(at);
+        *self.runs.entry(trial).or_default() += 1;
         let Some((value, row)) = value else {
             self.open = true;
             return;
@@ -96,6 +129,17 @@ impl Contest {
         if self.best.is_none_or(|(best, before, _)| value > best || (value == best && row > before)) {
             self.best = Some((value, row, at));
         }
+    }
+
+    /// Whether all members of the family are here with the same number of runs. Saved folds have no plan that would say
+    /// what is missing; that one candidate has what another lacks does.
+    fn is_full(&self, members: usize) -> bool {
+        let most = self.runs.values().max();
+        self.runs.len() == members && self.runs.values().all(|runs| Some(runs) == most)
+    }
+
+    fn is_decided(&self) -> bool {
+        self.winner().is_some()
     }
 
     fn winner(&self) -> Option<usize> {

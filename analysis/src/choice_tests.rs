@@ -99,6 +99,54 @@ fn runs_of_one_split_are_one_choice_even_over_seeds() {
     assert!((cell.values[0] - 60.0).abs() < 1e-9, "{:?}", cell.values);
 }
 
+/// An import has no plan: that a candidate is missing shows only where its rival has the split.
+#[test]
+fn of_saved_folds_a_split_with_one_candidate_counts_as_missing() {
+    let (plain, deepset) = pair();
+    let mut rows: Vec<FoldRow> = (0..4).map(|split| judged(0, &plain, split, 0.5, 0.1)).collect();
+    rows.extend([0, 3].map(|split| judged(1, &deepset, split, 0.9, 0.7)));
+    rows.extend((0..5).map(|split| judged(2, &trial("DD", Backbone::Gin, 4), split, 0.5, 0.6)));
+    let frame = frame(rows);
+    let plan = Plan::of_frame("saved", &frame).unwrap();
+    let table = Table::of_block(&frame, &plan, &TableSpec::default(), Some(&selection())).unwrap();
+    let cell = &table.rows[0].cells[0];
+    assert_eq!((cell.n, cell.planned), (2, 5), "two of four splits were a choice, and GIN has a fifth");
+    assert!(cell.values.iter().all(|value| (value - 70.0).abs() < 1e-9), "{:?}", cell.values);
+    assert!(cell.marks.contains(&Mark::Incomplete) && !cell.best);
+    assert!(table.rows[1].cells[0].is_complete());
+}
+
+/// The same folds as an export without `val_acc` gives them, from this row on.
+fn silent_from(row: usize, frame: &FoldFrame) -> FoldFrame {
+    let mut data = frame.data().clone();
+    let name = "last_validation_accuracy";
+    let values: Vec<Option<f64>> = data.column(name).unwrap().f64().unwrap().iter().take(row).collect();
+    let values = values.into_iter().chain(std::iter::repeat(None)).take(frame.len());
+    data.with_column(polars::prelude::Column::new(name.into(), values.collect::<Vec<_>>())).unwrap();
+    FoldFrame::from_data(&data, "silent").unwrap()
+}
+
+#[test]
+fn what_decides_is_named_where_it_is_missing() {
+    let (plain, deepset) = pair();
+    let deeper = [TrialConfig { depth: 5, ..plain.clone() }, TrialConfig { depth: 5, ..deepset.clone() }];
+    let rows = [&plain, &deepset, &deeper[0], &deeper[1]].into_iter().zip(0..);
+    let frame = frame(rows.map(|(config, position)| judged(position, config, 0, 0.5, 0.6)));
+    let of = |frame: &FoldFrame| {
+        let plan = Plan::of_frame("saved", frame).unwrap();
+        Table::of_block(frame, &plan, &TableSpec::default(), Some(&selection()))
+    };
+    let error = of(&silent_from(0, &frame)).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot choose in group (best of deepset): no fold has a value of `last_validation_accuracy`; exports of Weights & Biases call it `val_acc`");
+    let notes = of(&silent_from(2, &frame)).unwrap().notes.join("\n");
+    insta::assert_snapshot!(notes, @"
+    – folds have finished, but without the values that this cell needs
+    ± n/a: one fold has no standard deviation
+    chosen: in each split the best of deepset by validation accuracy of the last epoch, of equal runs the last; only where all of them have finished
+    no choice in splits where `last_validation_accuracy` is missing (2 finished folds lack it)
+    ");
+}
+
 #[test]
 fn what_is_chosen_among_cannot_label_a_row() {
     let (plain, deepset) = pair();

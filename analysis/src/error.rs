@@ -28,6 +28,20 @@ pub enum Error {
         /// The file, or what else was read.
         origin: String,
     },
+    /// Runs were read, but none is to be imported.
+    #[error("no run is left to import: all {} were left out; the reasons stand above", skipped.len())]
+    AllLeftOut {
+        /// The runs, each with its file, line and reason.
+        skipped: Vec<String>,
+    },
+    /// Folds are there, but none has what a figure shows.
+    #[error("{what} has nothing to show: no fold has a value of `{column}`")]
+    NoValues {
+        /// The figure.
+        what: String,
+        /// The column that is empty.
+        column: &'static str,
+    },
     /// A table or a selection names a setting that trials do not have.
     #[error("no setting `{name}`; {hint}")]
     UnknownSetting {
@@ -191,7 +205,7 @@ pub enum Error {
         settings: Vec<String>,
     },
     /// A group in which no row has the validation value that the choice needs.
-    #[error("cannot choose in group ({}): no row has a value of `{column}`", group.join(", "))]
+    #[error("cannot choose in group ({}): no fold has a value of `{column}`{}", group.join(", "), called(column))]
     NothingToChoose {
         /// The group, as `setting=value`.
         group: Vec<String>,
@@ -223,6 +237,15 @@ impl Error {
 
     pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::Io { what, path: path.to_owned(), source }
+    }
+}
+
+/// What exports call a validation column.
+fn called(column: &str) -> &'static str {
+    match column {
+        "last_validation_accuracy" => "; exports of Weights & Biases call it `val_acc`",
+        "validation_accuracy" => "; exports of Weights & Biases call it `best_val_acc`",
+        _ => "",
     }
 }
 

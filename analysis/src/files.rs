@@ -15,7 +15,7 @@ use polars_io::prelude::*;
 use crate::atomic::Staged;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::{ndjson, schema};
+use crate::{honest, ndjson, schema};
 
 /// A file format for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,10 @@ impl FoldFrame {
         let refuse = |error| Error::bad_file(path, in_one_line(&error));
         let data = match format {
             Format::Parquet => read_parquet(file).map_err(refuse)?,
-            Format::Arrow => read_arrow(file).map_err(refuse)?,
+            Format::Arrow => read_arrow(file).map_err(|error| match error {
+                PolarsError::IO { .. } => Error::bad_file(path, "it is no Arrow file, or cut off"),
+                other => refuse(other),
+            })?,
             Format::Csv => read_csv(file, path).map_err(refuse)?,
             Format::Ndjson => ndjson::read(BufReader::new(file), path)?,
         };
@@ -69,6 +72,8 @@ impl FoldFrame {
         if data.height() == 0 {
             return Err(Error::Empty { origin });
         }
+        let data = schema::conform(&data, &origin)?;
+        honest::refuse_impossible(&data, &origin)?;
         Self::from_data(&data, &origin)
     }
 

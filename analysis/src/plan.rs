@@ -211,6 +211,11 @@ impl Plan {
         self.trials.len()
     }
 
+    /// Whether a trial is known from its saved folds only, so that nobody knows what was planned for it.
+    pub(crate) fn is_saved(&self, trial: usize) -> bool {
+        matches!(self.trials[trial].settings, Settings::Row { .. })
+    }
+
     /// The key of a fold.
     pub(crate) fn key(&self, fold: &PlannedFold) -> FoldKey {
         FoldKey { trial: self.trials[fold.trial].id, split: fold.split, seed: fold.seed }

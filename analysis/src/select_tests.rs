@@ -71,7 +71,7 @@ fn a_group_without_any_value_is_named() {
     let data = data.data().clone().lazy().with_column(nothing).collect().unwrap();
     let frame = FoldFrame::from_data(&data, "test").unwrap();
     let error = best_by_last_validation(&frame.validation().unwrap(), &["dataset", "split"]).unwrap_err();
-    insta::assert_snapshot!(error, @"cannot choose in group (dataset=DD, split=0): no row has a value of `last_validation_accuracy`");
+    insta::assert_snapshot!(error, @"cannot choose in group (dataset=DD, split=0): no fold has a value of `last_validation_accuracy`; exports of Weights & Biases call it `val_acc`");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::choice;
 use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::level;
 use crate::plan::Plan;
 use crate::spread::Spread;
 use crate::wording;
@@ -133,7 +134,11 @@ impl Table {
         let spec = cells::separated(spec, &chosen.plan, &selection.among)?;
         let among: Vec<&str> = selection.among.iter().map(String::as_str).collect();
         let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
-        table.remarks.push(chosen.remark);
+        table.remarks.extend(chosen.remarks);
+        if chosen.without_value > 0 {
+            let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
+            cells.filter(|cell| cell.n == 0 && cell.planned > 0).for_each(|cell| cell.valueless += 1);
+        }
         table.reword();
         Ok(table)
     }
@@ -151,7 +156,9 @@ impl Table {
         }
         let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
         let grouped = cells::group(frame, spec, plan, &among)?;
+        let levelled = grouped.levelled;
         let mut table = Self::arrange(plan.title(), spec, grouped);
+        table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
         table.mark_best(Winners::PerColumn);
         table.reword();
         Ok(table)

@@ -37,8 +37,12 @@ pub fn notes(table: &Table) -> Vec<String> {
         cells(table).filter(|cell| cell.n > 0).flat_map(|cell| cell.marks.iter().copied()).collect();
     let mut notes: Vec<String> =
         marks.into_iter().map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect();
-    if cells(table).any(|cell| cell.n == 0 && cell.planned > 0) {
+    let empty = |cell: &&Cell| cell.n == 0 && cell.planned > 0;
+    if cells(table).filter(empty).any(|cell| cell.valueless == 0) {
         notes.push("– planned, but no fold has finished".to_owned());
+    }
+    if cells(table).filter(empty).any(|cell| cell.valueless > 0) {
+        notes.push("– folds have finished, but without the values that this cell needs".to_owned());
     }
     if cells(table).any(|cell| cell.n == 1) {
         notes.push(format!("± n/a: one fold has no {}", table.spread.noun()));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+use togl_analysis::Error;
 use togl_analysis::import::wandb::{self, Mapping};
 
 use super::Outcome;
@@ -54,12 +55,29 @@ impl Import {
             })?;
             mapping = mapping.only(theirs, &values.split(',').collect::<Vec<_>>());
         }
-        let imported = wandb::read(&files, &mapping).map_err(explained)?;
+        let imported = match wandb::read(&files, &mapping) {
+            Err(Error::AllLeftOut { skipped }) => {
+                say_left_out(&skipped);
+                return Err(explained(Error::AllLeftOut { skipped }));
+            }
+            read => read.map_err(explained)?,
+        };
         imported.frame.write(&out).map_err(explained)?;
-        for skipped in &imported.skipped {
-            eprintln!("left out: {skipped}");
+        say_left_out(&imported.skipped);
+        if !imported.varying.is_empty() {
+            eprintln!(
+                "note: runs of one trial differ in `{}`, which nothing is read from; a table averages over them. \
+                 `--only COLUMN=VALUE` imports one kind",
+                imported.varying.join("`, `")
+            );
         }
         eprintln!("wrote {} folds to {}", imported.frame.len(), out.display());
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn say_left_out(skipped: &[String]) {
+    for run in skipped {
+        eprintln!("left out: {run}");
     }
 }

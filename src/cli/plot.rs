@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use togl_analysis::figure::{self, Figure, Filtrations, Work};
-use togl_analysis::{FoldFrame, Layout, Plan, report};
+use togl_analysis::{FoldFrame, Layout, Plan, Table, report};
 use togl_sweeps::FoldKey;
-use togl_sweeps::spec::Metric;
+use togl_sweeps::spec::{Metric, TableSpec};
 
 use super::Outcome;
 use super::table::{self, explained};
@@ -44,6 +44,12 @@ pub struct Plot {
     /// A published layout whose cells are drawn, for saved folds
     #[arg(long, value_name = "NAME", conflicts_with = "sweep")]
     layout: Option<String>,
+    /// Settings, or `method`, that make a row, for heat-map and critical-difference of saved folds
+    #[arg(long, value_name = "SETTINGS", value_delimiter = ',', conflicts_with_all = ["sweep", "layout"])]
+    rows: Vec<String>,
+    /// The setting that makes the columns, for the same
+    #[arg(long, value_name = "SETTING", conflicts_with_all = ["sweep", "layout"])]
+    columns: Option<String>,
     /// The picture, .svg or .png; several figures get numbers before the ending
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -131,10 +137,23 @@ impl Plot {
                     kind => of_table(kind, &made),
                 }
             }
-            (_, None) => {
-                Err(Problem::usage("this figure needs a table").hint("give --layout NAME, or name a sweep"))
-            }
+            (kind, None) => of_table(kind, &self.table(&frame, &plan)?),
         }
+    }
+
+    /// The table that `togl table --from` makes of the same folds.
+    fn table(&self, frame: &FoldFrame, plan: &Plan) -> Result<Table, Problem> {
+        let mut spec = TableSpec::default();
+        if !self.rows.is_empty() {
+            spec.rows.clone_from(&self.rows);
+        }
+        if let Some(columns) = &self.columns {
+            spec.columns.clone_from(columns);
+        }
+        if let Some(word) = &self.metric {
+            spec.metric = metric(word)?;
+        }
+        Table::of_block(frame, plan, &spec, None).map_err(explained)
     }
 
     fn filter(&self) -> Result<Vec<(String, Vec<String>)>, Problem> {
@@ -157,7 +176,7 @@ fn work(title: &str, frame: &FoldFrame) -> Result<Figure, Problem> {
     Work::of_frame(frame).and_then(|work| figure::timeline(title, &work)).map_err(explained)
 }
 
-fn of_table(kind: Kind, made: &togl_analysis::Table) -> Result<Figure, Problem> {
+fn of_table(kind: Kind, made: &Table) -> Result<Figure, Problem> {
     match kind {
         Kind::CriticalDifference => figure::ranking(made).and_then(|r| figure::critical_difference(&r, 0.05)),
         _ => figure::fold_heat_map(made),

@@ -250,7 +250,10 @@ impl Source {
 pub fn explained(error: Error) -> Problem {
     match error {
         Error::Drawing { .. } | Error::Polars(_) => Problem::ours(error),
-        Error::Empty { .. } | Error::NothingPublished { .. } => Problem::negative(error),
+        Error::Empty { .. }
+        | Error::AllLeftOut { .. }
+        | Error::NoValues { .. }
+        | Error::NothingPublished { .. } => Problem::negative(error),
         Error::Io { what, .. } => {
             let hint = match what {
                 "cannot read" => "check the name; it must be a file that can be read, not a folder",

@@ -5,7 +5,9 @@
 use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
+use super::axis::Axis;
 use super::lines::{Line, Panel, Plot, Point, Weight};
+use crate::cells::metric_column;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
@@ -70,29 +72,25 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
         });
     }
     let mut panels: Vec<Panel> = Vec::new();
-    let x_names = names_along(table, setting);
+    let along = Axis::of(&values_along(table, setting));
     for (labels, column, cell) in table.cells() {
         let values = labels.iter().chain([&column.label]);
         let named: Vec<(&str, &str)> = settings(table).into_iter().zip(values.map(String::as_str)).collect();
-        if let Some(point) = point(&named, setting, cell, table, &x_names) {
+        if let Some(point) = point(&named, setting, cell, table, &along) {
             add(&mut panels, &named, setting, panels_of, point);
         }
     }
     if panels.is_empty() {
-        return Err(Error::Empty { origin: format!("the figure of accuracy against {setting}") });
+        let column = metric_column(table.metric);
+        return Err(Error::NoValues { what: format!("the figure against {setting}"), column });
     }
-    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
-        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
-    }
-    let y_label = format!("{} (%)", short_metric(table.metric));
-    panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
-    shorten(&mut panels);
+    tidy(&mut panels, table.metric);
     let usual = format!("{} against {}", short_metric(table.metric), words(setting));
     let plot = Plot {
         title: if title.is_empty() { usual } else { title.to_owned() },
         note: note(table),
-        x_label: axis(setting).to_owned(),
-        x_names,
+        x_label: axis_label(setting, along.uneven),
+        x_names: along.names,
         across: None,
         panels,
     };
@@ -100,6 +98,16 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
         lines if lines > MOST_LINES => Err(Error::TooManyLines { lines, most: MOST_LINES }),
         _ => plot.draw(),
     }
+}
+
+/// Points from left to right, names of axes, and short labels.
+fn tidy(panels: &mut [Panel], metric: Metric) {
+    for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
+        line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    }
+    let y_label = format!("{} (%)", short_metric(metric));
+    panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
+    shorten(panels);
 }
 
 /// Leaves out of all labels what is the same in all of them.
@@ -120,8 +128,8 @@ fn settings(table: &Table) -> Vec<&str> {
     table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect()
 }
 
-/// The words along the axis in their order, where the setting is not a number everywhere.
-fn names_along(table: &Table, setting: &str) -> Vec<String> {
+/// The different values of the setting, in the order of the table.
+fn values_along(table: &Table, setting: &str) -> Vec<String> {
     let at = settings(table).iter().position(|name| *name == setting).unwrap_or_default();
     let mut names: Vec<String> = Vec::new();
     for (labels, column, _) in table.cells() {
@@ -130,20 +138,13 @@ fn names_along(table: &Table, setting: &str) -> Vec<String> {
             names.push(name);
         }
     }
-    if names.iter().all(|name| name.parse::<f64>().is_ok()) { Vec::new() } else { names }
+    names
 }
 
-fn point(
-    named: &[(&str, &str)],
-    setting: &str,
-    cell: &Cell,
-    table: &Table,
-    x_names: &[String],
-) -> Option<Point> {
+fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table, along: &Axis) -> Option<Point> {
     let (_, value) = named.iter().find(|(name, _)| *name == setting)?;
-    let word = x_names.iter().position(|name| name == value).map(|at| at as f64);
     Some(Point {
-        x: word.or_else(|| value.parse().ok())?,
+        x: along.place(value)?,
         y: cell.centre(table.spread)?,
         error: cell.plus_minus(table.spread),
     })
@@ -186,9 +187,14 @@ fn note(table: &Table) -> String {
         1 => " 1 point rests on fewer folds than planned.".to_owned(),
         cells => format!(" {cells} points rest on fewer folds than planned."),
     };
+    let single = match table.cells().filter(|(_, _, cell)| cell.n == 1).count() {
+        0 => String::new(),
+        1 => " 1 point is one fold and has no bar.".to_owned(),
+        cells => format!(" {cells} points are one fold each and have no bar."),
+    };
     let (metric, centre) = (metric_words(table.metric), table.spread.centre());
     let spread = table.spread.to_string().replace(" - ", "\u{a0}-\u{a0}"); // `n - 1` stays on one line
-    format!("{metric}: {centre} over folds; bars: ± {spread}.{incomplete}")
+    format!("{metric}: {centre} over folds; bars: ± {spread}.{incomplete}{single}")
 }
 
 fn short_metric(metric: Metric) -> &'static str {
@@ -207,10 +213,11 @@ fn words(setting: &str) -> String {
     }
 }
 
-fn axis(setting: &str) -> &str {
-    match setting {
+fn axis_label(setting: &str, uneven: bool) -> String {
+    let name = match setting {
         "depth" => "depth (graph layers)",
         "togl_position" => "graph layers before TOGL",
         other => other,
-    }
+    };
+    if uneven { format!("{name} (values evenly spaced, not to scale)") } else { name.to_owned() }
 }

@@ -119,6 +119,7 @@ impl Plot {
             false => String::new(),
         };
         let steps = xs.1 - xs.0;
+        let each_step = steps <= 12.0 || !self.x_names.is_empty();
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -127,7 +128,7 @@ impl Plot {
             .axis_style(BLACK.mix(0.6))
             .x_desc(&self.x_label)
             .y_desc(&panel.y_label)
-            .x_labels(if steps <= 12.0 { steps.ceil() as usize + 1 } else { 8 })
+            .x_labels(if each_step { steps.ceil() as usize + 1 } else { 8 })
             .y_labels(6)
             .x_label_formatter(&whole)
             .y_label_formatter(&|y| plain(*y, ys.1 - ys.0))

@@ -4,6 +4,7 @@
 
 mod against;
 mod arrangement;
+mod axis;
 mod critical;
 mod curves;
 mod filtration;

@@ -85,6 +85,38 @@ fn the_place_of_togl_is_drawn_on_an_axis_of_layers() {
 }
 
 #[test]
+fn fractions_and_learning_rates_have_a_tick_at_every_value() {
+    let of = |setting: &str, trials: Vec<TrialConfig>| {
+        let rows = (0..).zip(&trials).flat_map(|(position, trial)| folds(position, trial, &[0.5, 0.6]));
+        texts(&against(&families(&frame(rows), setting).unwrap(), setting).unwrap())
+    };
+    let base = trial("DD", Backbone::Gcn, 4);
+    let dropout = |dropout_p| TrialConfig { dropout_p, ..base.clone() };
+    let drawn = of("dropout_p", [0.0, 0.1, 0.5].map(dropout).to_vec());
+    for tick in ["0.0", "0.1", "0.5"] {
+        assert!(drawn.lines().any(|line| line == tick), "{tick}: {drawn}");
+    }
+    let rate = |lr| TrialConfig { lr, ..base.clone() };
+    let drawn = of("lr", [0.0001, 0.001, 0.1].map(rate).to_vec());
+    for text in ["0.0001", "0.001", "0.1", "lr (values evenly spaced, not to scale)"] {
+        assert!(drawn.lines().any(|line| line == text), "{text}: {drawn}");
+    }
+}
+
+#[test]
+fn a_point_of_one_fold_says_why_it_has_no_bar() {
+    let rows = [(0, 2, 0.5), (1, 3, 0.6)]
+        .map(|(at, depth, value)| fold(at, &trial("DD", Backbone::Gcn, depth), 0, value));
+    let drawn = texts(&against(&families(&frame(rows), "depth").unwrap(), "depth").unwrap());
+    assert!(drawn.replace('\n', " ").contains("2 points are one fold each and have no bar."), "{drawn}");
+}
+
+#[test]
+fn a_figure_without_values_names_what_is_missing() {
+    insta::assert_snapshot!(timeline("saved folds", &[]).unwrap_err(), @"the timeline of saved folds has nothing to show: no fold has a value of `seconds`");
+}
+
+#[test]
 fn a_figure_of_too_many_lines_is_refused() {
     let trials = (1..=22).map(|width| TrialConfig { hidden_dim: width, ..trial("DD", Backbone::Gcn, 4) });
     let rows = (0..).zip(trials).map(|(position, trial)| fold(position, &trial, 0, 0.5));

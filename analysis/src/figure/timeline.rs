@@ -69,7 +69,7 @@ struct Lane {
 /// Draws what each worker did.
 pub fn timeline(title: &str, work: &[Work]) -> Result<Figure> {
     if work.is_empty() {
-        return Err(Error::Empty { origin: format!("the timeline of {title}") });
+        return Err(Error::NoValues { what: format!("the timeline of {title}"), column: "seconds" });
     }
     if work.len() > MOST_BARS {
         return Err(Error::TooManyLines { lines: work.len(), most: MOST_BARS });

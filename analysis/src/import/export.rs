@@ -34,17 +34,22 @@ impl<'a> Export<'a> {
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| places[*name] != *at) {
             return Err(Error::bad_file(path, format!("the column `{}` is there twice", twice.1)));
         }
-        let missing: Vec<String> =
-            needed.filter(|name| !places.contains_key(*name)).map(str::to_owned).collect();
+        let mut missing: Vec<String> = Vec::new();
+        for name in needed.filter(|name| !places.contains_key(*name)) {
+            if !missing.iter().any(|known| known == name) {
+                missing.push(name.to_owned());
+            }
+        }
         if !missing.is_empty() {
             let advice = "is it an export of runs, one a line? Other names are told with `--map OURS=THEIRS`";
             let origin = format!("`{}`", path.display());
             return Err(Error::MissingColumns { advice, origin, columns: missing });
         }
         let mut records = Vec::new();
+        let mut lines = Lines::of(&bytes);
         for record in reader.records() {
             let record = record.map_err(refuse)?;
-            records.push((line_of(&bytes, record.position()), record));
+            records.push((lines.at(record.position()), record));
         }
         Ok(Self { path, names, places, records })
     }
@@ -55,7 +60,7 @@ impl<'a> Export<'a> {
     }
 
     /// The names of all columns, in order.
-    pub fn columns(&self) -> impl Iterator<Item = &str> {
+    pub fn columns(&self) -> impl Iterator<Item = &str> + Clone {
         self.names.iter().map(String::as_str)
     }
 
@@ -87,23 +92,41 @@ impl<'a> Export<'a> {
     }
 }
 
-/// The line that a record begins on. The reader's own count is one short after Windows line ends.
-fn line_of(bytes: &[u8], position: Option<&csv::Position>) -> u64 {
-    let start = position.map_or(0, |position| position.byte() as usize).min(bytes.len());
-    let blank = bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-    1 + bytes[..start + blank].iter().filter(|byte| **byte == b'\n').count() as u64
+/// Which line a place is on. Goes through the text once, so places must be asked for in their order.
+struct Lines<'a> {
+    bytes: &'a [u8],
+    /// How far lines are counted, and the line there.
+    counted: usize,
+    line: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(bytes: &'a [u8]) -> Self {
+        Self { bytes, counted: 0, line: 1 }
+    }
+
+    /// The line that a record begins on. The reader's own count is one short after Windows line ends.
+    fn at(&mut self, position: Option<&csv::Position>) -> u64 {
+        let start =
+            position.map_or(0, |position| position.byte() as usize).clamp(self.counted, self.bytes.len());
+        let blank = self.bytes[start..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let new = &self.bytes[self.counted..start + blank];
+        self.line += new.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.counted = start + blank;
+        self.line
+    }
 }
 
 fn explained(path: &Path, error: &csv::Error, bytes: &[u8]) -> Error {
     match error.kind() {
         ErrorKind::UnequalLengths { pos, expected_len, len } => {
-            let line = line_of(bytes, pos.as_ref());
+            let line = Lines::of(bytes).at(pos.as_ref());
             let reason =
                 format!("line {line} has {len} fields where the header has {expected_len}; is it cut off?");
             Error::bad_file(path, reason)
         }
         ErrorKind::Utf8 { pos, .. } => {
-            Error::bad_file(path, format!("line {} is not UTF-8 text", line_of(bytes, pos.as_ref())))
+            Error::bad_file(path, format!("line {} is not UTF-8 text", Lines::of(bytes).at(pos.as_ref())))
         }
         _ => Error::bad_file(path, error),
     }

@@ -97,7 +97,12 @@ fn another_column_can_be_named() {
 #[test]
 fn what_cannot_be_read_is_named_with_its_line() {
     let message = import(&[GCN, &TOGL.replace("\"4\"", "\"four\"")]).unwrap_err().to_string();
-    assert!(message.ends_with("runs.csv`: line 3: `depth` is `four`, which cannot be"), "{message}");
+    assert!(
+        message.ends_with(
+            "runs.csv`: line 3: `depth` is `four`, which is not understood; it must be a whole number from 0"
+        ),
+        "{message}"
+    );
     let message = import(&[&TOGL.replace("0.0007", "-1")]).unwrap_err().to_string();
     assert!(message.contains("runs.csv`: line 2: setting `lr`"), "{message}");
 }
@@ -110,6 +115,11 @@ fn a_file_that_is_no_export_of_runs_is_refused() {
     let error = read(&[path], &Mapping::default()).unwrap_err();
     assert!(matches!(&error, Error::MissingColumns { columns, .. } if columns[0] == "model"), "{error}");
     let error = import(&[CRASHED]).unwrap_err();
+    insta::assert_snapshot!(error, @"no run is left to import: all 1 were left out; the reasons stand above");
+    assert!(
+        matches!(error, Error::AllLeftOut { skipped } if skipped == ["runs.csv:2: its state is crashed"])
+    );
+    let error = import(&[]).unwrap_err();
     insta::assert_snapshot!(error, @"the import has no folds; is it the right one, and has anything finished yet?");
 }
 
@@ -202,4 +212,113 @@ fn text_that_is_not_utf_8_is_refused() {
     fs::write(&path, bytes).unwrap();
     let message = read(&[path], &Mapping::default()).unwrap_err().to_string();
     assert!(message.ends_with("runs.csv`: line 2 is not UTF-8 text"), "{message}");
+}
+
+/// An export with only what is needed and one more column.
+fn with_column(name: &str, values: &[(&str, &str)], mapping: &Mapping) -> Result<Imported> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("runs.csv");
+    let lines =
+        values.iter().zip(0..).map(|((model, value), seed)| format!("DD,{model},4,0.5,{seed},{value}\n"));
+    fs::write(&path, format!("dataset,model,depth,test_acc,seed,{name}\n{}", lines.collect::<String>()))
+        .unwrap();
+    read(&[path], mapping)
+}
+
+fn method(model: &str, column: &str, value: &str) -> Result<String> {
+    let imported = with_column(column, &[(model, value)], &Mapping::default())?;
+    Ok(text(&imported.frame, "method", 0))
+}
+
+#[test]
+fn a_network_is_known_by_its_name_or_by_the_flag_beside_it() {
+    for (model, column, value, expected) in [
+        ("GIN", "x", "", "GIN-4"),
+        ("LargerGCN", "GIN", "1", "GIN-4"),
+        ("LargerGCN", "GIN", "Yes", "GIN-4"),
+        ("gcn", "GIN", "no", "GCN-4"),
+        ("GIN", "GIN", "true", "GIN-4"),
+        ("topognn", "x", "", "GCN-4-TOGL-1"),
+        ("LargerTopoGNN", "GAT", "True", "GAT-4-TOGL-1"),
+        ("WL", "x", "", "WL-4"),
+    ] {
+        assert_eq!(method(model, column, value).unwrap(), expected, "{model} with {column}={value}");
+    }
+}
+
+#[test]
+fn a_network_that_is_not_understood_is_refused_and_never_taken_for_another() {
+    let reason = |model, column, value| {
+        let message = method(model, column, value).unwrap_err().to_string();
+        message.split_once("runs.csv`: ").unwrap().1.to_owned()
+    };
+    insta::assert_snapshot!(reason("TopoGNN_v2", "x", ""), @"line 2: `model` is `TopoGNN_v2`, which is not understood; it must be one of gcn, gin, gat, gatedgcn, topognn, wl, wl-oa, ph, gfl, perslay, with or without `Larger` before it");
+    insta::assert_snapshot!(reason("", "x", ""), @"line 2: `model` is empty, but needed to know what was trained");
+    insta::assert_snapshot!(reason("GAT", "GIN", "true"), @"line 2: `GIN` is `true`, which is not understood; it must be false where the model is `GAT`");
+    insta::assert_snapshot!(reason("GCN", "GIN", "maybe"), @"line 2: `GIN` is `maybe`, which is not understood; it must be true, false, yes, no, 1 or 0");
+    insta::assert_snapshot!(reason("GCN", "use_node_attributes", "some"), @"line 2: `use_node_attributes` is `some`, which is not understood; it must be true, false, yes, no, 1 or 0");
+    insta::assert_snapshot!(reason("TopoGNN", "early_topo", "2"), @"line 2: `early_topo` is `2`, which is not understood; it must be true, false, yes, no, 1 or 0");
+    insta::assert_snapshot!(reason("GCN", "fold", "4294967296"), @"line 2: `fold` is `4294967296`, which is not understood; it must be a whole number below 2^32");
+    insta::assert_snapshot!(reason("GCN", "lr", "inf"), @"line 2: `lr` is `inf`, which is not understood; it must be a number");
+    let message = import(&[&GCN.replace(r#""2","","#, r#""","","#)]).unwrap_err().to_string();
+    assert!(message.ends_with("line 2: `depth` is empty, but needed to know what was trained"), "{message}");
+}
+
+#[test]
+fn attributes_are_understood_however_yes_and_no_are_written() {
+    for (value, features) in
+        [("0", "random"), ("no", "random"), ("False", "random"), ("1.0", "original"), ("", "original")]
+    {
+        let imported = with_column("use_node_attributes", &[("GCN", value)], &Mapping::default()).unwrap();
+        assert_eq!(text(&imported.frame, "features", 0), features, "{value}");
+    }
+}
+
+#[test]
+fn every_mapped_setting_is_read_from_where_the_mapping_says() {
+    for (ours, value, setting) in
+        [("togl", "yes", "true"), ("features", "random", "random"), ("last_epoch", "full", "full")]
+    {
+        let mapping = Mapping::default().with(ours, "theirs").unwrap();
+        let imported = with_column("theirs", &[("GCN", value)], &mapping).unwrap();
+        assert_eq!(text(&imported.frame, ours, 0), setting);
+        assert!(imported.frame.data().column("wandb_theirs").is_err(), "it was read");
+    }
+    let mapping = Mapping::default().with("model", "arch").unwrap();
+    assert_eq!(text(&with_column("arch", &[("GCN", "gat")], &mapping).unwrap().frame, "model", 0), "gat");
+    let mapping = Mapping::default().with("togl", "theirs").unwrap();
+    let message = with_column("theirs", &[("TopoGNN", "no")], &mapping).unwrap_err().to_string();
+    assert!(message.contains("`theirs` is `false`"), "{message}");
+}
+
+#[test]
+fn a_column_that_is_only_named_like_a_setting_is_kept_and_not_read() {
+    for name in ["togl", "features", "last_epoch"] {
+        let imported = with_column(name, &[("GCN", "anything")], &Mapping::default()).unwrap();
+        assert_eq!(text(&imported.frame, &format!("wandb_{name}"), 0), "anything");
+    }
+}
+
+#[test]
+fn a_condition_on_a_column_that_no_export_has_is_refused() {
+    let error =
+        with_column("min_cycle", &[("GCN", "3")], &Mapping::default().only("min_cycl", &["3"])).unwrap_err();
+    insta::assert_snapshot!(error, @"a column of the export cannot be `min_cycl`; did you mean `min_cycle`?");
+}
+
+#[test]
+fn an_unread_column_in_which_runs_of_a_trial_differ_is_named() {
+    let runs = [("GCN", "3"), ("GCN", "4"), ("GCN", "3"), ("GCN", "4")];
+    assert_eq!(with_column("min_cycle", &runs, &Mapping::default()).unwrap().varying, ["min_cycle"]);
+    let apart = [("GCN", "3"), ("GCN", "3"), ("GIN", "4"), ("GIN", "4")];
+    assert!(with_column("min_cycle", &apart, &Mapping::default()).unwrap().varying.is_empty());
+    let measured = [("GCN", "0.31"), ("GCN", "0.32"), ("GCN", "0.33"), ("GCN", "0.34")];
+    assert!(with_column("gpu_load", &measured, &Mapping::default()).unwrap().varying.is_empty());
+}
+
+#[test]
+fn a_missing_column_is_named_once_however_often_it_is_needed() {
+    let mapping = Mapping::default().with("depth", "nope").unwrap().with("model", "nope").unwrap();
+    let message = with_column("x", &[("GCN", "")], &mapping).unwrap_err().to_string();
+    assert!(message.contains("lacks the column `nope`;"), "{message}");
 }

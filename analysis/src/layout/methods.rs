@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, renamed};
+use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, remarks, renamed};
 use crate::published::{self, same_dataset};
 use crate::table::{Cell, Row, Table, TableColumn, Winners, mark_winners};
 
@@ -43,10 +43,8 @@ pub fn by_dataset(frame: &FoldFrame, name: &str, nodes: Nodes) -> Result<Table> 
     };
     let (plain, with_topology) = (named(false)?, named(true)?);
     let chosen = chosen_embedding(&with_topology, &["dataset", "method", "split"])?;
-    let parts = [
-        part(&plain, name, &["method"], "dataset", &[])?,
-        part(&chosen, name, &["method"], "dataset", &["deepset"])?,
-    ];
+    let parts =
+        [part(&plain, name, &["method"], "dataset", &[])?, chosen.part(name, &["method"], "dataset")?];
     let parts: Vec<Table> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         return Err(Error::Empty { origin: format!("the layout {name} (networks that it compares)") });
@@ -78,7 +76,8 @@ fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> 
     table.columns = grouped_columns(&datasets);
     table.mark_best(Winners::PerColumn);
     mark_comparisons(&mut table);
-    table.remarks = vec![HOW_CHOSEN.to_owned()];
+    table.remarks = remarks(parts);
+    table.remarks.push(HOW_CHOSEN.to_owned());
     table.reword();
     table
 }

@@ -1,14 +1,18 @@
 //! Rows of a frame under the names that a publication prints: what a network is called there follows from its
 //! settings. Owns that naming, and the making of tables from renamed rows.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
+
 use polars::prelude::{BooleanChunked, Column, DataFrame, NewChunkedArray, StringChunked, UInt64Chunked};
 use togl_sweeps::spec::{Metric, TableSpec};
+use togl_sweeps::{FoldKey, TrialId};
 
+use crate::columns::labels;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::select::best_by_last_validation;
-use crate::table::{Cell, Table};
+use crate::table::{Cell, Mark, Table};
 
 /// What names depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,12 +169,62 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The rows with TOGL, of which each fold keeps the embedding that was best on the last epoch's validation part.
-pub fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<FoldFrame> {
-    if frame.is_empty() {
-        return Ok(frame.clone());
+/// Runs chosen by a layout.
+pub struct ChosenRuns {
+    pub frame: FoldFrame,
+    /// Those whose split has fewer runs of one embedding than of another. The publication chose there all the same.
+    among_fewer: HashSet<FoldKey>,
+}
+
+impl ChosenRuns {
+    /// The same choice under other names of rows.
+    pub fn with_frame(self, frame: FoldFrame) -> Self {
+        Self { frame, ..self }
     }
-    best_by_last_validation(&frame.validation()?, groups)?.frame()
+
+    /// A table of them, in which cells that were chosen among fewer candidates say so.
+    pub fn part(&self, title: &str, rows: &[&str], columns: &str) -> Result<Option<Table>> {
+        let mut made = part(&self.frame, title, rows, columns, &["deepset"])?;
+        let cells = made.iter_mut().flat_map(|table| &mut table.rows).flat_map(|row| &mut row.cells);
+        for cell in cells.filter(|cell| cell.folds.iter().any(|fold| self.among_fewer.contains(fold))) {
+            cell.marks.insert(Mark::FewerCandidates);
+        }
+        Ok(made)
+    }
+}
+
+/// The rows with TOGL, of which each fold keeps the embedding that was best on the last epoch's validation part.
+pub fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<ChosenRuns> {
+    if frame.is_empty() {
+        return Ok(ChosenRuns { frame: frame.clone(), among_fewer: HashSet::new() });
+    }
+    let chosen = best_by_last_validation(&frame.validation()?, groups)?;
+    let fewer = among_fewer(frame, groups)?;
+    let keys = frame.keys()?;
+    let places = chosen.rows().iter().map(|row| *row as usize);
+    let among_fewer = places.filter(|row| fewer[*row]).map(|row| keys[row]).collect();
+    Ok(ChosenRuns { frame: chosen.frame()?, among_fewer })
+}
+
+/// For each row whether its group has not all the candidates that the same group has in other splits: a trial is
+/// missing, or has fewer runs than another.
+fn among_fewer(frame: &FoldFrame, groups: &[&str]) -> Result<Vec<bool>> {
+    let family: Vec<String> =
+        groups.iter().filter(|name| **name != "split").map(|name| (*name).to_owned()).collect();
+    let mut trials: HashMap<Vec<String>, BTreeMap<TrialId, HashMap<u32, usize>>> = HashMap::new();
+    let keys = frame.keys()?;
+    let labels: Vec<Vec<String>> =
+        (0..keys.len()).map(|row| labels(frame.data(), &family, row)).collect::<Result<_>>()?;
+    for (labels, key) in labels.iter().zip(&keys) {
+        let runs = trials.entry(labels.clone()).or_default().entry(key.trial).or_default();
+        *runs.entry(key.split).or_default() += 1;
+    }
+    let fewer = |labels: &Vec<String>, split: u32| {
+        let counts = trials[labels].values().map(|runs| runs.get(&split).copied().unwrap_or_default());
+        let (least, most) = counts.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
+        least < most
+    };
+    Ok(labels.iter().zip(&keys).map(|(labels, key)| fewer(labels, key.split)).collect())
 }
 
 /// A table of renamed rows; none if there are no rows.
@@ -202,6 +256,13 @@ pub fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
         Some(row.cells[at].clone())
     });
     found.unwrap_or_default()
+}
+
+/// What the parts of a layout have to say, each thing once.
+pub fn remarks(parts: &[Table]) -> Vec<String> {
+    let mut remarks: Vec<String> = parts.iter().flat_map(|part| part.remarks.clone()).collect();
+    remarks.dedup();
+    remarks
 }
 
 /// Says in a layout how "General" numbers are chosen.

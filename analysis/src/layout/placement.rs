@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, renamed};
+use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, remarks, renamed};
 use crate::published::{self, same_dataset};
 use crate::table::{Row, Table, TableColumn, Winners};
 
@@ -36,10 +36,7 @@ pub fn by_position(frame: &FoldFrame, name: &str) -> Result<Table> {
     let groups = ["dataset", "method", "togl_position", "split"];
     let chosen = chosen_embedding(&named(general)?, &groups)?;
     let rows = ["dataset", "togl_position"];
-    let parts = [
-        part(&named(variant)?, name, &rows, "method", &[])?,
-        part(&chosen, name, &rows, "method", &["deepset"])?,
-    ];
+    let parts = [part(&named(variant)?, name, &rows, "method", &[])?, chosen.part(name, &rows, "method")?];
     let parts: Vec<Table> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         return Err(Error::Empty {
@@ -69,7 +66,8 @@ fn assemble(name: &str, parts: &[Table]) -> Table {
     };
     table.columns = methods.iter().map(column).collect();
     table.mark_best(Winners::PerRow);
-    table.remarks = vec![HOW_CHOSEN.to_owned()];
+    table.remarks = remarks(parts);
+    table.remarks.push(HOW_CHOSEN.to_owned());
     table.reword();
     table
 }

@@ -3,15 +3,14 @@
 //! prints above them, which for two of them is not what was trained.
 
 use polars::prelude::*;
-use togl_sweeps::spec::{Metric, TableSpec};
 
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::layout::named::find;
-use crate::plan::Plan;
-use crate::select::best_by_last_validation;
+use crate::layout::named::{chosen_embedding, find, part, remarks};
 use crate::table::{Row, Table, TableColumn, Winners};
 
+const NAME: &str = "structural-extended";
+const ROWS: [&str; 2] = ["dataset", "depth"];
 const GENERAL: &str = "GCN-TOGL (General)";
 const GENERAL_STATIC: &str = "GCN-TOGL (General - Static)";
 const COORDINATES: &str = "GCN-TOGL (No Interaction)";
@@ -40,16 +39,17 @@ pub fn structural_extended(frame: &FoldFrame) -> Result<Table> {
             origin: "the layout structural-extended (structure-only runs)".to_owned(),
         });
     }
-    let single = part(&named, &[])?;
+    let single = part(&named, NAME, &ROWS, "method", &[])?;
     let with_topology = with_names(&named, when(col("togl")).then(col("method")).otherwise(lit(NULL)))?;
     if with_topology.is_empty() {
-        return Ok(assemble(&[single]));
+        return Ok(assemble(&single.into_iter().collect::<Vec<_>>()));
     }
     // A set without folds has one split, so it is one group and its "General" is one run, as published.
-    let view = with_topology.validation()?;
-    let chosen = best_by_last_validation(&view, &["dataset", "depth", "static", "split"])?.frame()?;
+    let chosen = chosen_embedding(&with_topology, &["dataset", "depth", "static", "split"])?;
     let general = when(col("static")).then(lit(GENERAL_STATIC)).otherwise(lit(GENERAL));
-    Ok(assemble(&[single, part(&with_names(&chosen, general)?, &["deepset"])?]))
+    let named = with_names(&chosen.frame, general)?;
+    let general = chosen.with_frame(named).part(NAME, &ROWS, "method")?;
+    Ok(assemble(&single.into_iter().chain(general).collect::<Vec<_>>()))
 }
 
 /// The rows to which `method` gives a name, under that name; data sets as the publication calls them.
@@ -89,17 +89,6 @@ fn structural_method() -> Expr {
         .otherwise(lit(NULL))
 }
 
-fn part(frame: &FoldFrame, chosen_among: &[&str]) -> Result<Table> {
-    let spec = TableSpec {
-        rows: vec!["dataset".to_owned(), "depth".to_owned()],
-        columns: "method".to_owned(),
-        metric: Metric::TestAccuracy,
-        ..TableSpec::default()
-    };
-    let plan = Plan::of_frame("structural-extended", frame)?;
-    Table::make_after_choice(frame, &spec, &plan, chosen_among)
-}
-
 /// The columns of the layout from tables that have some of them.
 fn assemble(parts: &[Table]) -> Table {
     let mut table = parts[0].clone();
@@ -121,12 +110,13 @@ fn assemble(parts: &[Table]) -> Table {
         })
         .to_vec();
     table.mark_best(Winners::PerRow);
-    table.remarks = vec![
+    table.remarks = remarks(parts);
+    table.remarks.extend([
         "General: per fold the embedding with the highest validation accuracy of the last epoch, of equal ones \
          the last run"
             .to_owned(),
         format!("the publication prints `{STATIC_COORDINATES}` and `{STATIC_DEEPSET}` swapped"),
-    ];
+    ]);
     table.reword();
     table
 }

@@ -10,6 +10,7 @@ use togl_sweeps::trial::{Backbone, Features};
 use super::*;
 use crate::import::wandb::{self, Mapping};
 use crate::layout::Layout;
+use crate::table::Mark;
 use crate::test_folds::{folds, frame};
 
 fn structural(deepset: bool, static_variant: bool) -> TrialConfig {
@@ -32,6 +33,17 @@ fn general_chooses_the_embedding_per_fold_by_validation_only() {
     let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
     assert_eq!(cell.n, 2);
     assert!((cell.mean.unwrap() - 25.0).abs() < 1e-9, "tests 0.2 and 0.3 belong to validations 0.8 and 0.7");
+}
+
+#[test]
+fn a_general_number_that_was_chosen_among_fewer_runs_says_so_and_wins_nothing() {
+    let mut rows = folds(0, &structural(false, false), &[0.8, 0.9]);
+    rows.extend(folds(1, &structural(true, false), &[0.7]));
+    let table = Layout::StructuralExtended.make(&frame(rows)).unwrap();
+    let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
+    assert_eq!((cell.n, cell.planned), (2, 2), "the number is as published");
+    assert!(cell.marks.contains(&Mark::FewerCandidates) && !cell.best);
+    assert!(table.notes.iter().any(|note| note.contains("among fewer candidates")), "{:?}", table.notes);
 }
 
 #[test]
@@ -120,6 +132,35 @@ fn the_published_cells_come_out_of_the_published_logs() {
     assert_eq!(same, BTreeMap::from(all_but_one), "{different:#?}");
     let unexplained = r#"ENZYMES 1 GCN-TOGL (General - Static): ("23.5", "6.2"), published ("23.0", "6.3")"#;
     assert_eq!(different, [unexplained]);
+}
+
+/// The cells with a mark, with their finished and planned folds.
+fn marked(table: &Table, mark: Mark) -> String {
+    let cells = table.cells().filter(|(_, _, cell)| cell.n > 0 && cell.marks.contains(&mark));
+    let lines = cells
+        .map(|(row, column, cell)| format!("{} {} {}/{}", row.join(" "), column.label, cell.n, cell.planned));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Some runs crashed or have no test value. The publication chose and averaged without them; the numbers stay, and say so.
+#[test]
+fn what_the_published_logs_lack_is_marked() {
+    let Some(folder) = shared_data() else { return };
+    let imported = wandb::read(&exports(&folder), &Mapping::default()).unwrap();
+    let table = Layout::StructuralExtended.make(&imported.frame).unwrap();
+    insta::assert_snapshot!(marked(&table, Mark::FewerCandidates), @"
+    DD 1 GCN-TOGL (General - Static) 10/10
+    ENZYMES 1 GCN-TOGL (General - Static) 10/10
+    PATTERN 3 GCN-TOGL (General) 1/1
+    ");
+    insta::assert_snapshot!(marked(&table, Mark::Incomplete), @"
+    CLUSTER 2 GCN 3/4
+    DD 1 GCN-TOGL (Static - No Interaction) 9/10
+    ENZYMES 1 GCN-TOGL (Static - Interaction) 9/10
+    PATTERN 2 GAT 3/4
+    PATTERN 3 GIN 2/4
+    PATTERN 3 GCN-TOGL (No Interaction) 1/4
+    ");
 }
 
 #[test]

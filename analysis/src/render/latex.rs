@@ -195,6 +195,7 @@ fn sign(mark: Mark) -> &'static str {
         Mark::MixedData => r"\ddagger",
         Mark::MixedDevices => r"\S",
         Mark::MixedNumerics => r"\P",
+        Mark::FewerCandidates => r"\diamond",
     }
 }
 

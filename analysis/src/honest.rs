@@ -1,0 +1,137 @@
+//! What a file of folds may not say: accuracies that are no shares, and two descriptions of one trial. Looks at files
+//! only, where anybody may have written; what comes from a coordinator was checked when it was reported. Changes nothing.
+
+use std::collections::HashMap;
+
+use polars::prelude::{Column, DataFrame, DataType};
+
+use crate::columns::label;
+use crate::error::{Error, Result};
+
+/// Columns whose values are shares.
+const SHARES: [&str; 4] =
+    ["test_accuracy", "validation_accuracy", "train_accuracy", "last_validation_accuracy"];
+
+/// What all rows of a trial must agree in. Settings without effect are not part of a trial's identity and may differ, so
+/// only those are here that always have one.
+const ONE_PER_TRIAL: [&str; 4] = ["dataset", "model", "togl", "method"];
+
+/// The same for trained networks; kernels ignore these.
+const ONE_PER_NETWORK: [&str; 5] = ["features", "depth", "hidden_dim", "batch_size", "lr"];
+
+/// Refuses data in the columns of the schema that cannot be true; rows are counted from 1, as they stand in the file.
+pub fn refuse_impossible(data: &DataFrame, origin: &str) -> Result<()> {
+    for name in SHARES {
+        let values = data.column(name)?.f64()?;
+        let wrong =
+            |value: Option<f64>| value.is_some_and(|value| !value.is_nan() && !(0.0..=1.0).contains(&value));
+        if let Some(row) = values.iter().position(wrong) {
+            let value = values.get(row).unwrap_or_default();
+            let reason = format!("row {} has {value}, which is no share from 0 to 1", row + 1);
+            return Err(refused(origin, name, reason));
+        }
+    }
+    refuse_contradictions(data, origin)
+}
+
+fn refuse_contradictions(data: &DataFrame, origin: &str) -> Result<()> {
+    let first = first_rows(data)?;
+    let models = data.column("model")?.str()?;
+    let is_network =
+        |row: usize| models.get(row).is_some_and(|model| ["gcn", "gin", "gat", "gatedgcn"].contains(&model));
+    for (names, networks_only) in [(ONE_PER_TRIAL.as_slice(), false), (ONE_PER_NETWORK.as_slice(), true)] {
+        for name in names {
+            let column = data.column(name)?;
+            let differs = differing(column, &first)?;
+            let wrong = differs.into_iter().find(|row| !networks_only || is_network(*row));
+            let Some(row) = wrong else { continue };
+            let (here, there) = (label(&column.get(row)?), label(&column.get(first[row])?));
+            let reason = format!(
+                "row {} says `{here}`, row {} of the same trial says `{there}`; one of them is of another trial",
+                row + 1,
+                first[row] + 1
+            );
+            return Err(refused(origin, name, reason));
+        }
+    }
+    Ok(())
+}
+
+/// For each row the first one of its trial.
+fn first_rows(data: &DataFrame) -> Result<Vec<usize>> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let trials = data.column("trial")?.str()?.iter().enumerate();
+    Ok(trials.map(|(row, trial)| *first.entry(trial.unwrap_or_default()).or_insert(row)).collect())
+}
+
+/// The rows with another value than the first of their trial.
+fn differing(column: &Column, first: &[usize]) -> Result<Vec<usize>> {
+    let rows = first.iter().enumerate();
+    Ok(match column.dtype() {
+        DataType::String => {
+            let values = column.str()?;
+            rows.filter(|(row, first)| values.get(*row) != values.get(**first)).map(|(row, _)| row).collect()
+        }
+        DataType::Boolean => {
+            let values = column.bool()?;
+            rows.filter(|(row, first)| values.get(*row) != values.get(**first)).map(|(row, _)| row).collect()
+        }
+        DataType::Float64 => {
+            let values = column.f64()?;
+            rows.filter(|(row, first)| values.get(*row) != values.get(**first)).map(|(row, _)| row).collect()
+        }
+        _ => {
+            let values = column.u64()?;
+            rows.filter(|(row, first)| values.get(*row) != values.get(**first)).map(|(row, _)| row).collect()
+        }
+    })
+}
+
+fn refused(origin: &str, column: &str, reason: String) -> Error {
+    Error::BadColumn { origin: origin.to_owned(), column: column.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::trial::Backbone;
+
+    use super::*;
+    use crate::frame::FoldFrame;
+    use crate::test_folds::{folds, frame, trial};
+
+    /// Reads a file of two trials with two folds each, after somebody wrote into it.
+    fn read_with(column: Column) -> Result<FoldFrame> {
+        let (gcn, gin) = (trial("DD", Backbone::Gcn, 4), trial("DD", Backbone::Gin, 4));
+        let rows = folds(0, &gcn, &[0.5, 0.6]).into_iter().chain(folds(1, &gin, &[0.5, 0.6]));
+        let mut data = frame(rows).data().clone();
+        data.with_column(column).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("folds.parquet");
+        FoldFrame::from_data(&data, "written").unwrap().write(&path).unwrap();
+        FoldFrame::read(&path)
+    }
+
+    fn reason(column: Column) -> String {
+        let message = read_with(column).unwrap_err().to_string();
+        message.split_once("folds.parquet`, ").unwrap().1.to_owned()
+    }
+
+    #[test]
+    fn an_accuracy_that_is_no_share_is_refused_with_its_row() {
+        let of = |value: f64| Column::new("test_accuracy".into(), vec![0.5, 0.5, value, 0.5]);
+        insta::assert_snapshot!(reason(of(50.0)), @"column `test_accuracy`: row 3 has 50, which is no share from 0 to 1");
+        insta::assert_snapshot!(reason(of(-1.0)), @"column `test_accuracy`: row 3 has -1, which is no share from 0 to 1");
+        insta::assert_snapshot!(reason(of(f64::INFINITY)), @"column `test_accuracy`: row 3 has inf, which is no share from 0 to 1");
+        assert!(read_with(of(1.0)).is_ok() && read_with(of(f64::NAN)).is_ok());
+    }
+
+    #[test]
+    fn rows_of_one_trial_that_contradict_each_other_are_refused() {
+        let datasets = Column::new("dataset".into(), ["DD", "DD", "DD", "ENZYMES"]);
+        insta::assert_snapshot!(reason(datasets), @"column `dataset`: row 4 says `ENZYMES`, row 3 of the same trial says `DD`; one of them is of another trial");
+        let depths = Column::new("depth".into(), [4_u64, 5, 4, 4]);
+        insta::assert_snapshot!(reason(depths), @"column `depth`: row 2 says `5`, row 1 of the same trial says `4`; one of them is of another trial");
+        let without_effect = Column::new("deepset".into(), [true, false, false, false]);
+        assert!(read_with(without_effect).is_ok(), "a network without TOGL has no embedding");
+    }
+}
