@@ -253,7 +253,7 @@ fn an_import_says_what_it_left_out_even_if_that_is_everything_and_what_it_averag
     assert!(said.err.contains("all 19 were left out"), "{}", said.err);
     let kinds = runs.lines().zip(0..).map(|(line, at)| match at {
         0 => format!("{line},min_cycle\n"),
-        at => format!("{line},{}\n", 3 + at % 2),
+        at => format!("{line},{}\n", 3 + at / 6 % 2),
     });
     fs::write(desk.path("runs.csv"), kinds.collect::<String>()).unwrap();
     let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet"]);

@@ -33,7 +33,7 @@ impl Axis {
         match steps {
             None if whole => Self { names: Vec::new(), uneven: false, places: numbers },
             None => Self::evenly(&sorted, false),
-            Some(steps) if whole && (steps.size == 1.0 && steps.count <= MOST_STEPS || steps.even) => {
+            Some(steps) if whole && (steps.count * steps.size <= MOST_STEPS || steps.even) => {
                 Self { names: Vec::new(), uneven: false, places: numbers }
             }
             Some(steps) if steps.on_grid && steps.count <= MOST_STEPS => Self::to_scale(&numbers, &steps),
