@@ -230,8 +230,7 @@ fn mistakes_get_a_clear_message_and_exit_code_2() {
     let text = file("text.safetensors", "this is not a checkpoint at all");
     let missing = place.path("nowhere.yaml").to_string_lossy().into_owned();
     let folder = place.path("empty").to_string_lossy().into_owned();
-    let cases: [(&[&str], &str); 14] = [
-        (&["join", "foo"], "`foo` is not an address; use HOST:PORT"),
+    let cases: [(&[&str], &str); 13] = [
         (&["join", "http://127.0.0.1:7447"], "is not an address; use HOST:PORT"),
         (&["train", "--trial", &missing], "hint: --trial names"),
         (&["train", "--trial", &kernel, "--split", "3"], "hint: valid splits are 0 to 2"),

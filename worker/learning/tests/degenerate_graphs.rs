@@ -12,11 +12,14 @@ use togl_learning::parameters::Parameters;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Aggregation, Backbone, DeepsetType};
 
+/// What all graphs of a data set are: its name, the nodes of a graph, its edges.
+type Alike = (&'static str, usize, &'static [(u32, u32)]);
+
 /// Each data set lacks something in all of its graphs.
 fn data_sets() -> Vec<Dataset> {
-    let graphs: [(&str, usize, &[(u32, u32)]); 3] =
+    let graphs: [Alike; 3] =
         [("trees", 4, &[(0, 1), (1, 2), (1, 3)]), ("no edges", 3, &[]), ("single vertices", 1, &[])];
-    let build = |(name, nodes, edges): (&str, usize, &[(u32, u32)])| {
+    let build = |(name, nodes, edges): Alike| {
         let mut builder = DatasetBuilder::new(name, Task::GraphClassification, 2, 2);
         for graph in 0..3 {
             let features: Vec<f32> = (0..2 * nodes).map(|i| (i + graph) as f32 / 3.0).collect();
