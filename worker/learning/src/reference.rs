@@ -58,7 +58,7 @@ impl Reference {
     pub(crate) fn dataset(&self, Width { features, classes }: Width) -> Result<Dataset> {
         let states = self.tensor("in.x")?;
         let nodes = match states.size()[..] {
-            [nodes, width] if width == features && states.kind() == Kind::Float => nodes,
+            [nodes, width] if width == features && states.is_floating_point() => nodes,
             _ => return Err(bad(format!("`in.x` is not a table of floats with {features} columns"))),
         };
         let labels = self.indices("in.y", &[-1], classes)?;
@@ -82,7 +82,7 @@ impl Reference {
             sources: arcs.iter().map(|arc| local(arc, arc.source)).collect(),
             targets: arcs.iter().map(|arc| local(arc, arc.target)).collect(),
             feature_width: features as usize,
-            features: Vec::<f32>::try_from(states.reshape([-1]))?,
+            features: Vec::<f32>::try_from(states.to_kind(Kind::Float).reshape([-1]))?,
             split_rule: SplitRule::RandomBySeed,
             published_splits: Vec::new(),
             node_offsets,
@@ -151,6 +151,7 @@ pub(crate) fn decode(view: &TensorView<'_>) -> Result<Tensor> {
         Dtype::F32 => Tensor::from_slice(&numbers(bytes, f32::from_le_bytes)),
         Dtype::F64 => Tensor::from_slice(&numbers(bytes, f64::from_le_bytes)),
         Dtype::I64 => Tensor::from_slice(&numbers(bytes, i64::from_le_bytes)),
+        Dtype::I32 => Tensor::from_slice(&numbers(bytes, |four| i64::from(i32::from_le_bytes(four)))),
         other => return Err(bad(format!("tensors of type {other:?} are not expected"))),
     };
     let shape: Vec<i64> = view.shape().iter().map(|length| *length as i64).collect();

@@ -24,6 +24,7 @@ pub(crate) fn trial_of(config: &Value) -> Result<TrialConfig> {
                 )));
             }
             Some(Known::Off | Known::Elsewhere) => {}
+            None if !is_on(value) => {} // whatever it is, this network does without
             None => return Err(bad(format!("setting `{theirs}` is not known"))),
         }
     }
@@ -84,7 +85,7 @@ fn known(theirs: &str) -> Option<Known> {
 }
 
 fn is_on(value: &Value) -> bool {
-    value.as_bool() != Some(false) && value.as_f64() != Some(0.0)
+    !value.is_null() && value.as_bool() != Some(false) && value.as_f64() != Some(0.0)
 }
 
 /// Settings that are called otherwise here.
@@ -208,6 +209,10 @@ mod tests {
     fn what_is_not_said_has_their_default_and_what_is_said_is_taken() {
         let trial = trial_of(&settings(&json!({}))).unwrap();
         assert!(trial.togl && !trial.dim1 && trial.num_filtrations == 8);
+        assert!(
+            trial_of(&settings(&json!({"early_topo": false, "logger": null}))).is_ok(),
+            "off is no setting"
+        );
         let said =
             json!({"GAT": true, "num_heads_gnn": 2, "fake": true, "dim1": true, "togl_position": null});
         let trial = trial_of(&settings(&said)).unwrap();
@@ -225,6 +230,7 @@ mod tests {
             (json!({"GIN": true, "GAT": true}), "gin and for gat"),
             (json!({"model": "other"}), "`model`"),
             (json!({"hiden_dim": 16}), "`hiden_dim`"),
+            (json!({"early_topo": true}), "`early_topo`"),
             (json!({"depth": "three"}), "`depth`"),
         ] {
             let error = trial_of(&settings(&said)).unwrap_err().to_string();
