@@ -13,7 +13,7 @@ use togl_sweeps::spec::{Metric, TableSpec};
 
 use super::Outcome;
 use super::table::{self, explained};
-use super::table_block::{condition, metric};
+use super::table_block::{Block, condition, metric};
 use crate::problem::Problem;
 use crate::remote::Target;
 use crate::rows::{self, Collected};
@@ -143,16 +143,8 @@ impl Plot {
 
     /// The table that `togl table --from` makes of the same folds.
     fn table(&self, frame: &FoldFrame, plan: &Plan) -> Result<Table, Problem> {
-        let mut spec = TableSpec::default();
-        if !self.rows.is_empty() {
-            spec.rows.clone_from(&self.rows);
-        }
-        if let Some(columns) = &self.columns {
-            spec.columns.clone_from(columns);
-        }
-        if let Some(word) = &self.metric {
-            spec.metric = metric(word)?;
-        }
+        let block = Block::of(&self.rows, self.columns.as_ref(), self.metric.as_ref());
+        let (spec, _) = block.over(&TableSpec::default(), None)?;
         Table::of_block(frame, plan, &spec, None).map_err(explained)
     }
 

@@ -7,7 +7,7 @@ use togl_sweeps::spec::{Metric, Selection, TableSpec};
 use crate::problem::Problem;
 
 /// What the table shows.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Block {
     /// Settings, or `method`, that make a row, with commas between
     #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
@@ -30,6 +30,12 @@ pub struct Block {
 }
 
 impl Block {
+    /// Only these, for commands that have no more of them.
+    pub fn of(rows: &[String], columns: Option<&String>, metric: Option<&String>) -> Self {
+        let (columns, metric) = (columns.cloned(), metric.cloned());
+        Self { rows: rows.to_vec(), columns, metric, ..Self::default() }
+    }
+
     /// The block of the sweep file with what was typed in its place.
     pub fn over(
         &self,
