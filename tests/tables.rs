@@ -1,89 +1,13 @@
-//! Tables and figures as a user meets them: imported runs, saved folds in every format, the options of `togl table` and
+//! Tables and figures as a user meets them: saved folds in every format, the options of `togl table` and
 //! `togl plot`, and bad input, which gets a message, an exit code and no half-written file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod desk;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use tempfile::TempDir;
-
-const HEADER: &str =
-    "State,Runtime,dataset,deepset,depth,fold,model,training_seed,use_node_attributes,test_acc,val_acc";
-
-/// A folder with an export of runs and the folds imported from it.
-struct Desk {
-    folder: TempDir,
-}
-
-/// What a command said.
-struct Said {
-    code: i32,
-    out: String,
-    err: String,
-}
-
-impl Desk {
-    fn new() -> Self {
-        let desk = Self { folder: tempfile::tempdir().unwrap() };
-        let mut lines = vec![HEADER.to_owned()];
-        for fold in 0..3 {
-            for depth in [2, 4] {
-                let (by, up) = (0.01 * f64::from(fold), 0.05 * f64::from(depth));
-                lines.push(format!(
-                    "finished,60,DD,,{depth},{fold},LargerGCN,1,false,{:.3},0.5",
-                    0.5 + by + up
-                ));
-                for (deepset, better) in [("false", fold == 0), ("true", fold != 0)] {
-                    let judged = if better { 0.9 } else { 0.1 };
-                    let tested = 0.6 + by + if deepset == "true" { 0.1 } else { 0.0 };
-                    lines.push(format!(
-                        "finished,60,DD,{deepset},{depth},{fold},LargerTopoGNN,1,false,{tested:.3},{judged}"
-                    ));
-                }
-            }
-        }
-        lines.push("crashed,60,DD,,2,9,LargerGCN,1,false,,".to_owned());
-        fs::write(desk.path("runs.csv"), lines.join("\n")).unwrap();
-        desk
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn togl(&self, arguments: &[&str]) -> Said {
-        let output = Command::new(env!("CARGO_BIN_EXE_togl"))
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .env("TOGL_STATE", self.path("state"))
-            .env_remove("TOGL_TOKEN")
-            .env_remove("TOGL_COORDINATOR")
-            .env_remove("RUST_LOG")
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
-    }
-
-    fn import(&self, name: &str) {
-        let said = self.togl(&["import", "wandb", "runs.csv", "--out", name]);
-        assert_eq!(said.code, 0, "{}", said.err);
-        assert_eq!(
-            said.err,
-            format!("left out: runs.csv:20: its state is crashed\nwrote 18 folds to {name}\n")
-        );
-    }
-
-    fn files(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.folder.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
+use desk::Desk;
 
 #[test]
 fn folds_of_every_format_make_the_same_table() {
@@ -242,30 +166,6 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
     );
 }
 
-#[test]
-fn an_import_says_what_it_left_out_even_if_that_is_everything_and_what_it_averages_over() {
-    let desk = Desk::new();
-    let runs = fs::read_to_string(desk.path("runs.csv")).unwrap();
-    fs::write(desk.path("runs.csv"), runs.replace("finished", "killed")).unwrap();
-    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet"]);
-    assert_eq!(said.code, 1, "{}", said.err);
-    assert!(said.err.starts_with("left out: runs.csv:2: its state is killed\n"), "{}", said.err);
-    assert!(said.err.contains("all 19 were left out"), "{}", said.err);
-    let kinds = runs.lines().zip(0..).map(|(line, at)| match at {
-        0 => format!("{line},min_cycle\n"),
-        at => format!("{line},{}\n", 3 + at / 6 % 2),
-    });
-    fs::write(desk.path("runs.csv"), kinds.collect::<String>()).unwrap();
-    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet"]);
-    assert!(
-        said.code == 0 && said.err.contains("note: runs of one trial differ in `min_cycle`"),
-        "{}",
-        said.err
-    );
-    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "y.parquet", "--only", "min_cycl=3"]);
-    assert!(said.code == 2 && said.err.contains("did you mean `min_cycle`?"), "{}", said.err);
-}
-
 /// The CSV of folds with something changed.
 fn spoilt(desk: &Desk, change: impl Fn(&str) -> String) {
     desk.import("good.csv");
@@ -344,35 +244,6 @@ fn one_fold_has_no_deviation_and_older_rows_mix_with_newer_ones() {
 }
 
 #[test]
-fn a_bad_import_writes_nothing_and_keeps_what_was_there() {
-    let desk = Desk::new();
-    let old = desk.path("folds.parquet");
-    fs::write(&old, "old").unwrap();
-    let runs = fs::read_to_string(desk.path("runs.csv")).unwrap();
-    let before = desk.files();
-    for (text, message) in [
-        (runs.replacen("depth", "layers", 1), "lacks the column `depth`"),
-        (format!("{runs}\nfinished,DD"), "line 21 has 2 fields where the header has 11"),
-        (
-            format!("{runs}\n{}", runs.lines().nth(1).unwrap()),
-            "the same fold twice: GCN-2 on DD, split 0, seed 1 (runs.csv:2 and runs.csv:21)",
-        ),
-        (runs.replacen("0.600", "60.0", 1), "which is no share from 0 to 1"),
-    ] {
-        fs::write(desk.path("runs.csv"), text).unwrap();
-        let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "folds.parquet"]);
-        assert_eq!(said.code, 2, "{message}: {}", said.err);
-        assert!(said.err.contains(message), "{}", said.err);
-        assert_eq!(fs::read_to_string(&old).unwrap(), "old");
-        assert_eq!(desk.files(), before);
-    }
-    let said = desk.togl(&["import", "wandb", "runs.csv", "--out", "x.parquet", "--map", "dpth=layers"]);
-    assert_eq!(said.code, 2);
-    assert!(said.err.contains("did you mean `depth`?"), "{}", said.err);
-    assert!(!Path::new(&desk.path("x.parquet")).try_exists().unwrap());
-}
-
-#[test]
 fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_hint() {
     let desk = Desk::new();
     desk.import("folds.parquet");
@@ -409,17 +280,4 @@ fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_
         assert!(said.err.matches("(os error").count() <= 1, "said twice: {}", said.err);
         assert_eq!(desk.files(), before, "{arguments:?}");
     }
-}
-
-#[test]
-fn a_file_of_another_kind_and_an_empty_one_are_no_export_of_runs() {
-    let desk = Desk::new();
-    desk.import("folds.parquet");
-    let said = desk.togl(&["import", "wandb", "folds.parquet", "--out", "x.parquet"]);
-    assert_eq!(said.code, 2, "{}", said.err);
-    fs::write(desk.path("empty.csv"), "").unwrap();
-    let said = desk.togl(&["import", "wandb", "empty.csv", "--out", "x.parquet"]);
-    assert!(said.code == 2 && said.err.contains("is it an export of runs"), "{}", said.err);
-    let said = desk.togl(&["table", "--from", "empty.csv"]);
-    assert!(said.code == 2 && said.err.contains("cannot read `empty.csv`"), "{}", said.err);
 }

@@ -1,12 +1,12 @@
 //! What every back end must do, as tests that run on each. A back end says how it is made and opened again;
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
+mod backends;
 mod fleet;
 mod life;
 mod results;
 mod script;
 
-use tempfile::TempDir;
 use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
@@ -14,10 +14,10 @@ use togl_sweeps::{Attempt, Failure, FailureClass, FoldResult};
 
 use super::address::StoreAddress;
 use super::history::Happened;
-use super::memory::MemoryStore;
 use super::postgres_server::Server;
-use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store, StoreError};
+use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store};
 
+use self::backends::{Backend, Make, Place, memory, sqlite};
 use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
 use self::results::{
@@ -29,55 +29,6 @@ pub(crate) use self::script::{
     fill, filled_sqlite, fold, impossible_fact, join, report, submission, sweep, worker,
 };
 
-/// A place for a store that can be opened again and again.
-trait Backend {
-    fn open(&self) -> Box<dyn Store>;
-
-    /// Why a second coordinator is not let in; none where nothing can be shared.
-    fn second(&self) -> Option<StoreError>;
-}
-
-/// Makes places, each of its own.
-type Make<'a> = &'a dyn Fn() -> Box<dyn Backend>;
-
-struct Memory(MemoryStore);
-
-impl Backend for Memory {
-    fn open(&self) -> Box<dyn Store> {
-        Box::new(self.0.clone())
-    }
-
-    fn second(&self) -> Option<StoreError> {
-        None
-    }
-}
-
-fn memory() -> Box<dyn Backend> {
-    Box::new(Memory(MemoryStore::default()))
-}
-
-/// A place that an address names.
-struct Place {
-    address: StoreAddress,
-    _folder: Option<TempDir>,
-}
-
-impl Backend for Place {
-    fn open(&self) -> Box<dyn Store> {
-        self.address.open().unwrap()
-    }
-
-    fn second(&self) -> Option<StoreError> {
-        Some(self.address.open().map(|_| ()).unwrap_err())
-    }
-}
-
-fn sqlite() -> Box<dyn Backend> {
-    let folder = TempDir::new().unwrap();
-    let address = StoreAddress::Sqlite(folder.path().join("store.sqlite"));
-    Box::new(Place { address, _folder: Some(folder) })
-}
-
 /// Runs each contract on each back end; those on PostgreSQL share one server, which takes a second to make.
 macro_rules! contracts {
     ($($name:ident),+ $(,)?) => {
@@ -88,7 +39,7 @@ macro_rules! contracts {
         fn all_hold_on_postgres() {
             let Some(server) = Server::quick() else { return };
             let make = || -> Box<dyn Backend> {
-                Box::new(Place { address: StoreAddress::Postgres(Box::new(server.database())), _folder: None })
+                Box::new(Place::at(StoreAddress::Postgres(Box::new(server.database()))))
             };
             let contracts: &[(&str, fn(Make<'_>))] = &[$((stringify!($name), $name)),+];
             for (name, contract) in contracts {
