@@ -15,7 +15,7 @@ use polars_io::prelude::*;
 use crate::atomic::Staged;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::{honest, ndjson, schema};
+use crate::{impossible, ndjson, schema};
 
 /// A file format for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl FoldFrame {
             return Err(Error::Empty { origin });
         }
         let data = schema::conform(&data, &origin)?;
-        honest::refuse_impossible(&data, &origin)?;
+        impossible::refuse_impossible(&data, &origin)?;
         Self::from_data(&data, &origin)
     }
 

@@ -162,7 +162,7 @@ impl Spool {
     /// Forgets an entry that its store acknowledged.
     pub fn remove(&mut self, store: &str, fold: FoldKey, attempt: Attempt) -> io::Result<()> {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
-        there(fs::remove_file(self.folder.join(entry.file_name())))
+        absent_is_fine(fs::remove_file(self.folder.join(entry.file_name())))
     }
 
     /// Moves an entry that its store refused aside, with the reason beside it.
@@ -170,7 +170,7 @@ impl Spool {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
         durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
-        there(fs::rename(self.folder.join(&name), aside.join(&name)))
+        absent_is_fine(fs::rename(self.folder.join(&name), aside.join(&name)))
     }
 
     /// Whether a result of this attempt waits for its store; a failure is none.
@@ -191,7 +191,7 @@ impl Spool {
 }
 
 /// An entry that was only held has no file.
-fn there(done: io::Result<()>) -> io::Result<()> {
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
