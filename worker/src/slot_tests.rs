@@ -62,7 +62,7 @@ impl World {
         let (orders, inbox) = mpsc::channel(8);
         let (sender, events) = mpsc::channel(64);
         let (data, keeping) = (Data::default(), Keeping::default());
-        let program = Program { path: program, threads: 1, data, keeping, save_every };
+        let program = Program { path: program, threads: THREADS, data, keeping, save_every };
         togl_agent::tasks::spawn("slot", run(0, program, inbox, sender, watch::channel(None).0));
         Self { folder, orders, events }
     }
@@ -86,6 +86,15 @@ impl World {
 }
 
 const LONG: Duration = Duration::from_secs(3600);
+const THREADS: u32 = 3;
+
+#[tokio::test]
+async fn a_trainer_is_told_how_many_threads_its_slot_has() {
+    let words = r#"echo "{\"failed\":{\"class\":\"error\",\"message\":\"$* $OMP_NUM_THREADS\"}}"; read more"#;
+    let mut world = World::new(words, LONG);
+    world.train(None).await;
+    assert_eq!(world.failure().await.message, "trainer --threads 3 3");
+}
 
 #[tokio::test]
 async fn every_way_to_die_has_its_class_and_the_slot_goes_on_with_a_new_trainer() {

@@ -195,6 +195,16 @@ mod tests {
     }
 
     #[test]
+    fn libtorch_uses_as_many_threads_as_it_is_told() {
+        for threads in [1, 3, 1] {
+            use_threads(threads);
+            assert_eq!(tch::get_num_threads(), threads as i32);
+        }
+        use_threads(0);
+        assert_eq!(tch::get_num_threads(), 1, "none is one");
+    }
+
+    #[test]
     fn a_device_that_is_not_there_is_a_setting_error_that_names_it() {
         let error = Device::Cuda(99).open().unwrap_err();
         assert!(
