@@ -41,6 +41,10 @@ impl Embedded {
     }
 }
 
+/// What to do about a store that is damaged.
+pub const RESTORE: &str =
+    "`togl restore FILE --replace` puts a backup in its place; what is there is kept beside it";
+
 /// What a coordinator's problem means for the user.
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
     use togl_coordinator::driver::DriverError;
@@ -54,6 +58,16 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
             Problem::usage(error).hint(format!(
                 "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"
             ))
+        }
+        ServiceError::Store(ref store) if store.is_damage() => Problem::usage(error).hint(RESTORE),
+        ServiceError::Driver(DriverError::Store(ref store)) if store.is_damage() => {
+            Problem::usage(error).hint(RESTORE)
+        }
+        // What to do is in the message: it depends on what happened to the files.
+        ServiceError::Driver(DriverError::Store(ref store))
+            if matches!(**store, StoreError::Disturbed { .. }) =>
+        {
+            Problem::usage(error)
         }
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)

@@ -8,6 +8,7 @@ use togl_coordinator::store::{Reader, ResultQuery, StoredSweep};
 use togl_proto::{convert, wire};
 use togl_sweeps::{FoldKey, FoldResult, SweepName, SweepSpec, TrialConfig, TrialId};
 
+use crate::embedded::RESTORE;
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
 use crate::state::StateDir;
@@ -143,8 +144,9 @@ fn is_meant(key: &FoldKey, text: &str) -> bool {
 
 /// The store of a state directory, for reading; works whether or not a coordinator is serving it.
 pub fn open(state: &StateDir) -> Result<Box<dyn Reader>, Problem> {
-    state.store().open_read_only().map_err(|error| {
-        Problem::usage(error).hint("run a sweep first, or choose another folder with --state")
+    state.store().open_read_only().map_err(|error| match error.is_damage() {
+        true => Problem::usage(error).hint(RESTORE),
+        false => Problem::usage(error).hint("run a sweep first, or choose another folder with --state"),
     })
 }
 

@@ -281,8 +281,10 @@ pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Resu
     let hint = "use --replace to give up what it holds";
     match to {
         StoreAddress::Sqlite(path) => {
-            let _lock = sqlite::take_place(path, replace, hint)?;
-            sqlite_file::replace(path, |target| read(&from, |source| copy(source, target, incarnation)))
+            let place = sqlite::take_place(path, replace, hint)?;
+            sqlite_file::replace(&place.path, |target| {
+                read(&from, |source| copy(source, target, incarnation))
+            })
         }
         StoreAddress::Postgres(config) => {
             let mut store = PostgresStore::open(config)?;
@@ -311,8 +313,8 @@ pub fn migrate(from: &StoreAddress, to: &StoreAddress) -> Result<Summary, StoreE
     let hint = "a migration needs an empty place";
     match to {
         StoreAddress::Sqlite(path) => {
-            let _lock = sqlite::take_place(path, false, hint)?;
-            sqlite_file::replace(path, |target| read(from, |source| copy(source, target, None)))
+            let place = sqlite::take_place(path, false, hint)?;
+            sqlite_file::replace(&place.path, |target| read(from, |source| copy(source, target, None)))
         }
         StoreAddress::Postgres(config) => {
             let mut store = PostgresStore::open(config)?;

@@ -223,6 +223,40 @@ pub enum StoreError {
         /// What was found.
         detail: String,
     },
+    /// Its place was taken.
+    #[error(
+        "{} is not the store that was served here: that one had {commits} transactions and another incarnation; put it \
+         back, or restore a backup; to go on with this one, remove {}", path.display(), counter.display()
+    )]
+    AnotherStore {
+        /// The file.
+        path: PathBuf,
+        /// Transactions of the one that was here.
+        commits: u64,
+        /// Where they are noted.
+        counter: PathBuf,
+    },
+    /// Its log belongs to one name only.
+    #[error(
+        "{} has {names} names (hard links), and what is written under one may be missing under the other; keep one: \
+         `find FOLDER -samefile {0}` shows them", path.display()
+    )]
+    ManyNames {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        names: u64,
+    },
+    /// Somebody else touched its files while it was served.
+    #[error("{} {what}; nothing more is acknowledged; {advice}", path.display())]
+    Disturbed {
+        /// The file.
+        path: PathBuf,
+        /// What happened.
+        what: &'static str,
+        /// What to do.
+        advice: String,
+    },
     /// A stored value that cannot be what was stored.
     #[error("the store holds an impossible {what}: {detail}; restore it from a backup")]
     Impossible {
@@ -305,6 +339,13 @@ pub enum StoreError {
     /// A fault that a test asked for.
     #[error("the store failed: {0}")]
     Injected(&'static str),
+}
+
+impl StoreError {
+    /// Whether what is stored is not what was stored: then only a backup helps.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::Impossible { .. } | Self::AnotherStore { .. })
+    }
 }
 
 /// A value that cannot have been stored.

@@ -1,12 +1,14 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
-//! `place` has its names and its lock, `pages` the checksums, `counter` the number of the last transaction, `schema` the
-//! tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows they are about, `read` what
-//! comes back.
+//! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
+//! the last transaction, `schema` the tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows
+//! they are about, `read` what comes back.
 //!
-//! A file that is not ours, is newer or is damaged is refused before anything is written to it.
+//! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
+//! is acknowledged that is not in the file at its place.
 
 mod counter;
 mod fleet;
+mod held;
 mod known;
 mod pages;
 mod place;
@@ -24,6 +26,7 @@ use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::FoldKey;
 
 use self::counter::Counter;
+use self::held::{Disturbance, Held};
 use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 use super::history::Happened;
@@ -49,7 +52,8 @@ pub struct SqliteStore {
     commits: u64,
     known: Known,
     counter: Counter,
-    /// Locked for as long as it is open.
+    /// Both keep others away. Behind the connection, because they must be open for longer.
+    held: Held,
     _lock: File,
 }
 
@@ -63,27 +67,55 @@ pub struct SqliteReader {
 impl SqliteStore {
     /// Opens the store in the file `path`, making it if it is not there.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        place::check_folder(path)?;
-        let lock = place::lock(path)?;
-        if place::is_empty(path)? {
-            counter::check_gone(path)?;
-            create(path)?;
-        } else {
-            schema::recognise(path)?;
-            if !place::has_log(path) {
-                schema::inspect(path)?; // a crash may have left the file half written, with the log to mend it
-            }
-            if schema::is_unchecked(path)? {
-                upgrade(path)?;
-            }
-            drop(open_read_only(path)?); // refuses what lost transactions before anything is written
+        let path = place::real(path)?;
+        let lock = place::lock(&path)?;
+        if place::is_empty(&path)? {
+            counter::check_gone(&path)?;
+            create(&path)?;
         }
-        let mut connection = pages::open(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))
-            .map_err(|error| explain(path, error))?;
-        let (incarnation, commits) = prepare(&mut connection, path).map_err(|error| refine(path, error))?;
-        let counter = Counter::open(path, incarnation, commits)?;
-        let (path, known) = (path.to_owned(), Known::default());
-        Ok(Self { connection, path, incarnation, commits, known, counter, _lock: lock })
+        schema::recognise(&path)?;
+        let mut file = held::lock(&path)?;
+        if !place::has_log(&path) {
+            schema::inspect(&path)?; // a crash may have left the file half written, with the log to mend it
+        }
+        if schema::is_unchecked(&path)? {
+            upgrade(&path)?;
+            file = held::lock(&path)?; // of the new file
+        }
+        drop(open_read_only(&path)?); // refuses what lost transactions before anything is written
+        let mut connection = pages::open(&path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))
+            .map_err(|error| explain(&path, error))?;
+        let (incarnation, commits) = prepare(&mut connection, &path).map_err(|error| refine(&path, error))?;
+        let counter = Counter::open(&path, incarnation, commits)?;
+        let (held, known) = (Held::new(&path, file)?, Known::default());
+        Ok(Self { connection, path, incarnation, commits, known, counter, held, _lock: lock })
+    }
+
+    /// Keeps what can be kept of a store that somebody else has touched, and says what to do.
+    fn disturbed(&mut self, disturbance: Disturbance) -> StoreError {
+        tracing::error!(store = %self.path.display(), what = disturbance.as_str(), "keeping what can be kept");
+        let backup = "restore it from a backup with `togl restore FILE --replace`";
+        let advice = match disturbance {
+            Disturbance::Gone | Disturbance::Replaced => {
+                let rescued = place::free_name(&self.path, ".rescued", |_| false);
+                match super::copy::sqlite_file::rescue(&mut self.connection, &rescued) {
+                    Ok(_) => format!(
+                        "what it held is in {0}: `togl restore {0} --replace` puts it back",
+                        rescued.display()
+                    ),
+                    Err(error) => format!("what it held could not be saved ({error}); {backup}"),
+                }
+            }
+            Disturbance::Bare => match settle(&self.connection, &self.path) {
+                Ok(()) => "what was in them is in the store now; start the coordinator again".to_owned(),
+                Err(error) => format!("what was in them could not be saved ({error}); {backup}"),
+            },
+            Disturbance::Written => {
+                self.counter.condemn();
+                backup.to_owned()
+            }
+        };
+        StoreError::Disturbed { path: self.path.clone(), what: disturbance.as_str(), advice }
     }
 }
 
@@ -92,6 +124,7 @@ pub fn open_read_only(path: &Path) -> Result<SqliteReader, StoreError> {
     if place::is_empty(path)? {
         return Err(StoreError::Missing { path: path.to_owned() });
     }
+    let path = &place::real(path)?;
     schema::recognise(path)?;
     let noted = counter::noted(path);
     let open = |name: &str| {
@@ -167,7 +200,18 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<(u64, u64), Store
 /// Copies what a crash left in the log into the file, then checks that nothing of the file is missing.
 fn settle(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let busy: bool = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-    if busy { Ok(()) } else { schema::check_length(path) }
+    let (header, length) = pages::header(connection)?;
+    if busy { Ok(()) } else { schema::check_length(path, &header, length) }
+}
+
+/// Begins the count of a store that has just been put in its place.
+pub(super) fn count_anew(path: &Path) -> Result<(), StoreError> {
+    let unreadable = || StoreError::Corrupt {
+        path: path.to_owned(),
+        detail: "what was just written cannot be read".to_owned(),
+    };
+    let (incarnation, commits) = schema::identity_without_log(path).ok_or_else(unreadable)?;
+    Counter::open(path, incarnation, commits).map(drop)
 }
 
 /// Makes a store beside its place and moves it there, so that a crash leaves nothing half made.
@@ -209,24 +253,26 @@ fn upgrade(path: &Path) -> Result<(), StoreError> {
     super::copy::sqlite_file::renew(path)
 }
 
-/// Takes the lock of a place that something new is to be put in. What is there must be empty, unless it may be given
-/// up; it need not even be readable then.
-pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Result<File, StoreError> {
-    place::check_folder(path)?;
-    let lock = place::lock(path)?;
-    let free = || -> Result<bool, StoreError> {
-        if place::is_empty(path)? {
-            return Ok(true);
-        }
+/// A place that something new may be put in, with its one name. Nobody else may use it until it is dropped.
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    _locks: (File, Option<File>),
+}
+
+/// Takes the locks of a place. What is there must be empty, unless it may be given up; it need not even be readable then.
+pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Result<Place, StoreError> {
+    let path = place::real(path)?;
+    let lock = place::lock(&path)?;
+    let free = |path: &Path| -> Result<bool, StoreError> {
         let reader = open_read_only(path)?;
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM sweep) AND NOT EXISTS (SELECT 1 FROM trial)";
         Ok(reader.connection.query_row(sql, [], |row| row.get(0))?)
     };
-    match (replace, place::is_empty(path)?) {
-        (_, true) | (true, false) => Ok(lock),
-        (false, false) if free()? => Ok(lock),
-        (false, false) => Err(StoreError::NotEmpty { place: path.display().to_string(), hint }),
+    let file = if place::is_empty(&path)? { None } else { Some(held::lock(&path)?) };
+    if file.is_none() || replace || free(&path)? {
+        return Ok(Place { path, _locks: (lock, file) });
     }
+    Err(StoreError::NotEmpty { place: path.display().to_string(), hint })
 }
 
 /// What an error of SQLite means for the user of `path`.
@@ -262,20 +308,33 @@ impl Store for SqliteStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        self.held.check_untouched().map_err(|disturbance| self.disturbed(disturbance))?;
         let number = self.commits + 1;
         // If it fails, rows that were looked up in between may not be there.
         let mut known = std::mem::take(&mut self.known);
-        write::commit(&mut self.connection, &mut known, changes, number)
-            .map_err(|error| refine(&self.path, error))?;
+        let identity = (self.incarnation, number);
+        if !write::commit(&mut self.connection, &mut known, changes, identity)
+            .map_err(|error| refine(&self.path, error))?
+        {
+            return Err(self.disturbed(Disturbance::Written));
+        }
         (self.known, self.commits) = (known, number);
         crate::crash::point("committed");
         self.counter.set(number);
         crate::crash::point("counted");
+        if self.held.check_written().map_err(|disturbance| self.disturbed(disturbance))? {
+            self.counter.look_into(&self.path);
+        }
         Ok(())
     }
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
-        write::append_log(&mut self.connection, pieces).map_err(|error| refine(&self.path, error))
+        // Whatever somebody else did to the files: the next commit finds it, and says it to those who wait.
+        if self.held.check_untouched().is_ok() {
+            write::append_log(&mut self.connection, pieces).map_err(|error| refine(&self.path, error))?;
+            _ = self.held.check_written();
+        }
+        Ok(())
     }
 
     fn incarnation(&self) -> u64 {
@@ -286,8 +345,9 @@ impl Store for SqliteStore {
         Ok(Box::new(open_read_only(&self.path)?))
     }
 
-    fn close(self: Box<Self>) -> Result<(), StoreError> {
-        let Self { connection, path, _lock, .. } = *self;
+    fn close(mut self: Box<Self>) -> Result<(), StoreError> {
+        self.held.check_untouched().map_err(|disturbance| self.disturbed(disturbance))?;
+        let Self { connection, path, held: _held, _lock, .. } = *self;
         // Readers of this process may still be open, and then closing alone would leave the log behind.
         settle(&connection, &path)?;
         connection.close().map_err(|(_, error)| explain(&path, error))

@@ -110,7 +110,13 @@ pub(super) fn replace(
     sqlite::put_aside(path)?;
     crate::crash::point("old-aside");
     sqlite::publish(&draft, path)?;
+    sqlite::count_anew(path)?;
     Ok(summary)
+}
+
+/// Copies what a connection still reads although its file is no longer at its place.
+pub(in super::super) fn rescue(connection: &mut Connection, path: &Path) -> Result<Summary, StoreError> {
+    write(path, |target| super::copy(&mut File(connection), target, None))
 }
 
 /// Copies a store that nobody serves and puts the copy in its place.

@@ -2,8 +2,8 @@
 //! system does not: it writes a digest into the last bytes of each page and refuses a page whose digest does not fit.
 //! A flipped bit is then an error wherever it is, never another number. The log (`-wal`) has checksums of SQLite's own.
 //!
-//! The one file with unsafe code of this crate: SQLite calls these functions through C. Every method passes on to the
-//! ordinary one; only reading and writing whole pages of the main file do more.
+//! Full of unsafe code, because SQLite calls these functions through C. Every method passes on to the ordinary one; only
+//! reading and writing whole pages of the main file do more.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::size_of;
@@ -11,8 +11,9 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use rusqlite::ffi::{
-    self, SQLITE_ERROR, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_IOERR_DATA, SQLITE_OK, SQLITE_OPEN_MAIN_DB,
-    sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
+    self, SQLITE_ERROR, SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_IOERR_DATA,
+    SQLITE_IOERR_SHORT_READ, SQLITE_OK, SQLITE_OPEN_MAIN_DB, sqlite3_file, sqlite3_int64, sqlite3_io_methods,
+    sqlite3_vfs,
 };
 use rusqlite::{Connection, OpenFlags};
 
@@ -47,6 +48,41 @@ pub(super) fn reserve(connection: &Connection) -> rusqlite::Result<()> {
     };
     match code {
         SQLITE_OK => Ok(()),
+        code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+    }
+}
+
+/// Bytes of the header of an SQLite file.
+pub(super) const HEADER: usize = 100;
+
+/// The header of the file behind a connection, zeros where it is shorter, and the length of the file. Both come from
+/// SQLite: opening and closing the file beside it would make the system forget all locks that SQLite has on it, as POSIX
+/// wants, and the next program that reads it would take it for unused and remove the log.
+pub(super) fn header(connection: &Connection) -> rusqlite::Result<([u8; HEADER], u64)> {
+    let (mut header, mut length) = ([0; HEADER], 0);
+    let mut file: *mut sqlite3_file = ptr::null_mut();
+    // SAFETY: the handle is open for as long as `connection` is borrowed, and so is the file that it names, which has
+    // its methods then; the buffers have the lengths that are asked for.
+    let code = unsafe {
+        let argument = ptr::from_mut(&mut file).cast();
+        match ffi::sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            SQLITE_FCNTL_FILE_POINTER,
+            argument,
+        ) {
+            SQLITE_OK if !file.is_null() && !(*file).pMethods.is_null() => {
+                match read(file, header.as_mut_ptr().cast(), HEADER as c_int, 0) {
+                    SQLITE_OK | SQLITE_IOERR_SHORT_READ => file_size(file, &mut length),
+                    code => code,
+                }
+            }
+            SQLITE_OK => SQLITE_ERROR,
+            code => code,
+        }
+    };
+    match code {
+        SQLITE_OK => Ok((header, length.cast_unsigned())),
         code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
     }
 }
@@ -154,11 +190,11 @@ unsafe extern "C" fn open_file(
 
 /// Whether a file leaves room for digests; a new one will.
 unsafe fn is_checked(real: *mut sqlite3_file) -> bool {
-    let mut header = [0u8; 100];
+    let mut header = [0u8; HEADER];
     // SAFETY: the file is open, and the buffer has the length that is asked for.
     let code = unsafe {
         let methods = &*(*real).pMethods;
-        methods.xRead.map_or(SQLITE_ERROR, |read| read(real, header.as_mut_ptr().cast(), 100, 0))
+        methods.xRead.map_or(SQLITE_ERROR, |read| read(real, header.as_mut_ptr().cast(), HEADER as c_int, 0))
     };
     code != SQLITE_OK || usize::from(header[RESERVED_AT]) == RESERVED
 }

@@ -26,10 +26,16 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Refuses a place without a folder.
-pub(super) fn check_folder(path: &Path) -> Result<(), StoreError> {
+/// The one name of a place, without links; refuses one without a folder. What lies beside a store, its lock among it, is
+/// then found whichever name was given.
+pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
     let folder = folder(path);
-    if folder.is_dir() { Ok(()) } else { Err(StoreError::NoFolder { path: folder.to_owned() }) }
+    let no_folder = |_| StoreError::NoFolder { path: folder.to_owned() };
+    match (fs::canonicalize(path), path.file_name()) {
+        (Ok(real), _) => Ok(real),
+        (Err(_), Some(name)) => Ok(fs::canonicalize(folder).map_err(no_folder)?.join(name)),
+        (Err(source), None) => Err(StoreError::NotReadable { path: path.to_owned(), source }),
+    }
 }
 
 /// Whether there is no file, or nothing in it.
@@ -82,7 +88,7 @@ pub(in super::super) fn publish(draft: &Path, path: &Path) -> Result<(), StoreEr
 /// has lost its log, and is refused rather than taken for an older one. What was put aside before is never touched.
 pub(in super::super) fn put_aside(path: &Path) -> Result<(), StoreError> {
     let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    let aside = free_or_same(path);
+    let aside = free_name(path, ".replaced", |aside| is_same(path, aside));
     for ending in ["", "-wal"] {
         let (old, kept) = (beside(path, ending), beside(&aside, ending));
         if !is_same(&old, &kept) {
@@ -97,14 +103,18 @@ pub(in super::super) fn put_aside(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The first of `.replaced`, `.replaced-2`, ... that is free, or was made of this very file by somebody who did not come to
-/// the end.
-fn free_or_same(path: &Path) -> PathBuf {
+/// Whether somebody who did not come to the end was putting the store aside: then it has two names.
+pub(super) fn is_being_put_aside(path: &Path) -> bool {
+    is_same(path, &free_name(path, ".replaced", |aside| is_same(path, aside)))
+}
+
+/// The first of `path.replaced`, `path.replaced-2`, ... (or another ending) that is free or may be used again.
+pub(super) fn free_name(path: &Path, ending: &str, again: impl Fn(&Path) -> bool) -> PathBuf {
     let numbered = |number: u32| match number {
-        1 => beside(path, ".replaced"),
-        _ => beside(path, &format!(".replaced-{number}")),
+        1 => beside(path, ending),
+        _ => beside(path, &format!("{ending}-{number}")),
     };
-    let usable = |aside: &PathBuf| is_same(path, aside) || !aside.exists() && !beside(aside, "-wal").exists();
+    let usable = |name: &PathBuf| again(name) || !name.exists() && !beside(name, "-wal").exists();
     (1..).map(numbered).find(usable).unwrap_or_else(|| numbered(1))
 }
 

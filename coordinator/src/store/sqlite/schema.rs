@@ -1,22 +1,17 @@
 //! The tables of the SQLite store, how older ones become newer ones, and how a file is recognised as ours.
 //! Forward only: a step is never changed once released, a new one is added at the end.
 
-use std::fs::{self, File};
-use std::io::Read;
 use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::super::StoreError;
 use super::explain;
-use super::pages::{self, PAGE, RESERVED, RESERVED_AT};
+use super::pages::{self, HEADER, PAGE, RESERVED, RESERVED_AT};
 use super::place::has_log;
 
 /// Marks the file as a togl store: the letters `TOGL`.
 pub(super) const APPLICATION_ID: u32 = 0x544f_474c;
-
-/// Bytes of the header of an SQLite file.
-const HEADER: usize = 100;
 
 /// Where SQLite keeps the application id in the file's header.
 const APPLICATION_ID_AT: usize = 68;
@@ -195,9 +190,9 @@ pub(super) fn uri(path: &Path, options: &str) -> String {
 
 /// Refuses a file that is not ours or is cut short, by its header alone.
 pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
-    let header = header(path)?;
+    let (header, length) = header(path)?;
     let ours = APPLICATION_ID.to_be_bytes();
-    let marked = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + ours.len()) == Some(&ours[..]);
+    let marked = header[APPLICATION_ID_AT..APPLICATION_ID_AT + ours.len()] == ours;
     if !(header.starts_with(b"SQLite format 3\0") && marked) {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
@@ -208,20 +203,18 @@ pub(super) fn recognise(path: &Path) -> Result<(), StoreError> {
         return Err(StoreError::Corrupt { path: path.to_owned(), detail });
     }
     // While a log waits to be copied into the file, the file may be shorter than its header says.
-    if has_log(path) { Ok(()) } else { check_length(path) }
+    if has_log(path) { Ok(()) } else { check_length(path, &header, length) }
 }
 
 /// Refuses a file that is newer than we are or damaged where it says so, without touching it or anything beside it.
 /// Only for files that nobody writes: it would see half of what is being written.
 pub(super) fn inspect(path: &Path) -> Result<(), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    let connection = pages::open(Path::new(&uri(path, "?immutable=1")), flags);
-    check_version(&connection.map_err(|error| explain(path, error))?, path)
+    check_version(&open_alone(path).map_err(|error| explain(path, error))?, path)
 }
 
 /// Whether the pages of a store have no checksums yet.
 pub(super) fn is_unchecked(path: &Path) -> Result<bool, StoreError> {
-    Ok(number::<1>(&header(path)?, RESERVED_AT) == 0)
+    Ok(number::<1>(&header(path)?.0, RESERVED_AT) == 0)
 }
 
 /// Incarnation and number of transactions; an older store did not count them.
@@ -232,25 +225,31 @@ pub(super) fn identity(connection: &Connection) -> Result<(u64, u64), StoreError
     Ok((found.0.cast_unsigned(), found.1.cast_unsigned()))
 }
 
-fn header(path: &Path) -> Result<Vec<u8>, StoreError> {
-    let not_readable = |source| StoreError::NotReadable { path: path.to_owned(), source };
-    let mut header = Vec::with_capacity(HEADER);
-    File::open(path)
-        .and_then(|file| file.take(HEADER as u64).read_to_end(&mut header))
-        .map_err(not_readable)?;
-    Ok(header)
+/// Incarnation and number of transactions as the file alone tells them, without its log; none if it cannot tell.
+pub(super) fn identity_without_log(path: &Path) -> Option<(u64, u64)> {
+    identity(&open_alone(path).ok()?).ok()
+}
+
+fn open_alone(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    pages::open(Path::new(&uri(path, "?immutable=1")), flags)
+}
+
+fn header(path: &Path) -> Result<([u8; HEADER], u64), StoreError> {
+    let header = pages::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY).and_then(|file| pages::header(&file));
+    header.map_err(|error| StoreError::NotReadable {
+        path: path.to_owned(),
+        source: std::io::Error::other(error),
+    })
 }
 
 /// Refuses a file that is shorter than its header says: SQLite would read the missing part as zeros.
-pub(super) fn check_length(path: &Path) -> Result<(), StoreError> {
-    let header = header(path)?;
-    let length =
-        fs::metadata(path).map_err(|source| StoreError::NotReadable { path: path.to_owned(), source })?.len();
-    let page = match number::<2>(&header, 16) {
+pub(super) fn check_length(path: &Path, header: &[u8; HEADER], length: u64) -> Result<(), StoreError> {
+    let page = match number::<2>(header, 16) {
         1 => 65_536,
         size => size,
     };
-    let expected = page * number::<4>(&header, 28);
+    let expected = page * number::<4>(header, 28);
     if length < expected {
         let detail = format!("it has {length} bytes and should have {expected}");
         return Err(StoreError::Corrupt { path: path.to_owned(), detail });
@@ -258,10 +257,9 @@ pub(super) fn check_length(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A big-endian number of `N` bytes in the header; 0 if the header is too short for it.
-fn number<const N: usize>(header: &[u8], at: usize) -> u64 {
-    let bytes = header.get(at..at + N).unwrap_or_default();
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+/// A big-endian number of `N` bytes in the header.
+fn number<const N: usize>(header: &[u8; HEADER], at: usize) -> u64 {
+    header[at..at + N].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 /// Refuses a store that is newer than we are.

@@ -14,14 +14,20 @@ use crate::clock;
 
 type Written = Result<(), StoreError>;
 
-/// Keeps all of `changes`, or none, as the transaction of this number.
+/// Keeps all of `changes`, or none, as the transaction of this number of the store of this incarnation. Says whether the
+/// store was at the number before it; if not, nothing is kept.
 pub(super) fn commit(
     connection: &mut Connection,
     known: &mut Known,
     changes: &[Change],
-    number: u64,
-) -> Written {
+    (incarnation, number): (u64, u64),
+) -> Result<bool, StoreError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let sql = "UPDATE store SET commits = ?1 WHERE commits = ?1 - 1 AND incarnation = ?2";
+    let identity = [number.cast_signed(), incarnation.cast_signed()];
+    if transaction.prepare_cached(sql)?.execute(identity)? != 1 {
+        return Ok(false);
+    }
     let at = clock::unix_milliseconds();
     let mut writer = Writer { on: &transaction, known, at, number: history::first_number(number) };
     for change in changes {
@@ -31,12 +37,9 @@ pub(super) fn commit(
         }
         writer.number += 1;
     }
-    let number = number.cast_signed();
-    let counted = transaction.prepare_cached("UPDATE store SET commits = ?1")?.execute([number])?;
-    one(counted, "count of transactions", number)?;
     crate::crash::point("commit-written");
     transaction.commit()?;
-    Ok(())
+    Ok(true)
 }
 
 /// A transaction that is being written.
