@@ -62,6 +62,8 @@ pub enum Event {
     WorkerLeft {
         /// Who.
         worker: WorkerId,
+        /// The session that it said goodbye to, as for a closed connection.
+        session: u64,
     },
     /// A worker shall finish what it runs, get nothing new, and then leave. Answered by [`crate::Reply::Done`].
     Drain {

@@ -69,7 +69,7 @@ impl Scheduler {
                 self.worker_joined(now, &worker, info, &running, &mut changes)?
             }
             Event::WorkerDisconnected { worker, session } => self.worker_disconnected(now, &worker, session),
-            Event::WorkerLeft { worker } => self.worker_left(now, &worker, &mut changes),
+            Event::WorkerLeft { worker, session } => self.worker_left(now, &worker, session, &mut changes),
             Event::Drain { worker } => self.drain(&worker, &mut changes)?,
             Event::Undrain { worker } => self.undrain(&worker, &mut changes)?,
             Event::LeasesAsked { worker, count } => self.leases_asked(now, &worker, count, &mut changes)?,

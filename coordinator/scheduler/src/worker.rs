@@ -152,9 +152,15 @@ impl Scheduler {
         &mut self,
         now: Timestamp,
         worker: &WorkerId,
+        session: u64,
         changes: &mut Vec<Change>,
     ) -> Reply {
-        if let Some(at) = self.by_worker.get(worker).copied() {
+        let at = self.by_worker.get(worker).copied();
+        let is_last = |at: &WorkerAt| {
+            let presence = self.workers[at.at()].presence.as_ref();
+            presence.is_none_or(|presence| presence.session == session)
+        };
+        if let Some(at) = at.filter(is_last) {
             self.end_drain(at, changes);
             self.remove_worker(now, at, FailureClass::Preempted, "the worker left", changes);
         }

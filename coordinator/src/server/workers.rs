@@ -80,12 +80,13 @@ async fn converse(guest: Guest, mut incoming: Streaming<wire::WorkerMessage>) {
     };
     let ended = session.listen(&mut incoming).await;
     session.guest.shared.board.update(&session.worker, Vec::new());
+    let worker = session.worker.clone();
     let farewell = match ended {
-        End::Goodbye => Event::WorkerLeft { worker: session.worker.clone() },
-        End::Lost => Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number },
+        End::Goodbye => Event::WorkerLeft { worker, session: session.number },
+        End::Lost => Event::WorkerDisconnected { worker, session: session.number },
         End::Refused(status) => {
             session.guest.refuse(status).await;
-            Event::WorkerDisconnected { worker: session.worker.clone(), session: session.number }
+            Event::WorkerDisconnected { worker, session: session.number }
         }
     };
     if let Err(error) = session.guest.shared.handle.call(farewell).await {

@@ -81,7 +81,7 @@ fn what_was_committed_is_loaded_again(make: Make<'_>) {
     script.tell(submission("s", 0..6));
     script.tell(submission("shared", 4..8));
     script.tell(join("w", 4));
-    script.tell(join("v", 2));
+    let Reply::Joined(joined) = script.tell(join("v", 2)) else { panic!("a join") };
     let leases = script.lease("w", 4);
     script.tell(report("w", &leases[0], example(0.1)));
     script.fail("w", &leases[1], FailureClass::Config);
@@ -89,7 +89,7 @@ fn what_was_committed_is_loaded_again(make: Make<'_>) {
     script.tell(Event::Cancel { sweep: sweep("shared") });
     script.tell(Event::Retry { sweep: sweep("s") });
     script.lease("v", 2);
-    script.tell(Event::WorkerLeft { worker: worker("v") });
+    script.tell(Event::WorkerLeft { worker: worker("v"), session: joined.session });
     script.now = script.now.plus(20_000);
     script.tell(Event::Tick);
     let running = leases.iter().map(|lease| (lease.fold, lease.attempt)).collect();

@@ -110,7 +110,7 @@ fn a_fold_that_waits_for_a_larger_device_says_so() {
     world.join_devices("large", "b", &[("cuda:0", 16 * GIB)]);
     let lease = world.lease("small");
     world.fail("small", &lease, FailureClass::OutOfMemory);
-    world.tell(Event::WorkerLeft { worker: worker("large") });
+    world.leave("large");
     assert_eq!(world.leases("small", 1), []);
     assert_eq!(
         reason(&world, 0).to_string(),

@@ -56,7 +56,7 @@ fn preemptions_do_not_count_as_lost_hosts() {
     for name in ["a", "b", "c", "d"] {
         world.join(name, name, 1);
         world.lease(name);
-        world.tell(Event::WorkerLeft { worker: worker(name) });
+        world.leave(name);
     }
     assert_eq!(world.state(fold(0)), FoldState::Pending);
 }

@@ -30,7 +30,6 @@ struct Tested {
     world: World,
     given: Vec<(&'static str, Lease)>,
     known: BTreeMap<FoldKey, Known>,
-    sessions: BTreeMap<&'static str, u64>,
     /// Who was told to drain and neither left nor was told otherwise since, restarts or not.
     draining: BTreeSet<&'static str>,
 }
@@ -165,16 +164,15 @@ impl Tested {
             Step::Join { worker: name, slots, keeps } => {
                 let running = if keeps { self.in_hand(name) } else { vec![] };
                 let event = Event::WorkerJoined { worker: worker(name), info: info(name, slots), running };
-                if let Ok(Reply::Joined(joined)) = self.world.try_tell(event) {
-                    self.sessions.insert(name, joined.session);
-                }
+                self.attempt(event);
             }
             Step::Disconnect(name) => {
-                let session = self.sessions.get(name).copied().unwrap_or(0);
+                let session = self.world.session(name);
                 self.attempt(Event::WorkerDisconnected { worker: worker(name), session });
             }
             Step::Leave(name) => {
-                self.attempt(Event::WorkerLeft { worker: worker(name) });
+                let session = self.world.session(name);
+                self.attempt(Event::WorkerLeft { worker: worker(name), session });
                 self.draining.remove(name);
             }
             Step::Drain(name) => {
@@ -225,8 +223,8 @@ impl StateMachineTest for Tested {
         // A sweep that pauses itself would surprise this model; steering.rs tells that story.
         // So would a drain that is forgotten after a while; restarts.rs tells that one.
         let limits = Limits { same_failures: u32::MAX, drain_memory: u64::MAX, ..Limits::default() };
-        let (given, known, sessions) = (vec![], BTreeMap::new(), BTreeMap::new());
-        Self { world: World::with_limits(limits), given, known, sessions, draining: BTreeSet::new() }
+        let (given, known) = (vec![], BTreeMap::new());
+        Self { world: World::with_limits(limits), given, known, draining: BTreeSet::new() }
     }
 
     fn apply(mut tested: Self, model: &Model, step: Step) -> Self {

@@ -37,7 +37,10 @@ enum Step {
         worker: &'static str,
         stale: bool,
     },
-    Leave(&'static str),
+    Leave {
+        worker: &'static str,
+        stale: bool,
+    },
     Drain(&'static str),
     Ask {
         worker: &'static str,
@@ -80,7 +83,7 @@ fn a_step() -> impl Strategy<Value = Step> {
         4 => (worker(), 0u32..4, listed())
             .prop_map(|(worker, slots, listed)| Step::Join { worker, slots, listed }),
         2 => (worker(), any::<bool>()).prop_map(|(worker, stale)| Step::Disconnect { worker, stale }),
-        1 => worker().prop_map(Step::Leave),
+        1 => (worker(), any::<bool>()).prop_map(|(worker, stale)| Step::Leave { worker, stale }),
         1 => worker().prop_map(Step::Drain),
         6 => (worker(), 0u32..4).prop_map(|(worker, count)| Step::Ask { worker, count }),
         4 => (worker(), listed()).prop_map(|(worker, listed)| Step::Renew { worker, listed }),
@@ -101,7 +104,6 @@ fn a_step() -> impl Strategy<Value = Step> {
 struct Player {
     world: World,
     given: Vec<(&'static str, Lease)>,
-    session: u64,
 }
 
 impl Player {
@@ -119,14 +121,16 @@ impl Player {
             Step::Retry(name) => self.attempt(Event::Retry { sweep: sweep(name) }),
             Step::Join { worker: name, slots, listed } => {
                 let (info, running) = (info(host(name), slots), self.listed(name, &listed));
-                self.session += 1;
                 self.attempt(Event::WorkerJoined { worker: worker(name), info, running });
             }
             Step::Disconnect { worker: name, stale } => {
-                let session = self.session.saturating_sub(stale.into());
+                let session = self.session(name, stale);
                 self.attempt(Event::WorkerDisconnected { worker: worker(name), session });
             }
-            Step::Leave(name) => self.attempt(Event::WorkerLeft { worker: worker(name) }),
+            Step::Leave { worker: name, stale } => {
+                let session = self.session(name, stale);
+                self.attempt(Event::WorkerLeft { worker: worker(name), session });
+            }
             Step::Drain(name) => self.attempt(Event::Drain { worker: worker(name) }),
             Step::Ask { worker, count } => self.ask(worker, count),
             Step::Renew { worker: name, listed } => {
@@ -153,11 +157,13 @@ impl Player {
                 }
             }
             Step::Pass(milliseconds) => self.world.pass(milliseconds),
-            _ => {
-                self.session = 0;
-                self.world.restart();
-            }
+            _ => self.world.restart(),
         }
+    }
+
+    /// The latest session of a worker, or one before it.
+    fn session(&self, name: &str, stale: bool) -> u64 {
+        self.world.session(name).saturating_sub(stale.into())
     }
 
     /// Tells the world something that may be rejected.

@@ -128,7 +128,7 @@ fn a_drain_outlives_silence_but_neither_a_goodbye_nor_an_hour() {
     for restarts in [false, true] {
         let mut world = World::with_sweep(2, 1);
         world.tell(Event::Drain { worker: worker("w") });
-        world.tell(Event::WorkerLeft { worker: worker("w") });
+        world.leave("w");
         world.join("w", "h", 1);
         assert_eq!(world.leases("w", 1).len(), 1, "a goodbye ends it");
         world.tell(Event::Drain { worker: worker("w") });

@@ -67,8 +67,24 @@ fn a_goodbye_requeues_at_once_and_a_draining_worker_gets_nothing_new() {
     assert_eq!(world.leases("w", 1), []);
     assert_eq!(world.renew("w", &[&lease]), [Ok(())]);
     assert_eq!(world.scheduler.workers()[0].connection, Connection::Draining);
-    world.tell(Event::WorkerLeft { worker: worker("w") });
+    world.leave("w");
     assert_eq!(world.view("s").counts.pending, 2);
+}
+
+#[test]
+fn a_goodbye_to_an_old_session_does_not_end_the_new_one() {
+    let mut world = World::default();
+    world.submit(submission("s", 0..2));
+    let old = world.join("w", "h", 1);
+    let lease = world.lease("w");
+    world.tell(Event::Drain { worker: worker("w") });
+    world.join_with("w", "h", 1, &[&lease]);
+    world.tell(Event::WorkerLeft { worker: worker("w"), session: old.session });
+    assert!(matches!(world.state(fold(0)), FoldState::Running { .. }), "it is still being trained");
+    assert_eq!(world.scheduler.workers()[0].connection, Connection::Draining, "and it is still to leave");
+    assert_eq!(world.renew("w", &[&lease]), [Ok(())]);
+    world.leave("w");
+    assert!(world.scheduler.workers().is_empty(), "its own goodbye counts");
 }
 
 #[test]
@@ -142,7 +158,7 @@ fn workers_that_never_had_a_lease_leave_no_trace() {
     for round in 0..100 {
         let name = format!("w{round}");
         world.join(&name, "h", 1);
-        world.tell(Event::WorkerLeft { worker: worker(&name) });
+        world.leave(&name);
     }
     assert!(world.scheduler.workers().is_empty());
     assert!(world.history.is_empty());

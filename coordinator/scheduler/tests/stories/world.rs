@@ -25,6 +25,8 @@ pub struct World {
     acknowledged: BTreeMap<FoldKey, (Attempt, u64)>,
     /// What ran when the coordinator was restarted last, of workers that were not heard of since.
     awaited: BTreeMap<(FoldKey, Attempt), WorkerId>,
+    /// The latest session of each worker.
+    sessions: BTreeMap<WorkerId, u64>,
 }
 
 /// Fold number `n`: four folds make a trial.
@@ -83,6 +85,7 @@ impl World {
             checks: true,
             acknowledged: BTreeMap::new(),
             awaited: BTreeMap::new(),
+            sessions: BTreeMap::new(),
         }
     }
 }
@@ -98,8 +101,12 @@ impl World {
 
     pub fn try_tell(&mut self, event: Event) -> Result<Reply, Rejection> {
         let before = self.scheduler.revision();
+        let mut joins = None;
         match &event {
-            Event::WorkerJoined { worker, .. } => self.awaited.retain(|_, holder| holder != worker),
+            Event::WorkerJoined { worker, .. } => {
+                joins = Some(worker.clone());
+                self.awaited.retain(|_, holder| holder != worker);
+            }
             // Its worker says itself how it ended.
             Event::FailureReported { fold, attempt, .. } => _ = self.awaited.remove(&(*fold, *attempt)),
             _ => {}
@@ -117,6 +124,9 @@ impl World {
             self.store.apply(change);
         }
         self.history.extend(outcome.changes);
+        if let (Some(worker), Reply::Joined(joined)) = (joins, &outcome.reply) {
+            self.sessions.insert(worker, joined.session);
+        }
         self.check();
         Ok(outcome.reply)
     }
@@ -181,6 +191,16 @@ impl World {
             Reply::Joined(joined) => joined,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The latest session of a worker; 0 if it never had one.
+    pub fn session(&self, name: &str) -> u64 {
+        self.sessions.get(&worker(name)).copied().unwrap_or(0)
+    }
+
+    /// A worker says goodbye to its latest session.
+    pub fn leave(&mut self, name: &str) {
+        self.tell(Event::WorkerLeft { worker: worker(name), session: self.session(name) });
     }
 
     pub fn leases(&mut self, name: &str, count: u32) -> Vec<Lease> {

@@ -4,7 +4,7 @@
 use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
-use togl_sweeps::{Failure, FailureClass};
+use togl_sweeps::{Failure, FailureClass, WorkerId};
 
 use super::script::{report, submission, sweep, worker};
 
@@ -14,13 +14,16 @@ pub(crate) struct History {
     now: Timestamp,
     random: u64,
     leases: Vec<(String, Lease)>,
+    /// Who joined last, and the number of that session.
+    joined: (WorkerId, u64),
 }
 
 impl History {
     pub(crate) fn new(seed: u64) -> Self {
         let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut history = Self { scheduler, now: Timestamp(0), random, leases: vec![] };
+        let joined = (worker("w0"), 0);
+        let mut history = Self { scheduler, now: Timestamp(0), random, leases: vec![], joined };
         history.draw(7);
         history
     }
@@ -37,7 +40,12 @@ impl History {
         let mut changes = Vec::new();
         for _ in 0..=self.draw(60) {
             let event = self.event();
+            let joins =
+                if let Event::WorkerJoined { worker, .. } = &event { Some(worker.clone()) } else { None };
             if let Ok(outcome) = self.scheduler.handle(self.now, event) {
+                if let (Some(worker), Reply::Joined(joined)) = (joins, &outcome.reply) {
+                    self.joined = (worker, joined.session);
+                }
                 changes.extend(outcome.changes);
             }
         }
@@ -56,7 +64,7 @@ impl History {
             2 => Event::Pause { sweep },
             3 => Event::Resume { sweep },
             4 => Event::Retry { sweep },
-            5 => Event::WorkerLeft { worker: worker(&name) },
+            5 => Event::WorkerLeft { worker: self.joined.0.clone(), session: self.joined.1 },
             6 => {
                 self.now = self.now.plus(self.draw(20_000));
                 Event::Tick

@@ -1,6 +1,6 @@
 //! What every back end must do with results: their order, their pages, and which of them count.
 
-use togl_scheduler::Event;
+use togl_scheduler::{Event, Reply};
 use togl_sweeps::Attempt;
 use togl_sweeps::result::example;
 
@@ -38,9 +38,9 @@ pub(super) fn replicates_and_conflicts_are_kept_apart(make: Make<'_>) {
     let backend = make();
     let mut script = Script::on(backend.open());
     script.tell(submission("s", 0..1));
-    script.tell(join("w", 1));
+    let Reply::Joined(joined) = script.tell(join("w", 1)) else { panic!("a join") };
     let first = script.lease("w", 1).remove(0);
-    script.tell(Event::WorkerLeft { worker: worker("w") });
+    script.tell(Event::WorkerLeft { worker: worker("w"), session: joined.session });
     script.tell(join("v", 1));
     let second = script.lease("v", 1).remove(0);
     for (name, lease, accuracy) in [
