@@ -12,6 +12,7 @@ pub mod metrics;
 mod private;
 pub mod server;
 pub mod service;
+pub mod sparing;
 pub mod store;
 pub mod tasks;
 pub mod tokens;
