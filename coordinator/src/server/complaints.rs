@@ -26,6 +26,8 @@ pub(crate) enum Offence {
     Silent,
     /// Too many connections.
     Crowd,
+    /// The system could not give us a connection.
+    Exhausted,
     /// A report of something that was never handed out, or that cannot be.
     BadReport,
     /// A message that breaks the protocol.
@@ -43,6 +45,7 @@ impl Offence {
             Self::Unencrypted => "closed a connection from another machine that was not encrypted",
             Self::Silent => "closed a connection that showed no good token in time",
             Self::Crowd => "closed a connection because there are too many",
+            Self::Exhausted => "cannot accept a connection; closed those of silent strangers",
             Self::BadReport => "refused a report",
             Self::BadMessage => "ended a session over a bad message",
         }

@@ -9,18 +9,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
 use super::complaints::Offence;
-use super::keeper::{Keeper, Visitor};
+use super::crowd::Visitor;
+use super::keeper::Keeper;
 use crate::tasks;
 
 /// First byte of a TLS connection.
@@ -56,10 +59,7 @@ impl Gate {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let Some(visitor) = self.keeper.enter(peer.ip()) else {
-                        self.keeper.complain(Offence::Crowd, peer.ip(), "");
-                        continue;
-                    };
+                    let Some(visitor) = self.keeper.enter(peer.ip().to_canonical()) else { continue };
                     let (gate, entered) = (self.clone(), entered.clone());
                     tasks::spawn("handshake", async move {
                         if let Some(guarded) = gate.admit(stream, visitor).await {
@@ -68,7 +68,9 @@ impl Gate {
                     });
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection; trying again");
+                    let anybody = IpAddr::from([0, 0, 0, 0]);
+                    self.keeper.complain(Offence::Exhausted, anybody, &error.to_string());
+                    self.keeper.crowd().thin_out();
                     sleep(BREATH).await;
                 }
             }
@@ -77,20 +79,26 @@ impl Gate {
 
     /// Everything up to the first byte that is meant for the server, within the time that strangers have.
     async fn admit(&self, stream: TcpStream, visitor: Arc<Visitor>) -> Option<Guarded> {
-        let (peer, time) = (visitor.peer, self.keeper.bounds.time_to_prove);
-        let refusal = match timeout(time, self.shake_hands(stream)).await {
-            Ok(Ok(bytes)) => {
-                let deadline = Some(Box::pin(sleep(time)));
-                return Some(Guarded { bytes, visitor, deadline });
-            }
-            Ok(Err(refusal)) => refusal,
-            Err(_) => Refusal { offence: Offence::Silent, detail: String::new() },
+        let patience = || visitor.standing.clone().patience(self.keeper.bounds.time_to_prove);
+        let shaken = tokio::select! {
+            shaken = self.shake_hands(stream, &visitor) => shaken,
+            () = patience() => Err(Refusal { offence: Offence::Silent, detail: String::new() }),
         };
-        self.keeper.complain(refusal.offence, peer, &refusal.detail);
-        None
+        match shaken {
+            Ok(bytes) => {
+                let deadline = Some(patience().boxed());
+                Some(Guarded { bytes, visitor, deadline })
+            }
+            Err(Refusal { offence, detail }) => {
+                if !visitor.is_unwelcome() {
+                    self.keeper.complain(offence, visitor.peer, &detail);
+                }
+                None
+            }
+        }
     }
 
-    async fn shake_hands(&self, stream: TcpStream) -> Result<Bytes, Refusal> {
+    async fn shake_hands(&self, stream: TcpStream, visitor: &Visitor) -> Result<Bytes, Refusal> {
         let refuse = |offence, detail: String| Refusal { offence, detail };
         let lost = |error: io::Error| refuse(Offence::Silent, error.to_string());
         stream.set_nodelay(true).map_err(lost)?;
@@ -98,6 +106,7 @@ impl Gate {
         if stream.peek(&mut first).await.map_err(lost)? == 0 {
             return Err(refuse(Offence::Silent, "it closed without a word".to_owned()));
         }
+        visitor.speak();
         match first[0] {
             TLS_HELLO => {
                 let accepted = TlsAcceptor::from(self.tls.clone()).accept(stream).await;
@@ -134,7 +143,7 @@ pub(super) struct Guarded {
     bytes: Bytes,
     visitor: Arc<Visitor>,
     /// When a stranger is sent away; none for those who are known.
-    deadline: Option<Pin<Box<Sleep>>>,
+    deadline: Option<BoxFuture<'static, ()>>,
 }
 
 impl Guarded {
@@ -151,7 +160,9 @@ impl Guarded {
         if !self.visitor.is_stranger() {
             self.deadline = None;
         } else if deadline.as_mut().poll(cx).is_ready() {
-            self.visitor.keeper.complain(Offence::Silent, self.visitor.peer, "");
+            if !self.visitor.is_unwelcome() {
+                self.visitor.keeper.complain(Offence::Silent, self.visitor.peer, "");
+            }
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())

@@ -1,15 +1,15 @@
-//! The gatekeeper: what gate and door share. Counts who is here, knows which tokens are good, notes what strangers do
-//! wrong. A peer is a stranger until a connection has shown a good token; strangers get little room and little time.
+//! The gatekeeper: what gate and door share. Knows which tokens are good and notes what strangers do wrong. A peer is a
+//! stranger until a connection has shown a good token; strangers get little room and little time (`crowd.rs`).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use togl_scheduler::Timestamp;
 
 use super::complaints::{Complaints, Offence};
+use super::crowd::{Crowd, Visitor};
 use crate::clock::{self, Clock, SystemClock};
 use crate::tokens::{Caller, Registry, TokenError, TokenId, Tokens};
 
@@ -20,9 +20,9 @@ pub struct Bounds {
     pub time_to_prove: Duration,
     /// Connections at once.
     pub connections: usize,
-    /// Connections of strangers at once.
+    /// Connections of strangers at once. If there are more, the one that has been silent for longest makes room.
     pub strangers: usize,
-    /// Connections of strangers from one address of another machine.
+    /// Connections of strangers from one address of another machine; likewise.
     pub strangers_per_peer: usize,
     /// Bad tokens from one address within a minute before it is no longer answered politely.
     pub bad_tokens: u32,
@@ -56,13 +56,6 @@ pub struct Keeper {
     bad_tokens: Mutex<HashMap<IpAddr, (Timestamp, u32)>>,
 }
 
-#[derive(Debug, Default)]
-struct Crowd {
-    all: usize,
-    strangers: usize,
-    by_peer: HashMap<IpAddr, usize>,
-}
-
 /// What came of showing a token.
 pub(super) enum Shown {
     Good(Caller),
@@ -84,29 +77,17 @@ impl Keeper {
         Ok(Arc::new(Self::new(registry, clock, Bounds::default())))
     }
 
-    /// Lets a connection in as a stranger, if there is room.
+    /// Lets a connection in as a stranger, in the place of another one if need be.
     pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Arc<Visitor>> {
-        let mut crowd = self.crowd.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_peer = crowd.by_peer.get(&peer).copied().unwrap_or(0);
-        let pushes = !peer.is_loopback() && of_peer >= self.bounds.strangers_per_peer;
-        if pushes || crowd.all >= self.bounds.connections || crowd.strangers >= self.bounds.strangers {
-            return None;
+        let (entered, gone) = self.crowd().enter(peer, &self.bounds);
+        if let Some(peer) = gone.or(entered.is_none().then_some(peer)) {
+            self.complain(Offence::Crowd, peer, "");
         }
-        crowd.all += 1;
-        crowd.strangers += 1;
-        *crowd.by_peer.entry(peer).or_default() += 1;
-        Some(Arc::new(Visitor { keeper: self.clone(), peer, standing: AtomicU8::new(STRANGER) }))
+        entered.map(|standing| Arc::new(Visitor { keeper: self.clone(), peer, standing }))
     }
 
-    fn known(&self, peer: IpAddr) {
-        let mut crowd = self.crowd.lock().unwrap_or_else(PoisonError::into_inner);
-        crowd.strangers -= 1;
-        if let Some(count) = crowd.by_peer.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                crowd.by_peer.remove(&peer);
-            }
-        }
+    pub(super) fn crowd(&self) -> MutexGuard<'_, Crowd> {
+        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who shows this token.
@@ -142,52 +123,7 @@ impl Keeper {
 
     /// Connections at this moment, and how many of them are strangers'.
     pub fn connections(&self) -> (usize, usize) {
-        let crowd = self.crowd.lock().unwrap_or_else(PoisonError::into_inner);
-        (crowd.all, crowd.strangers)
-    }
-}
-
-const STRANGER: u8 = 0;
-const KNOWN: u8 = 1;
-const UNWELCOME: u8 = 2;
-
-/// One connection, as the keeper sees it.
-pub(super) struct Visitor {
-    pub(super) keeper: Arc<Keeper>,
-    pub(super) peer: IpAddr,
-    standing: AtomicU8,
-}
-
-impl Visitor {
-    /// A good token was shown.
-    pub(super) fn prove(&self) {
-        if self.standing.compare_exchange(STRANGER, KNOWN, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            self.keeper.known(self.peer);
-        }
-    }
-
-    /// The connection is to be closed, unless a good token was shown on it.
-    pub(super) fn send_away(&self) {
-        if self.standing.compare_exchange(STRANGER, UNWELCOME, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            self.keeper.known(self.peer);
-        }
-    }
-
-    pub(super) fn is_stranger(&self) -> bool {
-        self.standing.load(Ordering::Relaxed) == STRANGER
-    }
-
-    pub(super) fn is_unwelcome(&self) -> bool {
-        self.standing.load(Ordering::Relaxed) == UNWELCOME
-    }
-}
-
-impl Drop for Visitor {
-    fn drop(&mut self) {
-        if *self.standing.get_mut() == STRANGER {
-            self.keeper.known(self.peer);
-        }
-        self.keeper.crowd.lock().unwrap_or_else(PoisonError::into_inner).all -= 1;
+        self.crowd().count()
     }
 }
 
@@ -204,24 +140,6 @@ mod tests {
             Registry::open(&folder.path().join("tokens.json"), &Pin::of(b"x"), clock::unix_seconds());
         let ((registry, tokens), clock) = (opened.unwrap(), ManualClock::default());
         (Arc::new(Keeper::new(registry, Arc::new(clock.clone()), bounds)), clock, tokens.operator)
-    }
-
-    #[test]
-    fn one_address_cannot_take_the_room_of_all() {
-        let bounds = Bounds { strangers: 4, strangers_per_peer: 2, ..Bounds::default() };
-        let (keeper, ..) = keeper(bounds);
-        let (greedy, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let first = keeper.enter(greedy).unwrap();
-        let second = keeper.enter(greedy).unwrap();
-        assert!(keeper.enter(greedy).is_none());
-        let third = keeper.enter(other).unwrap();
-        first.prove();
-        first.prove();
-        assert_eq!(keeper.connections(), (3, 2));
-        let again = keeper.enter(greedy).expect("who proved itself is no stranger any more");
-        drop((first, second, third, again));
-        assert_eq!(keeper.connections(), (0, 0));
-        assert!(keeper.crowd.lock().unwrap().by_peer.is_empty());
     }
 
     #[test]

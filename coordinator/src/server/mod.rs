@@ -3,6 +3,7 @@
 
 mod board;
 mod complaints;
+mod crowd;
 mod door;
 mod gate;
 mod keeper;

@@ -17,8 +17,9 @@ use tokio_stream::StreamExt;
 
 use super::Protection;
 use super::complaints::Offence;
+use super::crowd::Visitor;
 use super::gate::{Gate, Guarded};
-use super::keeper::{Shown, Visitor};
+use super::keeper::Shown;
 use crate::driver::Handle;
 use crate::metrics::Metrics;
 use crate::tasks;
@@ -54,6 +55,7 @@ async fn answer(connection: Guarded, page: Arc<Page>) {
         async move { Ok::<_, Infallible>(page.respond(&request, &visitor).await) }
     });
     let mut server = http1::Builder::new();
+    server.keep_alive(false); // one page a connection: nobody who showed no token stays
     server.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(10)).max_buf_size(16 << 10);
     if let Err(error) = server.serve_connection(TokioIo::new(connection), respond).await {
         tracing::debug!(%error, "a connection to the metrics page ended");
@@ -65,7 +67,6 @@ impl Page {
         if !may_read(request, visitor) {
             return plain(StatusCode::UNAUTHORIZED, "this page needs the token of a viewer or an operator\n");
         }
-        visitor.prove();
         if !matches!(request.method(), &Method::GET | &Method::HEAD) || request.uri().path() != "/metrics" {
             return plain(StatusCode::NOT_FOUND, "there is only /metrics here\n");
         }
@@ -85,7 +86,10 @@ fn may_read(request: &Request<Incoming>, visitor: &Visitor) -> bool {
         return true;
     }
     match visitor.keeper.show(super::door::bearer(request.headers()), visitor.peer) {
-        Shown::Good(caller) if matches!(caller.role, Role::Operator | Role::Viewer) => true,
+        Shown::Good(caller) if matches!(caller.role, Role::Operator | Role::Viewer) => {
+            visitor.prove();
+            true
+        }
         Shown::Good(_) => {
             visitor.keeper.complain(Offence::WrongRole, visitor.peer, "/metrics");
             false

@@ -282,13 +282,56 @@ async fn a_crowd_of_strangers_is_turned_away_and_members_stay() {
     for _ in 0..100 {
         crowd.push(TcpStream::connect(&world.address).await.unwrap());
     }
-    // Whoever found no room hears nothing but the end.
-    for stream in crowd.iter_mut().skip(8) {
+    // Whoever had to make room hears nothing but the end.
+    for stream in crowd.iter_mut().take(92) {
         closed(stream).await;
     }
     assert_eq!(log.count("too many"), 1, "{}", log.text());
     assert_eq!(member.lease(1).await.len(), 1);
     drop(crowd);
+}
+
+/// As many connections as strangers may have, and more, none of which says a word or is ever closed by its time.
+async fn silent_crowd(address: &str) -> Vec<TcpStream> {
+    let mut crowd = Vec::new();
+    for _ in 0..40 {
+        crowd.push(TcpStream::connect(address).await.unwrap());
+    }
+    crowd
+}
+
+#[tokio::test]
+async fn silent_connections_keep_nobody_out_of_either_port() {
+    let world = World::with(|settings| {
+        settings.bounds.strangers = 8;
+        settings.bounds.time_to_prove = Duration::from_secs(3_600);
+        settings.metrics = Some(([127, 0, 0, 1], 0).into());
+    })
+    .await;
+    submit(&world).await;
+    let metrics = world.metrics.unwrap().to_string();
+    for port in [&world.address, &metrics] {
+        let crowd = silent_crowd(port).await;
+        let mut honest = world.worker("honest", Vec::new()).await;
+        assert_eq!(honest.lease(1).await.len(), 1, "among silent connections to {port}");
+        let page = crate::observed::page(world.metrics.unwrap(), "/metrics").await;
+        assert!(page.starts_with("HTTP/1.1 200"), "among silent connections to {port}: {page}");
+        drop(crowd);
+    }
+}
+
+#[tokio::test]
+async fn who_read_the_metrics_without_a_token_does_not_stay() {
+    let world = World::with(|settings| {
+        settings.bounds.time_to_prove = Duration::from_secs(3_600);
+        settings.metrics = Some(([127, 0, 0, 1], 0).into());
+    })
+    .await;
+    let mut stream = TcpStream::connect(world.metrics.unwrap()).await.unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await.unwrap(); // ends only if the other side closes
+    assert!(page.contains("togl_strangers 1\n"), "who showed no token is a stranger: {page}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tonic::Code;
 
 use crate::played::{World, status, submit};
 
-async fn page(address: std::net::SocketAddr, path: &str) -> String {
+pub async fn page(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
