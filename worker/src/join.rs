@@ -1,6 +1,6 @@
 //! `togl-worker join`: puts the agent, its slots and the link together and runs them until told to stop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use togl_agent::agent::{Agent, Habits, Stopped, Tidy};
 use togl_agent::identity::{Identity, unique_worker_id};
+use togl_agent::link::Refusal;
 use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
@@ -61,18 +62,14 @@ impl Join {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let access = self.access()?;
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
-        let (_, spool) = Spool::open_free(&state)?;
+        let (room, spool) = Spool::open_free(&state)?;
         let devices = devices::choose(self.device.as_deref(), self.slots)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let stopped = runtime.block_on(self.work(access, spool, devices))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
             Stopped::Asked | Stopped::Idle => Ok(ExitCode::SUCCESS),
-            Stopped::Refused(reason) => {
-                anyhow::bail!(crate::Usage(format!(
-                    "the coordinator refused this worker: {reason}\n\n  hint: copy address and token from the line that `togl serve` prints"
-                )))
-            }
+            Stopped::Refused { why, kept } => anyhow::bail!(refused(&why, kept, &room)),
         }
     }
 
@@ -139,6 +136,22 @@ impl Join {
     }
 }
 
+/// What the user reads when the coordinator will never take this worker, and what can be done.
+fn refused(why: &Refusal, kept: usize, room: &Path) -> crate::Usage {
+    let mut text = format!("the coordinator refused this worker: {why}\n");
+    if kept > 0 {
+        let results = if kept == 1 { "1 result is".to_owned() } else { format!("{kept} results are") };
+        text += &format!("  {results} kept in {}; the next worker here reports them\n", room.display());
+    }
+    text += match why {
+        Refusal::Token(_) => {
+            "\n  hint: ask the operator for another token (`togl token create --role worker`) and join again with it"
+        }
+        Refusal::Other(_) => "\n  hint: copy address and token from the line that `togl serve` prints",
+    };
+    crate::Usage(text)
+}
+
 fn identity(devices: Vec<String>) -> Identity {
     let host = host::name();
     let memories = devices.iter().map(|device| devices::memory(device)).collect();
@@ -197,5 +210,23 @@ fn leave_with_parent(stop: mpsc::Sender<()>) {
     };
     if let Err(error) = std::thread::Builder::new().name("parent".to_owned()).spawn(wait) {
         tracing::error!(%error, "cannot watch the parent process");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_that_is_cut_off_says_what_it_keeps_and_how_to_go_on() {
+        let why = Refusal::Token("the token was revoked or has expired".to_owned());
+        let said = refused(&why, 2, Path::new("state/worker")).to_string();
+        assert_eq!(
+            said,
+            "the coordinator refused this worker: the token was revoked or has expired\n  \
+             2 results are kept in state/worker; the next worker here reports them\n\n  \
+             hint: ask the operator for another token (`togl token create --role worker`) and join again with it"
+        );
+        assert!(!refused(&Refusal::Other("x".to_owned()), 0, Path::new("y")).to_string().contains("kept"));
     }
 }

@@ -1,11 +1,12 @@
 //! The door: every call must carry a token of a role that may make it. The table of calls is here, and a call that is
-//! not in it is the operator's alone. Says no before a byte of the message is read.
+//! not in it is the operator's alone. Says no before a byte of the message is read, and hands every call its pass, which
+//! asks again for as long as the call lasts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use futures::future::{Either, Ready, ready};
+use futures::future::{BoxFuture, FutureExt, ready};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request, Response};
 use tonic::Status;
@@ -15,6 +16,7 @@ use tower_service::Service;
 use super::complaints::Offence;
 use super::gate::From;
 use super::keeper::{Keeper, Shown};
+use super::pass::Pass;
 use crate::tokens::{Caller, Role};
 
 const TRAIN: &[Role] = &[Role::Worker];
@@ -119,27 +121,29 @@ fn wrong_role(needed: &[Role], has: Role) -> String {
 impl<S> Service<Request<Body>> for Door<S>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
+    S::Future: Send + 'static,
+    S::Error: Send + 'static,
 {
     type Response = Response<Body>;
     type Error = S::Error;
-    type Future = Either<S::Future, Ready<Result<Response<Body>, S::Error>>>;
+    type Future = BoxFuture<'static, Result<Response<Body>, S::Error>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        match self.look_at(&request) {
-            Ok(caller) => {
-                if let Some(caller) = caller {
-                    request.extensions_mut().insert(caller);
-                }
-                // The secret has done its work; nobody further in can log it.
-                request.headers_mut().remove(AUTHORIZATION);
-                Either::Left(self.inner.call(request))
-            }
-            Err(status) => Either::Right(ready(Ok(status.into_http()))),
-        }
+        let caller = match self.look_at(&request) {
+            Ok(caller) => caller,
+            Err(status) => return ready(Ok(status.into_http())).boxed(),
+        };
+        // The secret has done its work; nobody further in can log it.
+        request.headers_mut().remove(AUTHORIZATION);
+        let Some(caller) = caller else { return self.inner.call(request).boxed() };
+        let pass = Pass { keeper: self.keeper.clone(), token: caller.token.clone() };
+        request.extensions_mut().insert(caller);
+        let answer = self.inner.call(request.map(|body| pass.clone().incoming(body)));
+        async move { Ok(answer.await?.map(|body| pass.outgoing(body))) }.boxed()
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use togl_scheduler::Timestamp;
+use tonic::Status;
 
 use super::complaints::{Complaints, Offence};
 use super::crowd::{Crowd, Visitor};
@@ -112,8 +113,9 @@ impl Keeper {
     }
 
     /// Whether a token that was good when its caller came is still good.
-    pub(super) fn is_alive(&self, token: &TokenId) -> bool {
-        self.registry.is_alive(token, clock::unix_seconds())
+    pub(super) fn still_good(&self, token: &TokenId) -> Result<(), Status> {
+        let ended = || Status::unauthenticated("the token was revoked or has expired");
+        self.registry.is_alive(token, clock::unix_seconds()).then_some(()).ok_or_else(ended)
     }
 
     /// Writes it down, not too often.

@@ -8,6 +8,7 @@ mod door;
 mod gate;
 mod keeper;
 mod letters;
+mod pass;
 mod replicates;
 pub(crate) mod scrape;
 mod sweeps;
@@ -176,8 +177,7 @@ fn token<T>(request: &tonic::Request<T>) -> Result<TokenId, Status> {
         .ok_or_else(|| Status::unauthenticated("the call carries no token"))
 }
 
-/// Calls that last ask now and then whether their token is still good.
+/// Whether the token of a call that lasts is still good.
 fn still_good(shared: &Shared, token: &TokenId) -> Result<(), Status> {
-    let gone = || Status::unauthenticated("the token was revoked or has expired");
-    shared.keeper.is_alive(token).then_some(()).ok_or_else(gone)
+    shared.keeper.still_good(token)
 }

@@ -65,8 +65,13 @@ struct Guest {
 impl Guest {
     /// Ends a session with its reason, and writes down what the peer did wrong.
     async fn refuse(&self, status: Status) {
-        if matches!(status.code(), Code::InvalidArgument | Code::OutOfRange) {
-            self.shared.keeper.complain(Offence::BadMessage, self.peer, status.message());
+        let offence = match status.code() {
+            Code::InvalidArgument | Code::OutOfRange => Some(Offence::BadMessage),
+            Code::Unauthenticated => Some(Offence::BadToken),
+            _ => None,
+        };
+        if let Some(offence) = offence {
+            self.shared.keeper.complain(offence, self.peer, status.message());
         }
         let _ = self.outgoing.send(Err(status)).await; // if it is gone, it need not know
     }
@@ -160,7 +165,7 @@ impl Session {
                 None => tokio::select! {
                     message = incoming.next() => message,
                     changed = supply.changed() => match changed {
-                        Ok(()) => match self.fill_demand().await {
+                        Ok(()) => match self.refill().await {
                             Ok(()) => continue,
                             Err(status) => return End::Refused(status),
                         },
@@ -170,16 +175,19 @@ impl Session {
             };
             let kind = match message {
                 Some(Ok(message)) => message.kind,
-                Some(Err(status)) if status.code() == Code::OutOfRange => return End::Refused(status),
+                Some(Err(status)) if matches!(status.code(), Code::OutOfRange | Code::Unauthenticated) => {
+                    return End::Refused(status);
+                }
                 _ => return End::Lost,
             };
-            let handled = match kind {
-                Some(worker_message::Kind::Goodbye(_)) => return End::Goodbye,
-                Some(worker_message::Kind::Reports(reports)) => {
-                    ahead = self.look_ahead(incoming);
-                    self.on_reports(reports).await
-                }
-                kind => self.on_message(kind).await,
+            if matches!(kind, Some(worker_message::Kind::Reports(_))) {
+                ahead = self.look_ahead(incoming);
+            }
+            // Several messages may have come at once, so each is asked about when its turn has come.
+            let handled = match (self.still_good(), kind) {
+                (Err(status), _) => Err(status),
+                (Ok(()), Some(worker_message::Kind::Goodbye(_))) => return End::Goodbye,
+                (Ok(()), kind) => self.on_message(kind).await,
             };
             if let Err(status) = handled {
                 return End::Refused(status);
@@ -220,6 +228,18 @@ impl Session {
         (self.wanted > 0).then(|| Event::LeasesAsked { worker: self.worker.clone(), count: self.wanted })
     }
 
+    fn still_good(&self) -> Result<(), Status> {
+        still_good(&self.guest.shared, &self.guest.token)
+    }
+
+    /// There may be something for a worker that asked before.
+    async fn refill(&mut self) -> Result<(), Status> {
+        if self.wanted > 0 {
+            self.still_good()?;
+        }
+        self.fill_demand().await
+    }
+
     async fn fill_demand(&mut self) -> Result<(), Status> {
         match self.demand() {
             Some(event) => {
@@ -250,7 +270,6 @@ impl Session {
     }
 
     async fn on_heartbeat(&mut self, heartbeat: wire::Heartbeat) -> Result<(), Status> {
-        still_good(&self.guest.shared, &self.guest.token)?;
         let running = running_folds(&heartbeat.running)?;
         let seen = running.iter().zip(heartbeat.running).map(|((fold, _), said)| Seen {
             fold: *fold,

@@ -5,7 +5,8 @@
 mod list;
 
 use std::fmt;
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -98,7 +99,8 @@ pub struct Caller {
 /// The tokens of a state directory as they are now.
 #[derive(Debug)]
 pub struct Registry {
-    path: PathBuf,
+    /// None if the tokens are in no file.
+    path: Option<PathBuf>,
     known: Mutex<Known>,
 }
 
@@ -106,10 +108,13 @@ pub struct Registry {
 #[derive(Debug)]
 struct Known {
     list: List,
-    file: Option<Stamp>,
+    stamp: Option<Stamp>,
+    /// Kept open, so that the system cannot give its inode to the file that replaces it.
+    file: Option<File>,
 }
 
-/// Changes whenever a file is replaced or written to.
+/// The generation of a list: another one whenever its file is replaced or written to. Asking for it costs a
+/// microsecond, so it is asked for with every message and the file is read only when it has changed.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -118,10 +123,9 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = std::fs::metadata(path).ok()?;
+    fn of(metadata: &Metadata) -> Self {
         let changed = (metadata.mtime(), metadata.mtime_nsec());
-        Some(Self { inode: metadata.ino(), size: metadata.len(), changed })
+        Self { inode: metadata.ino(), size: metadata.len(), changed }
     }
 }
 
@@ -138,8 +142,8 @@ impl Registry {
         let mut own = |role, older| own_token(&mut list, path, role, older, pin, now);
         let (operator, worker) = (own(Role::Operator, operator)?, own(Role::Worker, worker)?);
         save(path, &list)?;
-        let known = Mutex::new(Known { list, file: Stamp::of(path) });
-        Ok((Self { path: path.to_owned(), known }, Tokens { operator, worker }))
+        let known = Mutex::new(Known { list, stamp: None, file: None });
+        Ok((Self { path: Some(path.to_owned()), known }, Tokens { operator, worker }))
     }
 
     /// A registry of these two tokens alone, without a file.
@@ -148,7 +152,7 @@ impl Registry {
         for (token, role) in [(&tokens.operator, Role::Operator), (&tokens.worker, Role::Worker)] {
             list.add(token, role, "", 0, None)?;
         }
-        Ok(Self { path: PathBuf::new(), known: Mutex::new(Known { list, file: None }) })
+        Ok(Self { path: None, known: Mutex::new(Known { list, stamp: None, file: None }) })
     }
 
     /// Who presents this, if it is a token that was neither revoked nor has expired. Takes as long for a near miss
@@ -167,18 +171,32 @@ impl Registry {
     /// must not lock everybody out, nor let anybody in.
     fn known(&self) -> MutexGuard<'_, Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = Stamp::of(&self.path);
-        if stamp != known.file {
-            known.file = stamp;
-            match read(&self.path) {
-                Ok(Some(Read::Current(list))) => known.list = list,
-                Ok(_) => tracing::warn!("the token file is gone; the tokens that were known stay good"),
-                Err(error) => {
-                    tracing::warn!(%error, "the token file is damaged; the tokens that were known stay good")
-                }
+        let Some(path) = &self.path else { return known };
+        let stamp = std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));
+        if stamp != known.stamp {
+            known.stamp = stamp;
+            match known.read_again(path) {
+                Ok(Read::Current(list)) => known.list = list,
+                Ok(Read::Older { .. }) => tracing::warn!("the token file is one of an older togl; {STAY}"),
+                Err(reason) => tracing::warn!(reason, "the token file cannot be read; {STAY}"),
             }
         }
         known
+    }
+}
+
+/// What follows when the list cannot be read.
+const STAY: &str = "the tokens that were known stay good";
+
+impl Known {
+    fn read_again(&mut self, path: &Path) -> Result<Read, String> {
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| {
+            self.stamp = Some(Stamp::of(&file.metadata()?));
+            self.file.insert(file).read_to_end(&mut text)
+        });
+        read.map_err(|error| error.to_string())?;
+        list::read(&text)
     }
 }
 

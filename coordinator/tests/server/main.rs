@@ -6,5 +6,6 @@
 mod hostile;
 mod observed;
 mod played;
+mod revoked;
 mod security;
 mod stories;

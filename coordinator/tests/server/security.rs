@@ -1,5 +1,5 @@
 //! Who may do what, and over which connections: every call with every role, TLS with a pinned CA, client
-//! certificates, tokens that end while they are in use.
+//! certificates.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, UdpSocket};
@@ -10,7 +10,7 @@ use togl_coordinator::server::CALLS;
 use togl_coordinator::tokens::Role;
 use togl_proto::client::{self, Access, Bearer, ConnectError};
 use togl_proto::token::{Pin, Token};
-use togl_proto::wire::{self, worker_message};
+use togl_proto::wire;
 use tonic::Code;
 use tonic::client::Grpc;
 use tonic::service::interceptor::InterceptedService;
@@ -172,40 +172,4 @@ async fn with_a_client_ca_a_token_alone_is_not_enough() {
     assert!(!refused.contains("an answer") && !refused.contains("transport error"), "{refused}");
     let refused = Access::new(&token, Some(&ca_file)).err().unwrap().to_string();
     assert!(refused.contains("no private key"), "{refused}");
-}
-
-#[tokio::test]
-async fn a_revoked_token_ends_the_session_that_came_with_it() {
-    let world = World::new().await;
-    let (token, entry) = world.token(Role::Worker, None);
-    let mut worker = world.worker_with(&token, "w1", Vec::new()).await;
-    let mut other = world.worker("w2", Vec::new()).await;
-    world.revoke(&entry);
-    let beat = || worker_message::Kind::Heartbeat(wire::Heartbeat::default());
-    worker.say(beat()).await;
-    let ended = worker.incoming.message().await.unwrap_err();
-    assert_eq!(ended.code(), Code::Unauthenticated);
-    assert!(ended.message().contains("revoked"), "{ended}");
-    submit(&world).await;
-    other.say(beat()).await;
-    assert_eq!(other.lease(1).await.len(), 1, "other tokens are not concerned");
-}
-
-#[tokio::test]
-async fn a_watch_ends_with_its_token() {
-    let world = World::new().await;
-    submit(&world).await;
-    let (token, entry) = world.token(Role::Viewer, None);
-    let mut viewer = client::sweeps(&world.address, &token).await.unwrap();
-    let request = wire::StatusRequest { sweep: "played".to_owned() };
-    let mut states = viewer.watch(request).await.unwrap().into_inner();
-    states.message().await.unwrap().unwrap();
-    world.revoke(&entry);
-    let ended = loop {
-        match states.message().await {
-            Ok(state) => assert!(state.is_some(), "the sweep has not ended"),
-            Err(status) => break status,
-        }
-    };
-    assert_eq!(ended.code(), Code::Unauthenticated);
 }

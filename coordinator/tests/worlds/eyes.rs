@@ -1,5 +1,6 @@
 //! Somebody who stands between a worker's link and its agent, sees every message, and compares it with what the ledger
-//! knows. Repeats a report now and then, as if its acknowledgement had been lost; changes nothing else.
+//! knows. Repeats a report now and then, as if its acknowledgement had been lost, and keeps the heartbeats of some
+//! sessions to itself while there are faults; changes nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 
 use crate::ledger::Ledger;
 use crate::worker::Strings;
+use crate::world::FAULTY;
 
 pub struct Eyes {
     worker: String,
@@ -56,7 +58,16 @@ impl Eyes {
 
     /// Passes on what the agent says in one session.
     async fn listen(mut self, mut said: mpsc::Receiver<WorkerMessage>, link: mpsc::Sender<WorkerMessage>) {
+        let is_faulty = |ledger: &Ledger| ledger.now() < FAULTY;
+        let mute = is_faulty(&self.ledger) && self.rng.random_range(0..6) == 0;
+        if mute {
+            self.ledger.count("sessions without heartbeats");
+        }
         while let Some(message) = said.recv().await {
+            let is_heartbeat = matches!(message.kind, Some(worker_message::Kind::Heartbeat(_)));
+            if mute && is_heartbeat && is_faulty(&self.ledger) {
+                continue;
+            }
             let is_report = matches!(message.kind, Some(worker_message::Kind::Reports(_)));
             self.says(&message);
             if is_report && self.rng.random_range(0..5) == 0 {

@@ -1,7 +1,7 @@
 //! Simulated worlds: the real coordinator (server, driver, scheduler) and several real agents of workers (with their link
 //! and spool) over a simulated network in virtual time, with faults drawn from a seed: lost links, held messages,
-//! repeated reports, crashes and restarts of either side, workers that are told to stop or drained, clocks that jump,
-//! commits that are slow or fail before or after they are kept.
+//! repeated reports, sessions without heartbeats, crashes and restarts of either side, workers that are told to stop or
+//! drained, clocks that jump, commits that are slow or fail before or after they are kept.
 //!
 //! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
 //! no report refused; no lease beyond a slot and no two folds on one; no fold given away while its lease runs; results
@@ -39,7 +39,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 18] = [
+const LEAST: [(&str, u64); 19] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -49,6 +49,7 @@ const LEAST: [(&str, u64); 18] = [
     ("one-way partitions", 15),
     ("held links", 15),
     ("lost sessions", 100),
+    ("sessions without heartbeats", 20),
     ("clock jumps", 15),
     ("worker clock jumps", 15),
     ("slow commits", 4),

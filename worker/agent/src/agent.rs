@@ -17,9 +17,9 @@ use tokio::sync::{mpsc, watch};
 
 use crate::clock::later;
 use crate::identity::Identity;
-use crate::link::LinkEvent;
+use crate::link::{LinkEvent, Refusal};
 use crate::slots::{EpochReport, Latest, Order, SlotEvent};
-use crate::spool::Spool;
+use crate::spool::{Outcome, Spool};
 
 /// Removes what a fold left on disk to go on from.
 pub type Tidy = Arc<dyn Fn(FoldKey) -> io::Result<()> + Send + Sync>;
@@ -44,7 +44,12 @@ pub enum Stopped {
     /// It was told to.
     Asked,
     /// The coordinator will never take it.
-    Refused(String),
+    Refused {
+        /// Why.
+        why: Refusal,
+        /// Results that are in the spool because nobody has acknowledged them.
+        kept: usize,
+    },
     /// Nothing to do for as long as was allowed.
     Idle,
 }
@@ -123,9 +128,9 @@ impl Agent {
             }
             tokio::select! {
                 event = link.recv() => match event {
-                    Some(LinkEvent::Refused(reason)) => return Stopped::Refused(reason),
+                    Some(LinkEvent::Refused(why)) => return self.refused(why),
                     Some(event) => self.on_link(event).await,
-                    None => return Stopped::Refused("the connection task ended".to_owned()),
+                    None => return self.refused(Refusal::Other("the connection task ended".to_owned())),
                 },
                 Some(event) = slots.recv() => self.on_slot(event).await,
                 _ = beat.tick() => self.send_heartbeat().await,
@@ -143,6 +148,11 @@ impl Agent {
                 idle.as_mut().reset(later(allowed));
             }
         }
+    }
+
+    fn refused(&self, why: Refusal) -> Stopped {
+        let results = self.spool.all().filter(|entry| matches!(entry.outcome, Outcome::Result(_)));
+        Stopped::Refused { why, kept: results.count() }
     }
 
     /// Asks every trainer to save and end its fold.

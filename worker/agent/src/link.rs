@@ -19,8 +19,19 @@ pub enum LinkEvent {
     Message(Box<CoordinatorMessage>),
     /// The session ended; a new one is being tried.
     Lost(String),
-    /// It will never work: wrong address, wrong token.
-    Refused(String),
+    /// It will never work.
+    Refused(Refusal),
+}
+
+/// Why a coordinator will never take this worker.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Its token is unknown, was revoked or has expired.
+    #[error("{0}")]
+    Token(String),
+    /// Anything else: the address, the role of the token, the version of the program.
+    #[error("{0}")]
+    Other(String),
 }
 
 /// Pauses between attempts to connect: quick at first, because a coordinator restarts in a moment.
@@ -64,7 +75,7 @@ where
 
 enum Ended {
     AgentGone,
-    Refused(String),
+    Refused(Refusal),
     Lost { reason: String, was_open: bool },
 }
 
@@ -75,7 +86,7 @@ async fn session(connected: Connected, events: &mpsc::Sender<LinkEvent>) -> Ende
         Err(error @ (ConnectError::Unreachable { .. } | ConnectError::Stranger { .. })) => {
             return Ended::Lost { reason: error.to_string(), was_open: false };
         }
-        Err(error) => return Ended::Refused(error.to_string()),
+        Err(error) => return Ended::Refused(Refusal::Other(error.to_string())),
     };
     let (sender, outgoing) = mpsc::channel(64);
     let mut incoming = match client.session(ReceiverStream::new(outgoing)).await {
@@ -106,11 +117,10 @@ async fn session(connected: Connected, events: &mpsc::Sender<LinkEvent>) -> Ende
 fn ended_by(status: &tonic::Status, was_open: bool) -> Ended {
     use tonic::Code;
     match status.code() {
-        Code::Unauthenticated
-        | Code::PermissionDenied
-        | Code::Unimplemented
-        | Code::InvalidArgument
-        | Code::FailedPrecondition => Ended::Refused(status.message().to_owned()),
+        Code::Unauthenticated => Ended::Refused(Refusal::Token(status.message().to_owned())),
+        Code::PermissionDenied | Code::Unimplemented | Code::InvalidArgument | Code::FailedPrecondition => {
+            Ended::Refused(Refusal::Other(status.message().to_owned()))
+        }
         _ => {
             let reason = client::broken(status).unwrap_or_else(|| status.message().to_owned());
             Ended::Lost { reason, was_open }

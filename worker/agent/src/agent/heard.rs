@@ -21,7 +21,8 @@ impl Agent {
                 self.say_hello().await;
             }
             LinkEvent::Message(message) => self.on_message(*message).await,
-            LinkEvent::Lost(reason) | LinkEvent::Refused(reason) => {
+            LinkEvent::Refused(_) => self.session = None, // the end of the agent, which has seen it before
+            LinkEvent::Lost(reason) => {
                 self.session = None;
                 if reason != self.last_trouble {
                     tracing::warn!(%reason, "no connection to the coordinator; training goes on, trying again");

@@ -175,6 +175,19 @@ async fn told_twice_it_leaves_at_once() {
 }
 
 #[tokio::test]
+async fn cut_off_it_ends_and_keeps_what_nobody_acknowledged() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
+    let why = Refusal::Token("the token was revoked".to_owned());
+    world.link.send(LinkEvent::Refused(why.clone())).await.unwrap();
+    assert_eq!(world.stopped.recv().await, Some(Stopped::Refused { why, kept: 1 }));
+    world.agent.await.unwrap();
+    let spool = Spool::open(&world.folder.path().join("spool")).unwrap();
+    assert!(spool.has_result("store", fold(), Attempt(1)));
+}
+
+#[tokio::test]
 async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;

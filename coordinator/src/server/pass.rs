@@ -1,0 +1,93 @@
+//! The token of a call, asked about again with every message: what a caller sends and what it is sent passes through
+//! here, so that no service can forget to ask. Knows tokens and the frames of a body, not what is in them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use hyper::body::{Body as Frames, Frame};
+use tokio::time::Interval;
+use tonic::Status;
+use tonic::body::Body;
+
+use super::keeper::Keeper;
+use crate::tokens::TokenId;
+
+/// How often a stream on which nothing is said looks whether its token is still good.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// By which token a call was made.
+#[derive(Clone)]
+pub(super) struct Pass {
+    pub(super) keeper: Arc<Keeper>,
+    pub(super) token: TokenId,
+}
+
+impl Pass {
+    /// What the caller sends: an error from the moment on at which its token is good no more.
+    pub(super) fn incoming(self, body: Body) -> Body {
+        self.watch(body, |status| Some(Err(status)))
+    }
+
+    /// What the caller is sent: ends with the reason from that moment on.
+    pub(super) fn outgoing(self, body: Body) -> Body {
+        self.watch(body, |status| {
+            let mut trailers = HeaderMap::new();
+            Some(status.add_header(&mut trailers).map(|()| Frame::trailers(trailers)))
+        })
+    }
+
+    fn watch(self, body: Body, last: fn(Status) -> Next) -> Body {
+        Body::new(Watched { body, pass: self, last: Some(last), look: None })
+    }
+}
+
+type Next = Option<Result<Frame<Bytes>, Status>>;
+
+/// A body that ends with its token.
+struct Watched {
+    body: Body,
+    pass: Pass,
+    /// What comes last if the token ends; none once that was said.
+    last: Option<fn(Status) -> Next>,
+    /// Made when there is nothing to read for the first time.
+    look: Option<Interval>,
+}
+
+impl Watched {
+    /// Whether it is time to look; if not, the reader is woken when it is.
+    fn is_time(&mut self, cx: &mut Context<'_>) -> bool {
+        let look = self.look.get_or_insert_with(|| tokio::time::interval(LOOK));
+        let is_time = look.poll_tick(cx).is_ready();
+        while look.poll_tick(cx).is_ready() {} // only a tick that is still to come wakes anybody
+        is_time
+    }
+}
+
+impl Frames for Watched {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Next> {
+        if self.last.is_none() {
+            return Poll::Ready(None);
+        }
+        let next = match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) if frame.is_data() => Poll::Ready(Some(Ok(frame))),
+            Poll::Ready(end) => return Poll::Ready(end),
+            Poll::Pending if self.is_time(cx) => Poll::Pending,
+            Poll::Pending => return Poll::Pending,
+        };
+        match self.pass.keeper.still_good(&self.pass.token) {
+            Ok(()) => next,
+            Err(status) => Poll::Ready(self.last.take().and_then(|last| last(status))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.last.is_none() || self.body.is_end_stream()
+    }
+}
