@@ -69,6 +69,10 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         {
             Problem::usage(error)
         }
+        ServiceError::Exposed { ref folder } => {
+            let hint = format!("`chmod o-w {}` keeps others out", folder.display());
+            Problem::usage(error).hint(hint)
+        }
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)
         }

@@ -1,5 +1,6 @@
 //! Workers on this machine: finds the worker program, starts it, starts it again if it dies, stops it.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -57,7 +58,8 @@ impl LocalWorker {
         if let Some(folder) = &self.data_dir {
             command.arg("--data-dir").arg(folder);
         }
-        let log = std::fs::OpenOptions::new().create(true).append(true).open(log_file(&self.state))?;
+        let log =
+            std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(log_file(&self.state))?;
         command
             .env("TOGL_TOKEN", &self.token)
             .stdin(Stdio::piped()) // it leaves when this pipe closes, however this process ends

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -59,9 +60,7 @@ impl StateDir {
             Problem::usage(format!("cannot write the state directory {}: {error}", self.folder.display()))
                 .hint("choose a writable folder with --state DIR or TOGL_STATE")
         };
-        let mut builder = fs::DirBuilder::new();
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.recursive(true).create(&self.folder).map_err(refuse)?;
+        make_private(&self.folder).map_err(refuse)?;
         let probe = self.folder.join(format!(".writable-{}", std::process::id()));
         fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(refuse)
     }
@@ -89,9 +88,11 @@ impl StateDir {
         self.folder.join("tokens.json")
     }
 
-    /// Where the tables of a sweep are written unless the user says otherwise.
-    pub fn tables(&self, sweep: &str) -> PathBuf {
-        self.folder.join("tables").join(sweep)
+    /// Where the tables of a sweep are written unless the user says otherwise; made if it is not there.
+    pub fn tables(&self, sweep: &str) -> std::io::Result<PathBuf> {
+        let folder = self.folder.join("tables").join(sweep);
+        make_private(&folder)?;
+        Ok(folder)
     }
 
     fn served_file(&self) -> PathBuf {
@@ -103,7 +104,8 @@ impl StateDir {
         let served = Served { address: address.to_owned(), pid: std::process::id() };
         let text = serde_json::to_vec(&served).map_err(Problem::ours)?;
         let partial = self.folder.join("coordinator.json.partial");
-        let mut file = fs::File::create(&partial)?;
+        let mut options = fs::OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
         file.write_all(&text)?;
         fs::rename(&partial, self.served_file())?;
         Ok(Announcement(self.served_file()))
@@ -114,6 +116,11 @@ impl StateDir {
         let text = fs::read(self.served_file()).ok()?;
         serde_json::from_slice(&text).ok()
     }
+}
+
+/// Makes a folder, and those that it is in, for this user alone; one that is there stays as it is.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Takes the announcement back when dropped. After a crash it stays; whoever believes it finds nobody there.

@@ -4,6 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use insta::assert_snapshot;
@@ -166,33 +169,32 @@ fn before_the_first_start_there_are_no_tokens() {
     );
 }
 
-/// A `togl serve` of its own, stopped with SIGTERM.
+/// A `togl serve` of its own, as careless a user starts it: with a umask that forbids nothing. Stopped with SIGTERM.
 struct Served {
     state: tempfile::TempDir,
     child: std::process::Child,
+    stderr: BufReader<std::process::ChildStderr>,
 }
 
 impl Served {
     /// Starts and waits until it says that workers can be added. Gives what it said so far.
     fn start(arguments: &[&str]) -> (Self, String) {
         let state = tempfile::tempdir().unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_togl"))
-            .args(["serve", "--listen", "127.0.0.1:0"])
+        let mut child = Command::new("sh")
+            .args(["-c", "umask 000; exec \"$0\" serve --listen 127.0.0.1:0 \"$@\""])
+            .arg(env!("CARGO_BIN_EXE_togl"))
             .args(arguments)
             .env("TOGL_STATE", state.path())
             .env_remove("RUST_LOG")
-            .env_remove("JOURNAL_STREAM")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
-        for line in BufReader::new(child.stderr.as_mut().unwrap()).lines() {
-            said += &(line.unwrap() + "\n");
-            if said.contains("togl-worker join") {
-                break;
-            }
+        while !said.contains("togl-worker join") {
+            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended: {said}");
         }
-        (Self { state, child }, said)
+        (Self { state, child, stderr }, said)
     }
 
     fn togl(&self, arguments: &[&str]) -> Output {
@@ -201,10 +203,17 @@ impl Served {
         command.env_remove("TOGL_COORDINATOR").output().unwrap()
     }
 
-    fn stop(mut self) -> std::process::ExitStatus {
+    fn stop(self) -> std::process::ExitStatus {
+        self.last_words().0
+    }
+
+    /// Stops it. Gives how it ended and what it said meanwhile.
+    fn last_words(mut self) -> (std::process::ExitStatus, String) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        self.child.wait().unwrap()
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap(), said)
     }
 }
 
@@ -217,7 +226,6 @@ fn a_coordinator_takes_as_many_connections_as_the_system_allows() {
         .arg(env!("CARGO_BIN_EXE_togl"))
         .env("TOGL_STATE", state.path())
         .env_remove("RUST_LOG")
-        .env_remove("JOURNAL_STREAM")
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
@@ -239,7 +247,7 @@ fn a_coordinator_takes_as_many_connections_as_the_system_allows() {
 #[test]
 fn a_token_lives_from_create_to_revoke_while_the_coordinator_runs() {
     let (served, said) = Served::start(&[]);
-    assert!(said.contains("  TOGL_TOKEN=togl1.worker."), "{said}");
+    assert!(said.contains("--token-file FILE` and a copy of ") && !said.contains("togl1."), "{said}");
     let made = served.togl(&["token", "create", "--role", "viewer", "--name", "wall", "--expires", "30d"]);
     let token = String::from_utf8(made.stdout).unwrap();
     let file = served.state.path().join("viewer");
@@ -279,6 +287,78 @@ fn a_log_for_programs_is_json_and_holds_no_secret() {
     assert!(served.stop().success());
 }
 
+/// Every file and folder below `folder`, with its mode.
+fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
+        if metadata.is_dir() {
+            modes(&path, found);
+        }
+        found.push((path, metadata.permissions().mode() & 0o777));
+    }
+}
+
+#[test]
+fn every_file_of_a_state_directory_is_private_whatever_the_umask() {
+    let (served, _) = Served::start(&[]);
+    // The shell would make this file for everybody.
+    let make = "umask 000; \"$0\" token create --role viewer >\"$TOGL_STATE/viewer\"";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", make, env!("CARGO_BIN_EXE_togl")]).env("TOGL_STATE", served.state.path());
+    assert!(shell.stderr(Stdio::null()).status().unwrap().success());
+    let mut found = Vec::new();
+    modes(served.state.path(), &mut found);
+    let names: Vec<_> = found.iter().map(|(path, _)| path.file_name().unwrap().to_str().unwrap()).collect();
+    for name in
+        ["store.sqlite", "store.sqlite-wal", "store.sqlite.lock", "tokens.json", "coordinator.json", "viewer"]
+    {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let public: Vec<_> = found.iter().filter(|(_, mode)| mode & 0o077 != 0).collect();
+    assert!(public.is_empty(), "{public:?}");
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_state_directory_that_everybody_can_write_to_is_named_and_refused() {
+    let state = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(state.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--until-stdin-closes"]).stdin(Stdio::null());
+    let output = command.env("TOGL_STATE", state.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let folder = state.path().display();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&format!("error: everybody can write to {folder}")), "{said}");
+    assert!(said.contains(&format!("chmod o-w {folder}")), "{said}");
+    assert_eq!(std::fs::read_dir(state.path()).unwrap().count(), 0, "nothing was made there");
+}
+
+#[test]
+fn strangers_cannot_fill_the_log_through_a_library() {
+    let (served, said) = Served::start(&[]);
+    let address = said.lines().find_map(|line| line.split_once(" at 127.0.0.1:")).unwrap().1;
+    let mut stream = TcpStream::connect(format!("127.0.0.1:{address}")).unwrap();
+    // HTTP/2: an answer to a ping that was never sent makes the library warn, every time.
+    let ping = |answer: u8, text: &[u8; 8]| [&[0, 0, 8, 6, answer, 0, 0, 0, 0], &text[..]].concat();
+    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00").unwrap();
+    for _ in 0..400 {
+        stream.write_all(&ping(1, b"surprise")).unwrap();
+    }
+    stream.write_all(&ping(0, b"all read")).unwrap();
+    let (mut answered, mut buffer) = (Vec::new(), [0; 4096]);
+    while !answered.windows(8).any(|bytes| bytes == b"all read") {
+        let count = stream.read(&mut buffer).unwrap();
+        assert_ne!(count, 0, "it closed the connection");
+        answered.extend_from_slice(&buffer[..count]);
+    }
+    let (ended, said) = served.last_words();
+    assert!(ended.success());
+    let warned = said.lines().filter(|line| line.contains("PING")).count();
+    assert_eq!(warned, 1, "{said}");
+}
+
 #[test]
 fn data_goes_to_standard_output_and_talk_to_standard_error() {
     let output = togl(&["version", "--format", "json"]);
@@ -290,7 +370,7 @@ fn data_goes_to_standard_output_and_talk_to_standard_error() {
 #[test]
 fn regular_graphs_give_the_published_error_counts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/graph6");
-    if !std::path::Path::new(folder).exists() {
+    if !Path::new(folder).exists() {
         eprintln!("skipped: {folder} is not there");
         return;
     }

@@ -1,10 +1,22 @@
-//! Files that only their owner may read, written whole or not at all. Used for tokens and keys; knows nothing of
-//! what they hold.
+//! Files that only their owner may read, whatever the umask says; tokens and keys are written whole or not at all.
+//! Knows nothing of what they hold.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+/// How to open a file that is private if it is made now. One that is there keeps the mode that its owner gave it.
+pub(crate) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600);
+    options
+}
+
+/// Whether everybody may write to a folder, and so put files of their own in the place of private ones.
+pub(crate) fn is_open_to_all(folder: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(folder)?.permissions().mode() & 0o002 != 0)
+}
 
 /// Replaces `path` by `contents`, mode 0600. After a crash either the old or the new file is there.
 pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
@@ -14,7 +26,7 @@ pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
         _ => {}
     }
     // A new file, so that neither the mode nor the owner of an older one is kept.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+    let mut file = options().write(true).create_new(true).open(&partial)?;
     file.write_all(contents)?;
     file.sync_all()?;
     crate::crash::point("private-written");
@@ -35,20 +47,13 @@ pub(crate) fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 
 /// Keeps other processes from changing `path` until the guard is dropped.
 pub(crate) fn lock(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(path.with_extension("lock"))?;
+    let file = options().write(true).create(true).truncate(false).open(path.with_extension("lock"))?;
     file.lock()?;
     Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]

@@ -15,6 +15,7 @@ use crate::certificates::{Authority, CertificateError};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
+use crate::private;
 use crate::server::{self, Bounds, Keeper, Protection, ServeError};
 use crate::store::StoreError;
 use crate::store::address::StoreAddress;
@@ -30,6 +31,12 @@ pub enum ServiceError {
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// Everybody can write to the state directory.
+    #[error("everybody can write to {}, and so could put tokens and keys of their own there", folder.display())]
+    Exposed {
+        /// Which directory.
+        folder: PathBuf,
+    },
     /// The CA or a certificate cannot be used.
     #[error(transparent)]
     Certificates(#[from] CertificateError),
@@ -78,10 +85,16 @@ impl Settings {
         Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
     }
 
+    /// Where tokens and keys are.
+    fn folder(&self) -> &Path {
+        let folder = self.tokens.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or_else(|| Path::new("."))
+    }
+
     /// Makes or finds CA and tokens.
     fn protect(&self, clock: Arc<SystemClock>) -> Result<(Protection, Tokens, Pin), ServiceError> {
         let now = clock::unix_seconds();
-        let authority = Authority::load_or_create(self.tokens.parent().unwrap_or_else(|| Path::new(".")))?;
+        let authority = Authority::load_or_create(self.folder())?;
         let tls = authority.server_config(&self.hosts, self.client_ca.as_deref(), now)?;
         let (registry, tokens) = Registry::open(&self.tokens, &authority.pin(), now)?;
         let keeper = Arc::new(Keeper::new(registry, clock, self.bounds.clone()));
@@ -133,6 +146,10 @@ impl Coordinator {
 
     /// Starts. Everything that can fail because of what the user chose fails here.
     pub async fn start_with(settings: Settings) -> Result<Self, ServiceError> {
+        // Whoever cannot look at the folder is told by the store or the CA what is wrong.
+        if private::is_open_to_all(settings.folder()).unwrap_or(false) {
+            return Err(ServiceError::Exposed { folder: settings.folder().to_owned() });
+        }
         // The ports first: if one is taken, nothing has been made yet.
         let (listener, address) = listen(settings.address).await?;
         let page = match settings.metrics {

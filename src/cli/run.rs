@@ -96,7 +96,10 @@ impl Run {
         let collected = rows::from_coordinator(client, sweep).await?;
         let made = table::make(&collected)?;
         output::print(&togl_analysis::render::terminal(&made, output::colour()))?;
-        let folder = self.out.clone().unwrap_or_else(|| state.tables(sweep));
+        let folder = match &self.out {
+            Some(folder) => folder.clone(),
+            None => state.tables(sweep)?,
+        };
         table::write(&folder, sweep, &collected.frame, &made)?;
         table::write_figures(&folder, sweep, &collected)?;
         let failures = last.map(|status| status.failures).unwrap_or_default();

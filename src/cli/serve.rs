@@ -1,5 +1,6 @@
 //! `togl serve`: a coordinator for other processes and machines.
 
+use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -74,10 +75,10 @@ impl Serve {
         }
         let host = self.hosts.first().cloned().or_else(host_name);
         let reachable = reachable(coordinator.address(), host);
-        if self.log_format == LogFormat::Human && !is_journal() {
+        // Whatever is no terminal is kept by somebody; a secret must not be in it.
+        if self.log_format == LogFormat::Human && std::io::stderr().is_terminal() {
             eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?);
         } else {
-            // Somebody keeps what is written here; a secret must not be in it.
             let file = state.path().join("worker.token");
             eprintln!(
                 "add workers with `togl-worker join {reachable} --token-file FILE` and a copy of {}",
@@ -110,11 +111,6 @@ fn resolve(option: &str, text: &str) -> Result<SocketAddr, Problem> {
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
-
-/// Whether standard error goes to the journal of systemd.
-fn is_journal() -> bool {
-    std::env::var_os("JOURNAL_STREAM").is_some()
 }
 
 /// What to type on another machine: the host name where the address says "every address of this machine".

@@ -1,6 +1,9 @@
 //! `togl token`: makes, lists and revokes tokens. Works on the state directory's own file, so it needs the right to
 //! write there and no coordinator; one that runs heeds the change at once.
 
+use std::fs::{File, Permissions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -142,6 +145,7 @@ impl Create {
                 Problem::usage("a token that expires at once is of no use").hint("such as --expires 30d")
             );
         }
+        keep_output_private()?;
         let expires = self.expires.map(|time| now.saturating_add(time.as_secs()));
         // Its own worker token knows the CA of this state directory.
         let pin = tokens::own(state.path(), Role::Worker).map_err(Problem::usage)?.pin().cloned();
@@ -161,6 +165,18 @@ impl Create {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// If standard output goes to a file, nobody else may read it.
+fn keep_output_private() -> Result<(), Problem> {
+    let output = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let metadata = output.metadata()?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    let refuse =
+        |error| Problem::usage(format!("others could read the file that the token goes to: {error}"));
+    output.set_permissions(Permissions::from_mode(0o600)).map_err(refuse)
 }
 
 fn usage(role: Role) -> &'static str {

@@ -59,7 +59,7 @@ impl Checkpoints {
         checkpoint.header.attempt = attempt;
         let name = format!("{}.{attempt}{SUFFIX}", stem(checkpoint.header.fold));
         let bytes = checkpoint.to_bytes()?;
-        let written = fs::create_dir_all(&self.folder)
+        let written = durable::make_folder(&self.folder)
             .and_then(|()| durable::write(&self.folder, &name, &bytes))
             .and_then(|()| self.make_room(&self.folder.join(&name)));
         written.map_err(|error| TrainError::Checkpoint(format!("{}: {error}", self.folder.display())))

@@ -31,6 +31,7 @@ use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 use super::history::Happened;
 use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
+use crate::private;
 
 /// Statements that a connection keeps ready; there are fewer different ones.
 const STATEMENTS: usize = 64;
@@ -228,7 +229,7 @@ pub(super) fn draft<T>(
 ) -> Result<T, StoreError> {
     place::clear(path)?;
     let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    File::create_new(path).map_err(not_writable)?;
+    private::options().write(true).create_new(true).open(path).map_err(not_writable)?;
     let made = || -> Result<T, StoreError> {
         let mut connection = pages::open(path, flags(OpenFlags::SQLITE_OPEN_READ_WRITE))?;
         pages::reserve(&connection)?;

@@ -3,9 +3,15 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use crate::{crash, identity};
+
+/// Makes a folder, and those that it is in, for this user alone; one that is there stays as it is.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
 
 /// How the names of unfinished files end.
 pub const PARTIAL: &str = "partial";

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ impl Spool {
     /// Opens or makes a spool and takes it for this process.
     pub fn open(folder: &Path) -> Result<Self, SpoolError> {
         let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
-        fs::create_dir_all(folder.join("rejected")).map_err(io)?;
+        durable::make_folder(&folder.join("rejected")).map_err(io)?;
         let lock = File::create(folder.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
         let mut entries = BTreeMap::new();
@@ -111,8 +112,19 @@ impl Spool {
         Ok(Self { folder: folder.to_owned(), entries, _lock: lock })
     }
 
+    /// Says so if everybody can write to the state directory: what others put there would be reported.
+    fn warn_if_open_to_all(parent: &Path) {
+        if fs::metadata(parent).is_ok_and(|folder| folder.permissions().mode() & 0o002 != 0) {
+            let folder = parent.display();
+            tracing::warn!(
+                "everybody can write to {folder}, and so could add results; `chmod o-w {folder}` helps"
+            );
+        }
+    }
+
     /// The first free of `parent/worker`, `parent/worker-2`, ...: several workers may share a state directory.
     pub fn open_free(parent: &Path) -> Result<(PathBuf, Self), SpoolError> {
+        Self::warn_if_open_to_all(parent);
         let mut last = None;
         for number in 1..=256 {
             let name = if number == 1 { "worker".to_owned() } else { format!("worker-{number}") };
@@ -222,6 +234,16 @@ mod tests {
             fold: FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 },
             attempt: Attempt(attempt),
             outcome: Outcome::Result(Box::new(result::example(0.5))),
+        }
+    }
+
+    #[test]
+    fn a_spool_is_for_its_owner_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let (folder, _spool) = Spool::open_free(state.path()).unwrap();
+        for private in [&folder, &folder.join("spool"), &folder.join("spool/rejected")] {
+            let mode = fs::metadata(private).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", private.display());
         }
     }
 

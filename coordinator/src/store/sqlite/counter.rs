@@ -6,13 +6,14 @@
 //! The count is not flushed: after a loss of power it may be behind, which only means that it proves less. One that
 //! cannot be read proves nothing and keeps nobody from working.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
 use super::place::beside;
 use super::schema;
+use crate::private;
 
 /// Bytes of the numbers and their digest; an older count had two numbers.
 const LENGTH: usize = 32;
@@ -46,7 +47,7 @@ pub(super) fn path(store: &Path) -> PathBuf {
 impl Counter {
     /// Opens the count, or begins one.
     pub(super) fn open(store: &Path, incarnation: u64, commits: u64) -> Result<Self, StoreError> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path(store));
+        let file = private::options().write(true).create(true).truncate(false).open(path(store));
         let file = file.map_err(|source| StoreError::NotWritable { path: path(store), source })?;
         let mut counter = Self { file, noted: Noted { incarnation, commits, in_file: 0 } };
         counter.look_into(store);

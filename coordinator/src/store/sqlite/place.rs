@@ -1,12 +1,13 @@
 //! The files of a SQLite store: where they may be, who holds them, and how a new one takes the place of an old one.
 //! Knows nothing of what is in them.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::super::StoreError;
+use crate::private;
 
 /// What SQLite keeps beside a store.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
@@ -57,7 +58,7 @@ pub(super) fn has_log(path: &Path) -> bool {
 pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     let name = beside(path, ".lock");
     let not_writable = |source| StoreError::NotWritable { path: path.to_owned(), source };
-    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&name);
+    let options = private::options().read(true).write(true).create(true).truncate(false).open(&name);
     let mut file = options.map_err(not_writable)?;
     match file.try_lock() {
         Ok(()) => {}
