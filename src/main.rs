@@ -7,14 +7,13 @@ mod cli;
 mod clock;
 mod descriptors;
 mod embedded;
+mod facts;
 mod local;
 mod log;
-mod outcomes;
 mod output;
 mod problem;
 mod progress;
 mod remote;
-mod rows;
 mod state;
 
 use std::process::ExitCode;

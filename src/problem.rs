@@ -64,6 +64,11 @@ impl Problem {
         Self::new(UNREACHABLE, message)
     }
 
+    /// Whether nobody answered.
+    pub fn is_unreachable(&self) -> bool {
+        self.code == UNREACHABLE
+    }
+
     /// This should not have happened.
     pub fn ours(message: impl fmt::Display) -> Self {
         Self::new(OURS, message)

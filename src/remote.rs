@@ -111,6 +111,8 @@ pub fn refused(status: Status) -> Problem {
             ))
         }
         Code::NotFound => Problem::negative(message),
+        Code::Unimplemented => Problem::usage("the coordinator does not know this call")
+            .hint("it is another version than this togl; update the older of the two"),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)
             .hint("set TOGL_TOKEN or --token-file to an operator token of that coordinator; `togl token create` makes one"),
@@ -119,20 +121,6 @@ pub fn refused(status: Status) -> Problem {
                 .hint("results are safe; ask again when it is back")
         }
         _ => Problem::ours(format!("the coordinator failed: {message}")),
-    }
-}
-
-/// All folds of a sweep, page by page.
-pub async fn folds_of(client: &mut Client, sweep: &str) -> Result<Vec<wire::FoldSummary>, Problem> {
-    let (mut folds, mut from) = (Vec::new(), 0);
-    loop {
-        let request = wire::ListFoldsRequest { sweep: sweep.to_owned(), from };
-        let page = client.list_folds(request).await.map_err(refused)?.into_inner();
-        folds.extend(page.folds);
-        from = page.next;
-        if from == 0 {
-            return Ok(folds);
-        }
     }
 }
 

@@ -118,7 +118,7 @@ impl Driver {
             sender,
             changes.subscribe(),
             supply.subscribe(),
-            store.reader()?,
+            store.readers(),
             store.incarnation(),
         );
         Ok((handle, Self { scheduler, store, clock, mail, changes, supply }))

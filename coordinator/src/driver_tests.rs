@@ -7,10 +7,10 @@ use togl_sweeps::result::example;
 
 use super::*;
 use crate::clock::ManualClock;
-use crate::store::ResultQuery;
 use crate::store::contract::{fold, join, report, submission, sweep, worker};
 use crate::store::memory::MemoryStore;
 use crate::store::sqlite::SqliteStore;
+use crate::store::{ResultQuery, ResultRow, find_fold};
 
 struct Setup {
     store: MemoryStore,
@@ -39,6 +39,11 @@ async fn leases(handle: &Handle, name: &str, count: u32) -> Vec<Lease> {
     }
 }
 
+async fn results(handle: &Handle) -> Vec<ResultRow> {
+    let query = ResultQuery::accepted(sweep("s"));
+    handle.reads().once(move |reader| reader.results(&query)).await.unwrap().rows
+}
+
 #[tokio::test]
 async fn what_was_heard_is_stored() {
     let Setup { store, handle, .. } = Setup::new();
@@ -48,7 +53,7 @@ async fn what_was_heard_is_stored() {
     let lease = leases(&handle, "w", 1).await.remove(0);
     let reply = handle.call(report("w", &lease, example(0.5))).await.unwrap();
     assert_eq!(reply, Reply::Result(ResultAnswer::Accepted));
-    let rows = handle.results(ResultQuery::accepted(sweep("s"))).await.unwrap().rows;
+    let rows = results(&handle).await;
     assert_eq!((rows.len(), rows[0].fold), (1, lease.fold));
 }
 
@@ -106,8 +111,8 @@ async fn leases_end_in_time_without_any_mail_and_watchers_wake() {
     clock.advance(15_000);
     changes.changed().await.unwrap();
     supply.changed().await.unwrap();
-    let folds = handle.folds(sweep("s"), 0, 10).await.unwrap().unwrap();
-    assert_eq!(folds[0].state, FoldState::Pending);
+    let stored = handle.reads().once(|reader| reader.fold(&fold(0))).await.unwrap().unwrap();
+    assert_eq!(stored.fold.state, FoldState::Pending);
     assert!(handle.workers().await.unwrap().is_empty());
 }
 
@@ -182,7 +187,7 @@ async fn output_of_trainers_is_kept_for_attempts_that_the_worker_had() {
     say("w", "epoch 2\n").await.unwrap();
     handle.sweeps().await.unwrap(); // whatever was sent before has been dealt with
     handle.sweeps().await.unwrap(); // and, one round later, written
-    let pieces = handle.log(lease.fold).await.unwrap();
+    let pieces = handle.reads().once(move |reader| reader.log(&lease.fold)).await.unwrap();
     assert_eq!((pieces.len(), pieces[0].text.as_str()), (1, "epoch 1\nepoch 2\n"));
 }
 
@@ -211,7 +216,7 @@ async fn a_sweep_runs_to_its_end_on_sqlite_and_is_there_after_a_restart() {
     let (handle, _running) = start();
     let detail = handle.sweep_detail(sweep("s")).await.unwrap().unwrap();
     assert!(detail.summary.has_ended());
-    assert_eq!(handle.results(ResultQuery::accepted(sweep("s"))).await.unwrap().rows.len(), 20);
-    let found = handle.find_fold(fold(3).to_string()).await.unwrap().unwrap();
+    assert_eq!(results(&handle).await.len(), 20);
+    let found = handle.reads().once(|reader| find_fold(reader, &fold(3).to_string())).await.unwrap();
     assert!(handle.explain(found).await.unwrap().unwrap().reason.to_string().starts_with("it is finished"));
 }

@@ -10,6 +10,7 @@ pub mod driver;
 pub mod hostile;
 pub mod metrics;
 mod private;
+pub mod reads;
 pub mod server;
 pub mod service;
 pub mod sparing;

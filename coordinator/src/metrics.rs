@@ -15,7 +15,7 @@ use togl_sweeps::FailureClass;
 
 use crate::clock::{Clock, Stopwatch};
 use crate::driver::{CallError, Handle};
-use crate::store::{LogPiece, Reader, Store, StoreError};
+use crate::store::{LogPiece, Readers, Store, StoreError};
 
 type ByWord = Family<[(&'static str, &'static str); 1], Gauge>;
 
@@ -184,8 +184,8 @@ impl Store for Measured {
         self.inner.incarnation()
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        self.inner.reader()
+    fn readers(&self) -> Arc<dyn Readers> {
+        self.inner.readers()
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! `togl bench`: how fast the coordinator is on this machine. `dispatch` measures folds per second and latencies,
 //! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -51,6 +51,9 @@ struct Dispatch {
     /// How long a fold lasts, in milliseconds
     #[arg(long, default_value_t = 0, value_name = "M")]
     fold_ms: u64,
+    /// Keep the state directory in this new folder, to measure with it what reads a store
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -103,25 +106,38 @@ impl Bench {
     }
 }
 
-/// A coordinator with a sweep of so many folds, and how to be a worker of it. The folder goes with it.
+/// A coordinator with a sweep of so many folds, and how to be a worker of it. The folder goes with it, unless it is kept.
 struct Stage {
     server: Server,
     manner: Manner,
     submit_seconds: f64,
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    _goes: Option<tempfile::TempDir>,
 }
 
 impl Stage {
-    async fn set(folds: u64, slots: u32, fold: Duration) -> Result<Self, Problem> {
-        let folder = tempfile::tempdir()?;
-        let server = Server::start(folder.path()).await?;
+    async fn set(folds: u64, slots: u32, fold: Duration, keep: Option<PathBuf>) -> Result<Self, Problem> {
+        let (folder, goes) = match keep {
+            Some(folder) => {
+                std::fs::create_dir(&folder).map_err(|error| {
+                    Problem::usage(format!("cannot make the folder {}: {error}", folder.display()))
+                        .hint("--keep wants a folder that is not there yet")
+                })?;
+                (folder, None)
+            }
+            None => {
+                let folder = tempfile::tempdir()?;
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let server = Server::start(&folder).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
         let begin = clock::now();
         submit::submit(&mut client, sweep(folds)).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
-        Ok(Self { server, manner, submit_seconds, folder })
+        Ok(Self { server, manner, submit_seconds, folder, _goes: goes })
     }
 }
 
@@ -147,7 +163,8 @@ fn sweep(folds: u64) -> String {
 impl Dispatch {
     async fn run(self) -> Outcome {
         descriptors::raise();
-        let stage = Stage::set(self.folds, self.slots, Duration::from_millis(self.fold_ms)).await?;
+        let fold = Duration::from_millis(self.fold_ms);
+        let stage = Stage::set(self.folds, self.slots, fold, self.keep.clone()).await?;
         let mut workers = Vec::new();
         for number in 0..self.workers {
             workers.push(SimulatedWorker::join(format!("bench-{number}"), &stage.manner).await?);
@@ -159,7 +176,7 @@ impl Dispatch {
         let after = stage.server.usage();
         let store = stage.server.state.path().join("store.sqlite");
         stage.server.stop().await?;
-        let (restart_seconds, restart_rss_bytes) = restart(stage.folder.path()).await?;
+        let (restart_seconds, restart_rss_bytes) = restart(&stage.folder).await?;
         let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
         let measured = Dispatched {
             folds: seen.finished,
@@ -260,7 +277,7 @@ impl Requeue {
     async fn measure(&self, close: bool) -> Result<Vec<Duration>, Problem> {
         let mut waits = Vec::new();
         for time in 0..self.times {
-            let stage = Stage::set(1, 1, Duration::ZERO).await?;
+            let stage = Stage::set(1, 1, Duration::ZERO, None).await?;
             let mut first = SimulatedWorker::join(format!("first-{time}"), &stage.manner).await?;
             let mut second = SimulatedWorker::join(format!("second-{time}"), &stage.manner).await?;
             first.take_one().await?;

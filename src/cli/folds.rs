@@ -1,19 +1,50 @@
 //! `togl folds SWEEP` lists the folds of a sweep; `togl explain FOLD` says why one is not running.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use togl_proto::wire;
+use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
+use togl_coordinator::store::{FoldFilter, FoldState, FoldWord, StoredFold, trials_beginning};
+use togl_sweeps::settings::Setting;
+use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
 
 use super::Outcome;
+use super::history::rfc3339;
+use crate::facts::{Explanation, sweep_name};
 use crate::output::{self, Format, Plain, Row};
-use crate::remote::{self, Target};
+use crate::problem::Problem;
+use crate::remote::Target;
+
+/// Folds that are shown to people unless they ask for more.
+const SCREEN: u64 = 100;
 
 /// List the folds of a sweep
 #[derive(Debug, clap::Args)]
 pub struct Folds {
     /// Name of the sweep
     sweep: String,
+    /// Only folds in these states, with commas between: pending, running, finished, failed
+    #[arg(long = "in", value_name = "STATES", value_delimiter = ',')]
+    states: Vec<FoldWord>,
+    /// Only folds that this worker has, or had last
+    #[arg(long, value_name = "NAME")]
+    worker: Option<WorkerId>,
+    /// Only folds that failed like this, such as out-of-memory
+    #[arg(long, value_name = "CLASS")]
+    class: Option<FailureClass>,
+    /// Only folds of trials whose id begins like this
+    #[arg(long, value_name = "TRIAL")]
+    trial: Option<String>,
+    /// Only folds on this data set
+    #[arg(long, value_name = "NAME")]
+    dataset: Option<String>,
+    /// Leave out so many before the first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
+    /// Show so many at the most; 0 shows all [default: 100 for people, all for programs]
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
     #[command(flatten)]
     target: Target,
     /// How to print
@@ -36,72 +67,157 @@ pub struct Explain {
 #[derive(Serialize)]
 struct Fold {
     fold: String,
-    state: String,
+    /// As people type it, or whole.
+    #[serde(skip)]
+    shown: String,
+    method: String,
+    dataset: String,
+    /// Those that vary in the sweep.
+    settings: BTreeMap<&'static str, String>,
+    split: u32,
+    seed: u64,
+    state: &'static str,
     attempts: u32,
     worker: String,
+    value: Option<f64>,
+    seconds: Option<f64>,
+    finished_at: Option<String>,
     failure: Option<String>,
 }
 
-impl From<wire::FoldSummary> for Fold {
-    fn from(summary: wire::FoldSummary) -> Self {
-        Self {
-            fold: remote::fold_text(summary.fold.as_ref()),
-            state: summary.state,
-            attempts: summary.attempts,
-            worker: summary.worker,
-            failure: summary.failure.map(|failure| format!("{}: {}", failure.class, failure.message)),
-        }
+impl Row for Fold {
+    const COLUMNS: &'static [&'static str] = &[
+        "FOLD", "METHOD", "DATASET", "SETTINGS", "SPLIT", "SEED", "STATE", "VALUE", "SECONDS", "WORKER",
+        "ATTEMPTS", "FAILURE",
+    ];
+
+    fn cells(&self) -> Vec<String> {
+        let settings: Vec<String> =
+            self.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        vec![
+            self.shown.clone(),
+            self.method.clone(),
+            self.dataset.clone(),
+            settings.join(" "),
+            self.split.to_string(),
+            self.seed.to_string(),
+            self.state.to_owned(),
+            self.value.map_or_else(String::new, |value| format!("{value:.4}")),
+            self.seconds.map_or_else(String::new, |seconds| format!("{seconds:.1}")),
+            self.worker.clone(),
+            self.attempts.to_string(),
+            self.failure.clone().unwrap_or_default(),
+        ]
     }
 }
 
-impl Row for Fold {
-    const COLUMNS: &'static [&'static str] = &["FOLD", "STATE", "ATTEMPTS", "WORKER", "FAILURE"];
+/// The folds of a sweep as they come in.
+struct Listing {
+    format: Format,
+    varying: Vec<&'static Setting>,
+    total: u64,
+    digits: usize,
+    folds: Vec<Fold>,
+}
 
-    fn cells(&self) -> Vec<String> {
-        let failure = self.failure.clone().unwrap_or_default();
-        vec![self.fold.clone(), self.state.clone(), self.attempts.to_string(), self.worker.clone(), failure]
+impl Listing {
+    fn add(&mut self, fact: Fact) {
+        match fact {
+            // A sweep file of an older language shows its folds without settings.
+            Fact::Sweep(stored) => {
+                let varying = SweepSpec::parse(&stored.yaml).ok().and_then(|spec| spec.varying().ok());
+                self.varying = varying.unwrap_or_default();
+                self.varying.retain(|setting| setting.name != "dataset");
+            }
+            Fact::Folds { total, digits } => (self.total, self.digits) = (total, digits),
+            Fact::Fold(fold) => self.folds.push(self.line(*fold)),
+            Fact::Result(_) | Fact::Replicate(_) => {}
+        }
+    }
+
+    fn line(&self, stored: StoredFold) -> Fold {
+        let StoredFold { fold, trial, state, attempts, worker, outcome } = stored;
+        let config = TrialConfig::from_canonical(&trial).ok();
+        let show = |name| config.as_ref().and_then(|config| config.show(name)).unwrap_or_default();
+        let whole = fold.to_string();
+        let (trial, rest) = whole.split_at(32);
+        Fold {
+            shown: match self.format {
+                Format::Human => format!("{}{rest}", &trial[..self.digits]),
+                Format::Json | Format::Ndjson | Format::Csv => whole.clone(),
+            },
+            method: show("method"),
+            dataset: show("dataset"),
+            settings: self.varying.iter().map(|setting| (setting.name, show(setting.name))).collect(),
+            split: fold.split,
+            seed: fold.seed,
+            state: state.as_str(),
+            attempts,
+            worker: worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
+            value: outcome.map(|outcome| outcome.value),
+            seconds: outcome.map(|outcome| outcome.seconds),
+            finished_at: outcome.and_then(|outcome| outcome.finished_at).map(|at| rfc3339(at.cast_signed())),
+            failure: match state {
+                FoldState::Failed(failure) => Some(self.cut(failure.to_string())),
+                FoldState::Pending | FoldState::Running { .. } | FoldState::Finished { .. } => None,
+            },
+            fold: whole,
+        }
+    }
+
+    /// People get one line a fold; `togl explain` has the rest.
+    fn cut(&self, text: String) -> String {
+        match text.char_indices().nth(72) {
+            Some((end, _)) if self.format == Format::Human => format!("{}...", &text[..end]),
+            _ => text,
+        }
     }
 }
 
 impl Folds {
     pub(super) async fn run(self) -> Outcome {
-        let folds = remote::folds_of(&mut self.target.connect().await?, &self.sweep).await?;
-        output::list(&folds.into_iter().map(Fold::from).collect::<Vec<_>>(), self.format)?;
+        let trials = self.trial.as_deref().map(|text| {
+            trials_beginning(text).ok_or_else(|| {
+                Problem::usage(format!("`{text}` is not the beginning of a trial's id")).hint(
+                    "an id has up to 32 digits of 0-9 and a-f; `togl hash FILE` shows those of a sweep file",
+                )
+            })
+        });
+        let filter = FoldFilter {
+            states: self.states,
+            worker: self.worker,
+            class: self.class,
+            trials: trials.transpose()?,
+            dataset: self.dataset,
+        };
+        let usual = (self.format == Format::Human).then_some(SCREEN);
+        let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
+        let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
+        let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
+        let mut listing =
+            Listing { format: self.format, varying: Vec::new(), total: 0, digits: 32, folds: Vec::new() };
+        let mut take = |fact| {
+            listing.add(fact);
+            Ok(())
+        };
+        self.target.facts().await?.read(wanted, &mut take).await?;
+        if listing.total == 0 && self.format == Format::Human {
+            return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
+        }
+        output::list(&listing.folds, self.format)?;
+        let (shown, total) = (listing.folds.len() as u64, listing.total);
+        if self.format == Format::Human && shown < total {
+            let next = self.skip + shown;
+            let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
+            eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-#[derive(Serialize)]
-struct Explanation {
-    fold: String,
-    reason: String,
-    sweeps: Vec<String>,
-    attempts: Vec<Attempt>,
-}
-
-#[derive(Serialize)]
-struct Attempt {
-    attempt: u32,
-    worker: String,
-    ending: String,
-}
-
 impl Explain {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let request = wire::ExplainRequest { fold: self.fold };
-        let reply = client.explain(request).await.map_err(remote::refused)?.into_inner();
-        let attempts = reply.attempts.into_iter().map(|a| Attempt {
-            attempt: a.attempt,
-            worker: a.worker,
-            ending: a.ending,
-        });
-        let explanation = Explanation {
-            fold: remote::fold_text(reply.fold.as_ref()),
-            reason: reply.reason,
-            sweeps: reply.sweeps,
-            attempts: attempts.collect(),
-        };
+        let explanation = self.target.live().await?.explain(&self.fold).await?;
         match self.format {
             Plain::Human => output::print(&describe(&explanation))?,
             Plain::Json => output::print(&output::json(&explanation)?)?,
@@ -112,7 +228,10 @@ impl Explain {
 
 fn describe(explanation: &Explanation) -> String {
     let mut text = format!("{}: {}\n", explanation.fold, explanation.reason);
-    text += &format!("  in sweeps: {}\n", explanation.sweeps.join(", "));
+    text += &match explanation.sweeps.as_slice() {
+        [] => "  in no sweep any more\n".to_owned(),
+        sweeps => format!("  in sweeps: {}\n", sweeps.join(", ")),
+    };
     for attempt in &explanation.attempts {
         let ending = if attempt.ending.is_empty() { "" } else { ", ended: " };
         text += &format!("  attempt {} on {}{ending}{}\n", attempt.attempt, attempt.worker, attempt.ending);

@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use togl_proto::wire;
+use togl_coordinator::store::history::Happened;
+use togl_sweeps::WorkerId;
 
 use super::Outcome;
 use crate::output::{self, Format, Row};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::Target;
 
 /// Show what happened to a fold
 #[derive(Debug, clap::Args)]
@@ -32,14 +33,14 @@ struct Line {
     detail: String,
 }
 
-impl From<wire::HistoryEntry> for Line {
-    fn from(entry: wire::HistoryEntry) -> Self {
+impl From<Happened> for Line {
+    fn from(happened: Happened) -> Self {
         Self {
-            at: rfc3339(entry.at),
-            event: entry.event,
-            attempt: (entry.attempt > 0).then_some(entry.attempt),
-            worker: entry.worker,
-            detail: entry.detail,
+            at: rfc3339(happened.at),
+            event: happened.event,
+            attempt: happened.attempt.map(|attempt| attempt.0),
+            worker: happened.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
+            detail: happened.detail,
         }
     }
 }
@@ -66,11 +67,8 @@ pub fn rfc3339(milliseconds: i64) -> String {
 
 impl History {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let request = wire::HistoryRequest { fold: self.fold };
-        let reply = client.history(request).await.map_err(remote::refused)?.into_inner();
-        let fold = remote::fold_text(reply.fold.as_ref());
-        if reply.entries.is_empty() {
+        let (fold, entries) = self.target.facts().await?.history(&self.fold).await?;
+        if entries.is_empty() {
             return Err(Problem::negative(format!(
                 "nothing is known of {fold}: it is older than histories are"
             )));
@@ -78,7 +76,7 @@ impl History {
         if self.format == Format::Human {
             eprintln!("{fold}");
         }
-        output::list(&reply.entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)?;
+        output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,23 +1,25 @@
 //! What a sweep file would do, before it does it: `togl plan` counts folds and estimates time and memory, from folds
 //! that have finished or, if asked, from a quick measurement on this machine. Nothing here changes anything.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
+use togl_coordinator::store::{self, FoldFilter, FoldWord, ResultRow};
 use togl_proto::wire;
 use togl_sweeps::estimate::{Estimate, Experience};
 use togl_sweeps::plan::{FoldState, KnownFold, Plan as Counts};
 use togl_sweeps::spec::PlannedTrial;
-use togl_sweeps::{FoldKey, SweepSpec};
+use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
 use super::Outcome;
 use crate::calibrate;
+use crate::facts;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
-use crate::rows;
+use crate::remote::{self, Target};
 
 /// Say what a sweep file would do
 #[derive(Debug, clap::Args)]
@@ -62,10 +64,10 @@ impl Plan {
         if self.calibrate {
             self.measure(&spec, &to_do, &mut known.experience)?;
         }
-        let counts = Counts::of(&spec, known.folds).map_err(Problem::usage)?;
+        let counts = Counts::of(&spec, known.folds.into_values()).map_err(Problem::usage)?;
         let mut estimate = Estimate::default();
         for (trial, folds) in &to_do {
-            estimate.add(&rows::title(&trial.config), &trial.config, *folds, &known.experience);
+            estimate.add(&facts::title(&trial.config), &trial.config, *folds, &known.experience);
         }
         let slots = self.slots.or(known.slots).unwrap_or_else(cores);
         let finish_seconds = estimate.finish_seconds(slots);
@@ -77,41 +79,38 @@ impl Plan {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What the store holds, and what a coordinator that serves it says on top.
+    /// What is stored, and the slots of a coordinator that serves it.
     async fn known(&self, spec: &SweepSpec) -> Result<Known, Problem> {
         let mut known = Known::default();
-        let state = self.target.state()?;
-        if self.target.coordinator.is_none() && state.has_store() {
-            let stored = rows::stored_folds(&state)?;
-            for fold in stored.finished {
-                known.learn(fold.title, fold.seconds, fold.peak_memory);
-                let in_sweep =
-                    stored.sweeps.get(spec.name.as_str()).is_some_and(|folds| folds.contains(&fold.key));
-                known.folds.push(KnownFold { key: fold.key, state: FoldState::Done, in_sweep });
-            }
+        let (state, named) = (self.target.state()?, self.target.coordinator.is_some());
+        if named || state.has_store() || state.served().is_some() {
+            let unfinished = vec![FoldWord::Pending, FoldWord::Running, FoldWord::Failed];
+            let filter = FoldFilter { states: unfinished, ..FoldFilter::default() };
+            let folds = Some(FoldsWanted { filter, ..FoldsWanted::default() });
+            let wanted = Wanted { results: true, folds, ..Wanted::default() };
+            let mut in_sweep = false;
+            let mut take = |fact| {
+                match fact {
+                    Fact::Sweep(stored) => in_sweep = stored.name == spec.name,
+                    Fact::Result(row) => known.learn(&row, in_sweep),
+                    Fact::Fold(fold) => known.add(fold.fold, state_of(&fold.state), in_sweep),
+                    Fact::Folds { .. } | Fact::Replicate(_) => {}
+                }
+                Ok(())
+            };
+            self.target.facts().await?.read(wanted, &mut take).await?;
         }
-        if self.target.coordinator.is_some() || state.served().is_some() {
-            self.ask(spec, &mut known).await?;
+        if named || state.served().is_some() {
+            known.slots = self.slots_of_workers().await?;
         }
         Ok(known)
     }
 
-    async fn ask(&self, spec: &SweepSpec, known: &mut Known) -> Result<(), Problem> {
+    async fn slots_of_workers(&self) -> Result<Option<u64>, Problem> {
         let mut client = self.target.connect().await?;
-        let sweeps =
-            client.list_sweeps(wire::ListSweepsRequest { archived: true }).await.map_err(remote::refused)?;
-        for sweep in sweeps.into_inner().sweeps {
-            let in_sweep = sweep.name == spec.name.as_str();
-            let folds = remote::folds_of(&mut client, &sweep.name).await?;
-            known.folds.extend(folds.into_iter().filter_map(|fold| known_fold(fold, in_sweep)));
-            if self.target.coordinator.is_some() {
-                known.learn_from(&mut client, &sweep.name).await?; // no store here that would have told
-            }
-        }
         let workers = client.list_workers(wire::ListWorkersRequest {}).await.map_err(remote::refused)?;
         let connected = workers.into_inner().workers.into_iter().filter(|worker| worker.state == "connected");
-        known.slots = Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0);
-        Ok(())
+        Ok(Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0))
     }
 
     /// One measured epoch for every kind of fold to do of which nothing is known.
@@ -123,7 +122,7 @@ impl Plan {
     ) -> Result<(), Problem> {
         let mut kinds = BTreeMap::new();
         for (trial, _) in to_do.iter().filter(|(_, folds)| *folds > 0) {
-            kinds.entry(rows::title(&trial.config)).or_insert(trial);
+            kinds.entry(facts::title(&trial.config)).or_insert(trial);
         }
         kinds.retain(|title, _| !experience.precedents.contains_key(title));
         for (place, (title, trial)) in kinds.iter().enumerate() {
@@ -142,42 +141,49 @@ impl Plan {
 /// What is known before a sweep is submitted.
 #[derive(Default)]
 struct Known {
-    folds: Vec<KnownFold>,
+    folds: HashMap<FoldKey, KnownFold>,
     experience: Experience,
+    /// What trials are called; none for those of another version.
+    titles: HashMap<TrialId, Option<String>>,
     /// Slots of the connected workers, if there are any.
     slots: Option<u64>,
 }
 
 impl Known {
-    fn learn(&mut self, title: String, seconds: f64, peak_memory: u64) {
-        self.experience.precedents.entry(title).or_default().add(seconds, peak_memory);
+    /// Takes note of a fold; it may be in several sweeps.
+    fn add(&mut self, key: FoldKey, state: FoldState, in_sweep: bool) {
+        self.folds.entry(key).or_insert(KnownFold { key, state, in_sweep }).in_sweep |= in_sweep;
     }
 
-    async fn learn_from(&mut self, client: &mut Client, sweep: &str) -> Result<(), Problem> {
-        for row in rows::from_coordinator(client, sweep).await?.rows {
-            self.learn(rows::title(&row.config), row.result.seconds, row.result.peak_memory);
+    fn learn(&mut self, row: &ResultRow, in_sweep: bool) {
+        if !self.folds.contains_key(&row.fold) {
+            let name = || TrialConfig::from_canonical(&row.trial).ok().map(|config| facts::title(&config));
+            if let Some(title) = self.titles.entry(row.fold.trial).or_insert_with(name) {
+                let precedent = self.experience.precedents.entry(title.clone()).or_default();
+                precedent.add(row.result.seconds, row.result.peak_memory);
+            }
         }
-        Ok(())
+        self.add(row.fold, FoldState::Done, in_sweep);
     }
 }
 
-fn known_fold(fold: wire::FoldSummary, in_sweep: bool) -> Option<KnownFold> {
-    let key = fold.fold?.try_into().ok()?;
-    let state = match fold.state.as_str() {
-        "finished" => FoldState::Done,
-        "running" => FoldState::Running,
-        "failed" => FoldState::Failed,
-        _ => FoldState::Waiting,
-    };
-    Some(KnownFold { key, state, in_sweep })
+fn state_of(state: &store::FoldState) -> FoldState {
+    match FoldWord::of(state) {
+        FoldWord::Finished => FoldState::Done,
+        FoldWord::Running => FoldState::Running,
+        FoldWord::Failed => FoldState::Failed,
+        FoldWord::Pending => FoldState::Waiting,
+    }
 }
 
 /// Every trial with the number of its folds that are still to be trained, or are in training.
-fn to_do(spec: &SweepSpec, known: &[KnownFold]) -> Result<Vec<(PlannedTrial, u64)>, Problem> {
-    let ended = |fold: &&KnownFold| matches!(fold.state, FoldState::Done | FoldState::Failed);
-    let ended: HashSet<FoldKey> = known.iter().filter(ended).map(|fold| fold.key).collect();
+fn to_do(spec: &SweepSpec, known: &HashMap<FoldKey, KnownFold>) -> Result<Vec<(PlannedTrial, u64)>, Problem> {
+    let is_open = |fold: &FoldKey| match known.get(fold).map(|fold| fold.state) {
+        Some(FoldState::Done | FoldState::Failed) => false,
+        Some(FoldState::Running | FoldState::Waiting) | None => true,
+    };
     let trials = spec.trials().map_err(Problem::usage)?.into_iter();
-    let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(|fold| !ended.contains(fold)).count();
+    let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(is_open).count();
     Ok(trials.map(|trial| (left(&trial) as u64, trial)).map(|(count, trial)| (trial, count)).collect())
 }
 

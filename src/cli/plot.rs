@@ -14,9 +14,9 @@ use togl_sweeps::spec::{Metric, TableSpec};
 use super::Outcome;
 use super::table::{self, explained};
 use super::table_block::{Block, condition, metric};
+use crate::facts::{self, Collected, Depth};
 use crate::problem::Problem;
 use crate::remote::Target;
-use crate::rows::{self, Collected};
 
 /// Draw a figure of a sweep
 #[derive(Debug, clap::Args)]
@@ -75,7 +75,10 @@ enum Kind {
 impl Plot {
     pub(super) async fn run(self) -> Outcome {
         let figures = match &self.sweep {
-            Some(sweep) => self.of_sweep(rows::collected(&self.target, sweep).await?)?,
+            Some(sweep) => {
+                let mut source = self.target.facts().await?;
+                self.of_sweep(facts::collected(source.as_mut(), sweep, Depth::Curves).await?)?
+            }
             None => self.of_files()?,
         };
         for path in write_numbered(&figures, &self.out)? {

@@ -4,11 +4,13 @@
 use std::process::ExitCode;
 
 use serde::Serialize;
-use togl_proto::wire;
+use togl_coordinator::store::reading::{Fact, Wanted};
+use togl_coordinator::store::replicates;
 
 use super::Outcome;
+use crate::facts::sweep_name;
 use crate::output::{self, Format, Row};
-use crate::remote::{self, Target};
+use crate::remote::Target;
 
 /// List results of further attempts with what they say differently
 #[derive(Debug, clap::Args)]
@@ -42,9 +44,11 @@ struct Difference {
     distance: f64,
 }
 
-impl From<wire::Replicate> for Replicate {
-    fn from(r: wire::Replicate) -> Self {
-        let differences = r.differences.into_iter().map(|d| Difference {
+impl From<replicates::Replicate> for Replicate {
+    fn from(r: replicates::Replicate) -> Self {
+        let accepted_attempt = r.counted.as_ref().map_or(0, |counted| counted.attempt.0);
+        let differences = r.counted.map(|counted| counted.differences).unwrap_or_default();
+        let differences = differences.into_iter().map(|d| Difference {
             field: d.field,
             accepted: d.accepted,
             other: d.other,
@@ -52,12 +56,12 @@ impl From<wire::Replicate> for Replicate {
         });
         let differences: Vec<_> = differences.collect();
         Self {
-            fold: remote::fold_text(r.fold.as_ref()),
-            kind: r.kind,
-            attempt: r.attempt,
-            worker: r.worker,
-            accepted_attempt: r.accepted_attempt,
-            agrees: differences.is_empty() && r.accepted_attempt > 0,
+            fold: r.fold.to_string(),
+            kind: r.kind.as_str().to_owned(),
+            attempt: r.attempt.0,
+            worker: r.worker.to_string(),
+            accepted_attempt,
+            agrees: differences.is_empty() && accepted_attempt > 0,
             largest_difference: differences.iter().map(|d| d.distance).fold(0.0, f64::max),
             differences,
         }
@@ -85,13 +89,16 @@ impl Row for Replicate {
 
 impl Replicates {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let request = wire::ListReplicatesRequest { sweep: self.sweep.unwrap_or_default() };
-        let mut stream = client.list_replicates(request).await.map_err(remote::refused)?.into_inner();
+        let sweep = self.sweep.as_deref().map(sweep_name).transpose()?;
+        let wanted = Wanted { sweep, replicates: true, ..Wanted::default() };
         let mut rows: Vec<Replicate> = Vec::new();
-        while let Some(row) = stream.message().await.map_err(remote::refused)? {
-            rows.push(row.into());
-        }
+        let mut take = |fact| {
+            if let Fact::Replicate(row) = fact {
+                rows.push((*row).into());
+            }
+            Ok(())
+        };
+        self.target.facts().await?.read(wanted, &mut take).await?;
         if self.format == Format::Human {
             let agree = rows.iter().filter(|row| row.agrees).count();
             eprintln!("{} further results, {agree} of them with the same numbers", rows.len());
@@ -106,25 +113,31 @@ impl Replicates {
 
 #[cfg(test)]
 mod tests {
+    use togl_coordinator::store::ResultKind;
+    use togl_coordinator::store::replicates::Counted;
+    use togl_sweeps::{Attempt, FoldKey, TrialId};
+
     use super::*;
 
     #[test]
     fn the_largest_difference_and_the_fields_are_named() {
-        let differ = |field: &str, distance| wire::Difference {
-            field: field.to_owned(),
-            distance,
-            ..Default::default()
+        let differ = |field: &str, distance| {
+            let (accepted, other) = (String::new(), String::new());
+            replicates::Difference { field: field.to_owned(), accepted, other, distance }
         };
-        let wire = wire::Replicate {
-            accepted_attempt: 2,
-            attempt: 1,
-            differences: vec![differ("test.loss", 0.125), differ("epochs", 3.0)],
-            ..Default::default()
+        let of = |counted| replicates::Replicate {
+            fold: FoldKey { trial: TrialId::from_bytes([7; 16]), split: 0, seed: 0 },
+            trial: String::new(),
+            attempt: Attempt(1),
+            worker: "w".parse().unwrap(),
+            kind: ResultKind::Replicate,
+            test_accuracy: 0.5,
+            counted,
         };
-        let cells = Replicate::from(wire).cells();
-        assert_eq!(cells[5..], ["no", "3.000e0", "test.loss epochs"]);
-        let same = Replicate::from(wire::Replicate { accepted_attempt: 1, ..Default::default() });
-        assert!(same.agrees);
-        assert!(!Replicate::from(wire::Replicate::default()).agrees, "there is nothing to agree with");
+        let counted = |differences| Some(Counted { attempt: Attempt(2), test_accuracy: 0.5, differences });
+        let differing = of(counted(vec![differ("test.loss", 0.125), differ("epochs", 3.0)]));
+        assert_eq!(Replicate::from(differing).cells()[5..], ["no", "3.000e0", "test.loss epochs"]);
+        assert!(Replicate::from(of(counted(Vec::new()))).agrees);
+        assert!(!Replicate::from(of(None)).agrees, "there is nothing to agree with");
     }
 }

@@ -8,9 +8,8 @@ use togl_analysis::report::{self, ReportInput};
 use super::Outcome;
 use super::table::explained;
 use crate::clock;
-use crate::outcomes;
+use crate::facts::{self, Depth};
 use crate::remote::Target;
-use crate::rows;
 
 /// Write one HTML file about a sweep
 #[derive(Debug, clap::Args)]
@@ -26,8 +25,8 @@ pub struct Report {
 
 impl Report {
     pub(super) async fn run(self) -> Outcome {
-        let collected = rows::collected(&self.target, &self.sweep).await?;
-        let outcomes = outcomes::of_sweep(&self.target, &collected).await?;
+        let mut source = self.target.facts().await?;
+        let collected = facts::collected(source.as_mut(), &self.sweep, Depth::Outcomes).await?;
         let commands = vec![
             format!("togl run {}.yaml", self.sweep),
             format!("togl table {}", self.sweep),
@@ -37,8 +36,8 @@ impl Report {
             sweep: &collected.spec,
             sweep_text: &collected.yaml,
             rows: &collected.rows,
-            failures: &outcomes.failures,
-            replicates: &outcomes.replicates,
+            failures: &collected.failures,
+            replicates: &collected.replicates,
             commands: &commands,
             made_at: &clock::now_in_words(),
         };

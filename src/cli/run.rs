@@ -10,12 +10,12 @@ use tokio::sync::watch;
 
 use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
+use crate::facts::{self, Depth, Remote};
 use crate::local::{self, LocalWorker};
 use crate::output;
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
 use crate::remote::{Client, SweepStatus};
-use crate::rows;
 use crate::state::StateDir;
 
 /// Run a sweep file on this machine
@@ -93,7 +93,7 @@ impl Run {
             true => None,
             false => Some(self.train(client, sweep, worker).await?),
         };
-        let collected = rows::from_coordinator(client, sweep).await?;
+        let collected = facts::collected(&mut Remote::new(client.clone()), sweep, Depth::Curves).await?;
         let made = table::make(&collected)?;
         output::print(&togl_analysis::render::terminal(&made, output::colour()))?;
         let folder = match &self.out {

@@ -16,10 +16,10 @@ use togl_sweeps::spec::{Selection, TableSpec};
 use super::Outcome;
 use super::plot;
 use super::table_block::Block;
+use crate::facts::{self, Collected, Depth};
 use crate::output;
 use crate::problem::{self, Problem};
 use crate::remote::Target;
-use crate::rows::{self, Collected};
 
 /// Make the table of a sweep
 #[derive(Debug, clap::Args)]
@@ -126,7 +126,8 @@ impl Table {
     async fn source(&self) -> Result<Source, Problem> {
         let files = FoldFrame::read_all(&self.from).map_err(explained)?;
         let Some(sweep) = &self.sweep else { return self.saved_folds(files) };
-        let collected = rows::collected(&self.target, sweep).await?;
+        let mut source = self.target.facts().await?;
+        let collected = facts::collected(source.as_mut(), sweep, Depth::Frame).await?;
         let spec = collected.spec;
         let mut plan = Plan::of_sweep(&spec).map_err(explained)?;
         let mut frame = collected.frame;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::grid::PointError;
 use crate::ids::{FoldKey, SweepName, TrialId};
+use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
 use crate::union::Union;
 
@@ -99,6 +100,18 @@ impl SweepSpec {
             let id = config.id();
             seen.insert(id).then_some(Ok(PlannedTrial { position: position as u64, config, id }))
         })
+    }
+
+    /// The settings that are not the same in all trials, in the order of the table of settings.
+    pub fn varying(&self) -> Result<Vec<&'static Setting>, PointError> {
+        let mut points = self.grid.points();
+        let Some(first) = points.next().transpose()? else { return Ok(Vec::new()) };
+        let mut same: Vec<&'static Setting> = SETTINGS.iter().collect();
+        for point in points {
+            let point = point?;
+            same.retain(|setting| (setting.same)(&first, &point));
+        }
+        Ok(SETTINGS.iter().filter(|setting| !same.contains(setting)).collect())
     }
 
     /// The distinct trials, in order.

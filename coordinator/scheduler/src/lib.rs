@@ -23,7 +23,6 @@ mod host;
 mod invariants;
 mod lease;
 mod limits;
-mod lookup;
 mod omen;
 mod place;
 mod queue;
@@ -43,7 +42,6 @@ pub use event::{Event, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
-pub use lookup::FoldLookupError;
 pub use reply::{
     Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
 };

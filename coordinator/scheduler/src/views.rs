@@ -243,12 +243,6 @@ impl Scheduler {
         })
     }
 
-    /// Folds of a sweep in order, from position `from`, at most `limit`.
-    pub fn folds_of(&self, name: &SweepName, from: usize, limit: usize) -> Option<Vec<FoldView>> {
-        let sweep = &self.sweeps[self.by_name.get(name)?.at()];
-        Some(sweep.folds.iter().skip(from).take(limit).map(|at| self.fold_view(*at)).collect())
-    }
-
     /// One fold in one line.
     pub fn fold(&self, key: &FoldKey) -> Option<FoldView> {
         self.place_of(key).map(|at| self.fold_view(at))

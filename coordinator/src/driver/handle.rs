@@ -1,17 +1,17 @@
 //! The handle: how everybody else talks to the driver. Cheap to clone; hides the channels. Calls answer only
 //! after what they led to is stored, and looks see only what is stored.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Counts, Dispute, Event, Explanation, FoldLookupError, FoldView, Rejection, Reply,
-    Scheduler, SweepDetail, SweepView, Timestamp, WorkerView,
+    BrokenInvariant, Counts, Dispute, Event, Explanation, Rejection, Reply, Scheduler, SweepDetail,
+    SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::store::history::Happened;
-use crate::store::{LogPiece, Reader, ResultPage, ResultQuery, StoreError, StoredSweep};
+use crate::reads::Reads;
+use crate::store::{LogPiece, Readers, StoreError};
 
 /// Something to do with the stored state.
 pub(super) type Look = Box<dyn FnOnce(&Scheduler, Timestamp) + Send>;
@@ -37,6 +37,9 @@ pub enum CallError {
     /// The store failed. Whatever was asked may be asked again once the coordinator has restarted.
     #[error(transparent)]
     Store(Arc<StoreError>),
+    /// Others read, and took too long.
+    #[error("too many people read the store at once; try again in a moment")]
+    TooManyReads,
     /// The driver has ended.
     #[error("the coordinator is stopping; try again in a moment")]
     Stopped,
@@ -54,7 +57,7 @@ pub struct Handle {
     mail: mpsc::Sender<Mail>,
     changes: watch::Receiver<u64>,
     supply: watch::Receiver<u64>,
-    reader: Arc<Mutex<Box<dyn Reader>>>,
+    reads: Reads,
     incarnation: u64,
 }
 
@@ -63,10 +66,10 @@ impl Handle {
         mail: mpsc::Sender<Mail>,
         changes: watch::Receiver<u64>,
         supply: watch::Receiver<u64>,
-        reader: Box<dyn Reader>,
+        readers: Arc<dyn Readers>,
         incarnation: u64,
     ) -> Self {
-        Self { mail, changes, supply, reader: Arc::new(Mutex::new(reader)), incarnation }
+        Self { mail, changes, supply, reads: Reads::new(readers), incarnation }
     }
 
     /// Tells the scheduler about one event. When it returns, what it led to is stored.
@@ -143,24 +146,9 @@ impl Handle {
         self.look(move |scheduler, _| scheduler.sweep_detail(&name)).await
     }
 
-    /// Folds of a sweep in order, from a position, at most `limit`.
-    pub async fn folds(
-        &self,
-        name: SweepName,
-        from: usize,
-        limit: usize,
-    ) -> Result<Option<Vec<FoldView>>, CallError> {
-        self.look(move |scheduler, _| scheduler.folds_of(&name, from, limit)).await
-    }
-
     /// Workers that are connected, or were a moment ago.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, CallError> {
         self.look(|scheduler, _| scheduler.workers()).await
-    }
-
-    /// The fold that `text` means; its trial may be shortened.
-    pub async fn find_fold(&self, text: String) -> Result<Result<FoldKey, FoldLookupError>, CallError> {
-        self.look(move |scheduler, _| scheduler.find_fold(&text)).await
     }
 
     /// Why a fold is not running; none if there is no such fold.
@@ -168,24 +156,9 @@ impl Handle {
         self.look(move |scheduler, now| scheduler.explain(now, &fold)).await
     }
 
-    /// A page of results.
-    pub async fn results(&self, query: ResultQuery) -> Result<ResultPage, CallError> {
-        self.read(move |reader| reader.results(&query)).await
-    }
-
-    /// What the trainers of a fold wrote.
-    pub async fn log(&self, fold: FoldKey) -> Result<Vec<LogPiece>, CallError> {
-        self.read(move |reader| reader.log(&fold)).await
-    }
-
-    /// What happened to a fold, in order.
-    pub async fn history(&self, fold: FoldKey) -> Result<Vec<Happened>, CallError> {
-        self.read(move |reader| reader.history(&fold)).await
-    }
-
-    /// The texts of all sweeps.
-    pub async fn stored_sweeps(&self) -> Result<Vec<StoredSweep>, CallError> {
-        self.read(|reader| reader.sweeps()).await
+    /// What is stored, beside the driver.
+    pub fn reads(&self) -> &Reads {
+        &self.reads
     }
 
     /// Stops the driver: mail that arrived before is dealt with, later calls hear that it is stopping.
@@ -209,18 +182,5 @@ impl Handle {
         let look = move |scheduler: &Scheduler, now| _ = reply.send(look(scheduler, now));
         self.send(Mail::Look(Box::new(look))).await?;
         answer.await.map_err(|_| CallError::Stopped)
-    }
-
-    /// Reads the store beside the driver, on a thread where that may take its time.
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, CallError> {
-        let reader = self.reader.clone();
-        let task = tokio::task::spawn_blocking(move || {
-            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            read(reader.as_ref())
-        });
-        Ok(task.await.map_err(|_| CallError::Stopped)??)
     }
 }

@@ -36,15 +36,13 @@ pub const CALLS: &[(&str, &[Role])] = &[
     ("/togl.v1.Sweeps/Drain", CHANGE),
     ("/togl.v1.Sweeps/SettleData", CHANGE),
     ("/togl.v1.Sweeps/ListDisputes", READ),
-    ("/togl.v1.Sweeps/ListReplicates", READ),
     ("/togl.v1.Sweeps/History", READ),
     ("/togl.v1.Sweeps/ListSweeps", READ),
     ("/togl.v1.Sweeps/ListWorkers", READ),
     ("/togl.v1.Sweeps/Status", READ),
     ("/togl.v1.Sweeps/Watch", READ),
-    ("/togl.v1.Sweeps/ListFolds", READ),
     ("/togl.v1.Sweeps/Explain", READ),
-    ("/togl.v1.Sweeps/Results", READ),
+    ("/togl.v1.Sweeps/Read", READ),
     ("/togl.v1.Sweeps/Log", READ),
 ];
 

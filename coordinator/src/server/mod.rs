@@ -5,11 +5,11 @@ mod board;
 mod complaints;
 mod crowd;
 mod door;
+mod facts;
 mod gate;
 mod keeper;
 mod letters;
 mod pass;
-mod replicates;
 pub(crate) mod scrape;
 mod sweeps;
 mod views;
@@ -39,6 +39,7 @@ use self::gate::Gate;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
 use crate::driver::{CallError, Handle};
+use crate::store::StoreError;
 use crate::tokens::{Caller, TokenId};
 
 pub use self::door::CALLS;
@@ -160,7 +161,12 @@ fn status(error: CallError) -> Status {
             Rejection::UnknownWorker { .. } => Status::aborted(text),
             Rejection::TooManyWorkers { .. } => Status::resource_exhausted(text),
         },
-        CallError::Store(_) | CallError::Stopped => Status::unavailable(text),
+        CallError::Store(error) => match *error {
+            StoreError::UnknownSweep { .. } | StoreError::Fold(_) => Status::not_found(text),
+            _ => Status::unavailable(text),
+        },
+        CallError::TooManyReads => Status::resource_exhausted(text),
+        CallError::Stopped => Status::unavailable(text),
     }
 }
 

@@ -5,18 +5,15 @@ use std::sync::Arc;
 
 use togl_proto::wire;
 use togl_scheduler::{Event, Reply, Submission};
-use togl_sweeps::{FoldKey, SweepName, SweepSpec, WorkerId};
+use togl_sweeps::{SweepName, SweepSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::watching::{look, unknown_sweep, watch};
-use super::{Shared, replicates, status, views};
-use crate::store::{LogPiece, ResultQuery};
+use super::watching::{look, watch};
+use super::{Shared, facts, status, views};
+use crate::store::find_fold;
 use crate::tasks;
-
-/// Folds in one page of a listing.
-const FOLD_PAGE: usize = 1000;
 
 /// The service.
 pub(super) struct SweepsService(pub(super) Arc<Shared>);
@@ -124,25 +121,14 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         }))
     }
 
-    type ListReplicatesStream = ReceiverStream<Result<wire::Replicate, Status>>;
-
-    async fn list_replicates(
-        &self,
-        request: Request<wire::ListReplicatesRequest>,
-    ) -> Answer<Self::ListReplicatesStream> {
-        let sweeps = match request.into_inner().sweep.as_str() {
-            "" => self.0.handle.sweeps().await.map_err(status)?.into_iter().map(|view| view.name).collect(),
-            name => vec![self.known_sweep(name).await?],
-        };
-        let (sender, stream) = mpsc::channel(64);
-        tasks::spawn("replicates", replicates::send(self.0.clone(), sweeps, sender));
-        Ok(Response::new(ReceiverStream::new(stream)))
-    }
-
     async fn history(&self, request: Request<wire::HistoryRequest>) -> Answer<wire::HistoryReply> {
-        let fold = self.find(request.into_inner().fold).await?;
-        let entries = self.0.handle.history(fold).await.map_err(status)?;
-        let entries = entries.into_iter().map(views::happened).collect();
+        let asked = request.into_inner().fold;
+        let read = self.0.handle.reads().once(move |reader| {
+            let fold = find_fold(reader, &asked)?;
+            Ok((fold, reader.history(&fold)?))
+        });
+        let (fold, entries) = read.await.map_err(status)?;
+        let entries = entries.into_iter().map(facts::happened).collect();
         Ok(Response::new(wire::HistoryReply { fold: Some(fold.into()), entries }))
     }
 
@@ -177,18 +163,10 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         Ok(Response::new(ReceiverStream::new(states)))
     }
 
-    async fn list_folds(&self, request: Request<wire::ListFoldsRequest>) -> Answer<wire::ListFoldsReply> {
-        let wire::ListFoldsRequest { sweep, from } = request.into_inner();
-        let sweep = sweep_name(&sweep)?;
-        let start = usize::try_from(from).unwrap_or(usize::MAX);
-        let page = self.0.handle.folds(sweep.clone(), start, FOLD_PAGE).await.map_err(status)?;
-        let Some(folds) = page else { return Err(unknown_sweep(&self.0, &sweep).await?) };
-        let next = if folds.len() == FOLD_PAGE { from + FOLD_PAGE as u64 } else { 0 };
-        Ok(Response::new(wire::ListFoldsReply { folds: folds.into_iter().map(views::fold).collect(), next }))
-    }
-
     async fn explain(&self, request: Request<wire::ExplainRequest>) -> Answer<wire::ExplainReply> {
-        let fold = self.find(request.into_inner().fold).await?;
+        let asked = request.into_inner().fold;
+        let fold =
+            self.0.handle.reads().once(move |reader| find_fold(reader, &asked)).await.map_err(status)?;
         let explanation = self.0.handle.explain(fold).await.map_err(status)?;
         let explanation = explanation.ok_or_else(|| Status::not_found(format!("there is no fold {fold}")))?;
         let attempts =
@@ -205,43 +183,23 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         }))
     }
 
-    type ResultsStream = ReceiverStream<Result<wire::ResultRow, Status>>;
+    type ReadStream = facts::Stream;
 
-    async fn results(&self, request: Request<wire::ResultsRequest>) -> Answer<Self::ResultsStream> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        let (sender, stream) = mpsc::channel(64);
-        tasks::spawn("results", send_results(self.0.clone(), sweep, sender));
-        Ok(Response::new(ReceiverStream::new(stream)))
+    async fn read(&self, request: Request<wire::ReadRequest>) -> Answer<Self::ReadStream> {
+        let pages =
+            self.0.handle.reads().begin(facts::wanted(request.into_inner())?).await.map_err(status)?;
+        Ok(Response::new(facts::stream(pages)))
     }
 
     async fn log(&self, request: Request<wire::LogRequest>) -> Answer<wire::LogReply> {
-        let fold = self.find(request.into_inner().fold).await?;
-        let entries = self.0.handle.log(fold).await.map_err(status)?;
-        let entry = |piece: LogPiece| wire::LogEntry {
-            fold: Some(piece.fold.into()),
-            attempt: piece.attempt.0,
-            text: piece.text,
-        };
-        Ok(Response::new(wire::LogReply { entries: entries.into_iter().map(entry).collect() }))
+        let asked = request.into_inner().fold;
+        let read = self.0.handle.reads().once(move |reader| reader.log(&find_fold(reader, &asked)?));
+        let entries = read.await.map_err(status)?.into_iter().map(facts::log).collect();
+        Ok(Response::new(wire::LogReply { entries }))
     }
 }
 
 impl SweepsService {
-    /// The one fold that a perhaps shortened name means.
-    async fn find(&self, asked: String) -> Result<FoldKey, Status> {
-        let found = self.0.handle.find_fold(asked).await.map_err(status)?;
-        found.map_err(|error| Status::not_found(error.to_string()))
-    }
-
-    /// A sweep that exists.
-    async fn known_sweep(&self, name: &str) -> Result<SweepName, Status> {
-        let sweep = sweep_name(name)?;
-        match self.0.handle.sweep(sweep.clone()).await.map_err(status)? {
-            Some(_) => Ok(sweep),
-            None => Err(unknown_sweep(&self.0, &sweep).await?),
-        }
-    }
-
     /// A worker that is here, with the nearest name if it is not.
     async fn worker(&self, name: &str) -> Result<WorkerId, Status> {
         let here = self.0.handle.workers().await.map_err(status)?;
@@ -259,37 +217,6 @@ impl SweepsService {
 
     async fn ask(&self, event: Event) -> Result<Reply, Status> {
         self.0.handle.call(event).await.map_err(status)
-    }
-}
-
-/// Sends every accepted result, page by page, until done or the reader left.
-async fn send_results(
-    shared: Arc<Shared>,
-    sweep: SweepName,
-    rows: mpsc::Sender<Result<wire::ResultRow, Status>>,
-) {
-    let mut query = ResultQuery::accepted(sweep);
-    loop {
-        let page = match shared.handle.results(query.clone()).await {
-            Ok(page) => page,
-            Err(error) => return drop(rows.send(Err(status(error))).await),
-        };
-        for row in page.rows {
-            let row = wire::ResultRow {
-                fold: Some(row.fold.into()),
-                attempt: row.attempt.0,
-                worker: row.worker.to_string(),
-                config: row.trial,
-                result: Some(row.result.into()),
-            };
-            if rows.send(Ok(row)).await.is_err() {
-                return;
-            }
-        }
-        match page.next {
-            Some(next) => query.from = next,
-            None => return,
-        }
     }
 }
 

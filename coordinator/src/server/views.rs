@@ -1,20 +1,7 @@
-//! What the scheduler and the store show, as wire messages. Converts and nothing else.
+//! What the scheduler shows, as wire messages. Converts and nothing else.
 
 use togl_proto::wire;
-use togl_scheduler::{Dispute, FoldState, FoldView, SweepView, WorkerView};
-use togl_sweeps::WorkerId;
-
-use crate::store::history::Happened;
-
-pub(super) fn fold(view: FoldView) -> wire::FoldSummary {
-    let state = view.state.as_str().to_owned();
-    let (worker, failure) = match view.state {
-        FoldState::Running { worker, .. } | FoldState::Finished { worker, .. } => (worker.to_string(), None),
-        FoldState::Failed(failure) => (String::new(), Some(failure.into())),
-        FoldState::Pending => (String::new(), None),
-    };
-    wire::FoldSummary { fold: Some(view.fold.into()), state, attempts: view.attempts, worker, failure }
-}
+use togl_scheduler::{Dispute, SweepView, WorkerView};
 
 pub(super) fn summary(view: SweepView) -> wire::SweepSummary {
     wire::SweepSummary {
@@ -52,15 +39,5 @@ pub(super) fn dispute(dispute: Dispute) -> wire::Dispute {
         dissent: dissent
             .map(|(fold, digest)| wire::Dissent { fold: Some(fold.into()), digest: digest.to_string() })
             .collect(),
-    }
-}
-
-pub(super) fn happened(happened: Happened) -> wire::HistoryEntry {
-    wire::HistoryEntry {
-        at: happened.at,
-        event: happened.event,
-        attempt: happened.attempt.map_or(0, |attempt| attempt.0),
-        worker: happened.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
-        detail: happened.detail,
     }
 }

@@ -11,7 +11,7 @@ use ::postgres::config::Host;
 use super::memory::MemoryStore;
 use super::postgres::{self, Access, PostgresStore};
 use super::sqlite::{self, SqliteStore};
-use super::{Reader, Store, StoreError};
+use super::{Reader, Readers, Store, StoreError};
 
 /// A store that can be opened.
 #[derive(Debug, Clone)]
@@ -33,12 +33,13 @@ impl StoreAddress {
             Self::Memory => Box::new(MemoryStore::default()),
         })
     }
+}
 
-    /// Opens the store for reading, also while a coordinator serves it.
-    pub fn open_read_only(&self) -> Result<Box<dyn Reader>, StoreError> {
+impl Readers for StoreAddress {
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
         Ok(match self {
-            Self::Sqlite(path) => Box::new(sqlite::open_read_only(path)?),
-            Self::Postgres(access) => Box::new(postgres::open_read_only(access)?),
+            Self::Sqlite(path) => Box::new(sqlite::open_read_only(path)?.hold()?),
+            Self::Postgres(access) => Box::new(postgres::open_read_only(access)?.hold()?),
             Self::Memory => return Err(StoreError::InMemory("be read by another process")),
         })
     }

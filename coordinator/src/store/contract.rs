@@ -2,6 +2,7 @@
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
 mod backends;
+mod facts;
 mod fleet;
 mod life;
 mod results;
@@ -18,15 +19,22 @@ use super::postgres_server::Server;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store};
 
 use self::backends::{Backend, Make, Place, memory, sqlite};
+use self::facts::{
+    a_fold_is_found_by_the_beginning_of_its_trial_also_after_an_edit,
+    a_read_that_an_edit_overtakes_shows_the_sweep_as_it_was,
+    a_reader_sees_one_state_and_the_next_one_what_was_committed_since,
+    every_sweep_with_its_facts_comes_in_one_read_and_what_they_share_once,
+    folds_are_listed_in_order_in_pages_and_only_those_that_fit,
+    folds_say_where_they_stand_and_sweeps_count_them, who_had_folds_is_remembered,
+};
 use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
 use self::results::{
     replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
     results_of_a_sweep_that_is_not_there_are_an_error,
 };
-use self::script::Script;
 pub(crate) use self::script::{
-    fill, filled_sqlite, fold, impossible_fact, join, report, submission, sweep, worker,
+    Script, fill, filled_sqlite, fold, impossible_fact, join, report, submission, sweep, worker,
 };
 
 /// Runs each contract on each back end; those on PostgreSQL share one server, which takes a second to make.
@@ -66,7 +74,13 @@ contracts!(
     steered_sweeps_memory_floors_and_disputes_are_loaded_again,
     drained_workers_and_quarantined_hosts_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
-    a_reader_sees_what_was_committed_after_it_was_made,
+    a_reader_sees_one_state_and_the_next_one_what_was_committed_since,
+    a_read_that_an_edit_overtakes_shows_the_sweep_as_it_was,
+    every_sweep_with_its_facts_comes_in_one_read_and_what_they_share_once,
+    folds_are_listed_in_order_in_pages_and_only_those_that_fit,
+    folds_say_where_they_stand_and_sweeps_count_them,
+    a_fold_is_found_by_the_beginning_of_its_trial_also_after_an_edit,
+    who_had_folds_is_remembered,
     readers_see_whole_transactions_while_others_are_written,
     a_fold_has_a_history_that_only_grows,
 );
@@ -206,7 +220,7 @@ fn readers_see_whole_transactions_while_others_are_written(make: Make<'_>) {
     script.tell(submission("s", 0..40));
     script.tell(join("w", 40));
     let leases = script.lease("w", 40);
-    let reader = script.store.reader().unwrap();
+    let readers = script.store.readers();
     let ready = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         let read = std::thread::Builder::new().spawn_scoped(scope, {
@@ -215,6 +229,7 @@ fn readers_see_whole_transactions_while_others_are_written(make: Make<'_>) {
                 ready.wait();
                 let mut seen = 0;
                 while seen < 40 {
+                    let reader = readers.open_reader().unwrap();
                     let rows = reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len();
                     assert!(
                         rows >= seen && rows.is_multiple_of(2),
@@ -248,11 +263,15 @@ fn edited_sweeps_lose_folds_but_no_results(make: Make<'_>) {
     let backend = make();
     let mut script = Script::with_results(backend.open(), 4);
     script.tell(submission("s", [1, 2]));
-    let reader = script.store.reader().unwrap();
-    let of = |name| reader.results(&ResultQuery::accepted(sweep(name))).unwrap().rows.len();
+    let readers = script.store.readers();
+    let of = |name| {
+        let reader = readers.open_reader().unwrap();
+        reader.results(&ResultQuery::accepted(sweep(name))).unwrap().rows.len()
+    };
     assert_eq!(of("s"), 1);
     script.tell(submission("t", [0, 2]));
     assert_eq!(of("t"), 2);
+    let reader = readers.open_reader().unwrap();
     let names: Vec<_> = reader.sweeps().unwrap().into_iter().map(|sweep| sweep.name.to_string()).collect();
     assert_eq!(names, ["s", "t"]);
 }
@@ -305,20 +324,9 @@ fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts(make: Make<'_>) {
     for _ in 0..LOG_LIMIT / line.len() + 7 {
         script.store.append_log(&[piece(0, 1, &line)]).unwrap();
     }
-    let text = reader.log(&fold(0)).unwrap().remove(0).text;
+    let text = script.store.reader().unwrap().log(&fold(0)).unwrap().remove(0).text;
     assert!(text.len() <= LOG_LIMIT && text.len() > LOG_LIMIT - line.len(), "{}", text.len());
     assert!(text.starts_with(&line), "whole lines are dropped, oldest first");
-}
-
-fn a_reader_sees_what_was_committed_after_it_was_made(make: Make<'_>) {
-    let backend = make();
-    let store = backend.open();
-    let reader = store.reader().unwrap();
-    assert_eq!(reader.sweeps().unwrap(), []);
-    let script = Script::with_results(store, 2);
-    assert_eq!(reader.sweeps().unwrap().len(), 1);
-    assert_eq!(reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len(), 1);
-    drop(script);
 }
 
 fn a_fold_has_a_history_that_only_grows(make: Make<'_>) {

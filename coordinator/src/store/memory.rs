@@ -1,5 +1,7 @@
 //! A store in memory, for tests: what it was given is gone with the last clone of it. A clone is a second
-//! door to the same contents, so a test can drop a coordinator and start another one on what it left.
+//! door to the same contents, so a test can drop a coordinator and start another one on what it left. `facts` reads it.
+
+mod facts;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,10 +13,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult};
 use crate::clock;
 
 use super::history::{self, Happened, Note};
-use super::{
-    LogPiece, Reader, ResultKind, ResultPage, ResultQuery, ResultRow, Store, StoreError, StoredSweep,
-    append_bounded, impossible,
-};
+use super::{LogPiece, Reader, Readers, ResultKind, Store, StoreError, append_bounded, impossible};
 
 /// The store. See the file's documentation.
 #[derive(Debug, Clone)]
@@ -23,7 +22,7 @@ pub struct MemoryStore {
     incarnation: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Contents {
     snapshot: Snapshot,
     results: BTreeMap<(FoldKey, ResultKind, Attempt), FoldResult>,
@@ -96,8 +95,8 @@ impl Store for MemoryStore {
         self.incarnation
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        Ok(Box::new(self.clone()))
+    fn readers(&self) -> Arc<dyn Readers> {
+        Arc::new(self.clone())
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
@@ -152,53 +151,12 @@ impl Contents {
             self.results.insert((key.0, ResultKind::Replicate, key.2), result);
         }
     }
-
-    fn rows(&self, fold: FoldKey, kind: ResultKind) -> impl Iterator<Item = ResultRow> {
-        let from = (fold, kind, Attempt(0));
-        let to = (fold, kind, Attempt(u32::MAX));
-        self.results.range(from..=to).filter_map(move |((_, _, attempt), result)| {
-            let saved = self.snapshot.folds.get(&fold)?;
-            let worker = saved.attempts.get(attempt.0.checked_sub(1)? as usize)?.worker.clone();
-            let trial = self.snapshot.trials.get(&fold.trial)?.to_string();
-            Some(ResultRow { fold, attempt: *attempt, worker, trial, result: result.clone() })
-        })
-    }
 }
 
-impl Reader for MemoryStore {
-    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
-        let contents = self.contents();
-        let mut sweeps: Vec<_> = contents.snapshot.sweeps.values().collect();
-        sweeps.sort_by_key(|sweep| sweep.order);
-        let stored = sweeps.into_iter().map(|sweep| StoredSweep {
-            name: sweep.name.clone(),
-            yaml: sweep.yaml.to_string(),
-            state: sweep.state,
-        });
-        Ok(stored.collect())
-    }
-
-    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-        let contents = self.contents();
-        let sweep = contents.snapshot.sweeps.get(&query.sweep);
-        let sweep = sweep.ok_or_else(|| StoreError::UnknownSweep(query.sweep.clone()))?;
-        let from = usize::try_from(query.from).unwrap_or(usize::MAX);
-        let limit = usize::try_from(query.limit).unwrap_or(usize::MAX);
-        let folds = sweep.folds.iter().skip(from).take(limit);
-        let rows = folds.flat_map(|fold| contents.rows(*fold, query.kind)).collect();
-        let next = query.from.saturating_add(query.limit);
-        Ok(ResultPage { rows, next: (next < sweep.folds.len() as u64).then_some(next) })
-    }
-
-    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-        Ok(self.contents().history.get(fold).cloned().unwrap_or_default())
-    }
-
-    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-        let contents = self.contents();
-        let pieces = contents.logs.range((*fold, Attempt(0))..=(*fold, Attempt(u32::MAX)));
-        Ok(pieces
-            .map(|((fold, attempt), text)| LogPiece { fold: *fold, attempt: *attempt, text: text.clone() })
-            .collect())
+impl Readers for MemoryStore {
+    /// A copy that nobody writes to.
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        let contents = self.contents().clone();
+        Ok(Box::new(Self { contents: Arc::new(Mutex::new(contents)), incarnation: self.incarnation }))
     }
 }

@@ -7,8 +7,13 @@
 pub mod address;
 pub mod copy;
 pub mod history;
+mod lookup;
 pub mod memory;
 pub mod postgres;
+mod queries;
+pub mod reading;
+pub mod replicates;
+mod rows;
 pub mod sqlite;
 
 #[cfg(test)]
@@ -18,10 +23,19 @@ pub(crate) mod postgres_server;
 
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+
+use togl_scheduler::{Change, Digest, Snapshot};
+use togl_sweeps::{FoldKey, FoldResult, SweepName};
 
 use self::history::Happened;
-use togl_scheduler::{Change, Digest, Snapshot, SweepState};
-use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, WorkerId};
+pub use togl_scheduler::FoldState;
+
+pub use self::lookup::{FoldLookupError, find_fold, trials_beginning};
+pub use self::rows::{
+    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, FoldWord, LogPiece, Outcome, PastWorker,
+    ResultKind, ResultPage, ResultQuery, ResultRow, StoredFold, StoredSweep, SweepCounts,
+};
 
 /// Bytes of trainer output that are kept for one attempt; older ones make room for newer ones.
 pub const LOG_LIMIT: usize = 64 * 1024;
@@ -42,113 +56,58 @@ pub trait Store: Send {
     fn incarnation(&self) -> u64;
 
     /// A way to read what was committed without stopping the writer.
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+    fn readers(&self) -> Arc<dyn Readers>;
+
+    /// The state of the store now.
+    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
+        self.readers().open_reader()
+    }
 
     /// Puts everything in order for the next start.
     fn close(self: Box<Self>) -> Result<(), StoreError>;
 }
 
-/// What reads a store, perhaps while a coordinator writes to it.
+/// Where readers of a store come from.
+pub trait Readers: Send + Sync {
+    /// The state of the store now, as one reader sees it for as long as it lives.
+    fn open_reader(&self) -> Result<Box<dyn Reader>, StoreError>;
+}
+
+/// One state of a store, whatever a coordinator commits meanwhile: everything that is asked of a reader comes from the
+/// moment it was opened. What is asked for in pages goes on behind a key, so that no page counts what came before.
 pub trait Reader: Send {
     /// All sweeps, in the order of their first submission.
     fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError>;
 
+    /// What has become of the folds of a sweep. Looks at every fold.
+    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError>;
+
     /// A page of results.
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError>;
+
+    /// A page of folds.
+    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError>;
+
+    /// How many folds a query has, on all pages together. Looks at every fold.
+    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError>;
+
+    /// Everything about a fold; none if there is no such fold.
+    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError>;
+
+    /// The first two folds with this split and seed whose trial is between these, in order.
+    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError>;
+
+    /// How many digits of a trial's id are enough to tell all trials apart.
+    fn digits(&self) -> Result<usize, StoreError>;
 
     /// What the trainers of a fold wrote, the first attempt first.
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError>;
 
     /// What happened to a fold, in order; empty if there is no such fold.
     fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError>;
-}
 
-/// A sweep as a reader sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredSweep {
-    /// Its name.
-    pub name: SweepName,
-    /// The text as written.
-    pub yaml: String,
-    /// Whether it runs.
-    pub state: SweepState,
-}
-
-/// Which results.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultQuery {
-    /// Of this sweep.
-    pub sweep: SweepName,
-    /// Of this kind.
-    pub kind: ResultKind,
-    /// From this position in the order of the sweep's folds.
-    pub from: u64,
-    /// Folds to look at; those without a result are left out.
-    pub limit: u64,
-}
-
-impl ResultQuery {
-    /// The first page of the accepted results of a sweep.
-    pub fn accepted(sweep: SweepName) -> Self {
-        Self { sweep, kind: ResultKind::Accepted, from: 0, limit: 1_000 }
-    }
-}
-
-/// What a stored result is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResultKind {
-    /// The fold's result: at most one a fold.
-    Accepted,
-    /// Another attempt's result of a finished fold.
-    Replicate,
-    /// A second, different report of an attempt.
-    Conflict,
-}
-
-impl ResultKind {
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Replicate => "replicate",
-            Self::Conflict => "conflict",
-        }
-    }
-}
-
-/// Some results, and where the next ones begin.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResultPage {
-    /// In the order of the sweep's folds.
-    pub rows: Vec<ResultRow>,
-    /// [`ResultQuery::from`] of the next page; none after the last.
-    pub next: Option<u64>,
-}
-
-/// One result with what it belongs to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ResultRow {
-    /// Which fold.
-    pub fold: FoldKey,
-    /// Which attempt brought it.
-    pub attempt: Attempt,
-    /// Who had that attempt.
-    pub worker: WorkerId,
-    /// Canonical JSON of the trial.
-    pub trial: String,
-    /// The result.
-    pub result: FoldResult,
-}
-
-/// Output of a trainer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogPiece {
-    /// Of which fold.
-    pub fold: FoldKey,
-    /// Of which attempt.
-    pub attempt: Attempt,
-    /// As written.
-    pub text: String,
+    /// Everybody who ever had a fold, by name.
+    fn workers(&self) -> Result<Vec<PastWorker>, StoreError>;
 }
 
 /// Why a store cannot be used.
@@ -266,8 +225,16 @@ pub enum StoreError {
         detail: String,
     },
     /// No sweep of this name.
-    #[error("there is no sweep `{0}` in the store")]
-    UnknownSweep(SweepName),
+    #[error("there is no sweep `{name}`; {hint}")]
+    UnknownSweep {
+        /// As asked.
+        name: String,
+        /// The nearest name.
+        hint: String,
+    },
+    /// A fold that was asked for and is not there.
+    #[error(transparent)]
+    Fold(#[from] FoldLookupError),
     /// The text names no store.
     #[error("`{text}` names no store: {reason}; use sqlite:PATH, postgres://USER@HOST/DATABASE or memory:")]
     Address {
@@ -346,6 +313,11 @@ impl StoreError {
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::Impossible { .. } | Self::AnotherStore { .. })
     }
+}
+
+/// No sweep of this name, for who cannot say which one is meant.
+pub(crate) fn unknown_sweep(name: &SweepName) -> StoreError {
+    StoreError::UnknownSweep { name: name.to_string(), hint: "`togl sweeps` lists them".to_owned() }
 }
 
 /// A value that cannot have been stored.

@@ -1,13 +1,14 @@
 //! The store in PostgreSQL, for labs that outgrow one machine: the schema `togl` of a database. Owns opening,
 //! locking, and knowing what became of a transaction when the connection breaks; `schema` has the tables, `stage`
-//! and `write` the facts, `read` what comes back, `link` the connection, `access` and `tls` how far the server is
-//! trusted.
+//! and `write` the facts, `read` what a start needs of them, `facts` what people look at, `link` the connection,
+//! `access` and `tls` how far the server is trusted.
 //!
 //! A transaction raises a counter. When the connection breaks in the middle of one, the store connects again, waits
 //! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
 //! If the server does not come back in time, the commit fails and the coordinator stops; nothing was acknowledged.
 
 mod access;
+mod facts;
 mod fleet;
 mod link;
 pub(super) mod read;
@@ -16,18 +17,21 @@ mod stage;
 mod tls;
 mod write;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use togl_scheduler::{Change, Snapshot};
-use togl_sweeps::FoldKey;
+use togl_sweeps::{FoldKey, SweepName};
 
 pub use self::access::Access;
 pub(super) use self::link::{Failed, Link};
 use self::stage::Staged;
-use super::address::shown;
+use super::address::{StoreAddress, shown};
 use super::history::Happened;
-use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
+use super::{
+    FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
+    StoreError, StoredSweep, SweepCounts,
+};
 use crate::clock;
 
 /// How often a lost server is looked for before the coordinator stops.
@@ -64,8 +68,6 @@ pub struct PostgresStore {
 #[derive(Debug)]
 pub struct PostgresReader {
     link: Mutex<Link>,
-    access: Access,
-    address: String,
 }
 
 impl PostgresStore {
@@ -172,7 +174,7 @@ pub(super) fn random() -> Result<i64, StoreError> {
 pub fn open_read_only(access: &Access) -> Result<PostgresReader, StoreError> {
     let mut link = Link::connect(access)?;
     link.with(schema::recognise)?;
-    Ok(PostgresReader { link: Mutex::new(link), access: access.clone(), address: shown(access) })
+    Ok(PostgresReader { link: Mutex::new(link) })
 }
 
 impl Store for PostgresStore {
@@ -223,8 +225,8 @@ impl Store for PostgresStore {
         self.incarnation
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        Ok(Box::new(open_read_only(&self.access)?))
+    fn readers(&self) -> Arc<dyn Readers> {
+        Arc::new(StoreAddress::Postgres(Box::new(self.access.clone())))
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {
@@ -233,40 +235,65 @@ impl Store for PostgresStore {
 }
 
 impl PostgresReader {
-    /// Reads; once more on a new connection if the old one broke.
+    /// The same reader, which sees from now on one state only. It ends with the connection.
+    pub(super) fn hold(self) -> Result<Self, StoreError> {
+        // A transaction has its state from its first look on.
+        let sql = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT incarnation FROM store";
+        self.read(|client| Ok(client.batch_execute(sql)?))?;
+        Ok(self)
+    }
+
     pub(super) fn read<T: Send>(
         &self,
-        mut read: impl FnMut(&mut ::postgres::Client) -> Result<T, Failed> + Send,
+        read: impl FnOnce(&mut ::postgres::Client) -> Result<T, Failed> + Send,
     ) -> Result<T, StoreError> {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        match link.try_with(&mut read) {
-            Ok(found) => return Ok(found),
-            Err(Failed::Refused(error)) => return Err(error),
-            Err(Failed::Lost(error)) => {
-                tracing::info!(%error, store = self.address, "reading again on a new connection");
-            }
-        }
-        *link = Link::connect(&self.access)?;
-        link.with(schema::recognise)?;
-        link.with(read)
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).with(read)
     }
 }
 
 impl Reader for PostgresReader {
     fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
-        self.read(read::sweeps)
+        self.read(facts::sweeps)
+    }
+
+    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
+        self.read(|client| facts::counts(client, sweep))
     }
 
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-        self.read(|client| read::results(client, query))
+        self.read(|client| facts::results(client, query))
+    }
+
+    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
+        self.read(|client| facts::folds(client, query))
+    }
+
+    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError> {
+        self.read(|client| facts::count_folds(client, query))
+    }
+
+    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
+        self.read(|client| facts::fold(client, fold))
+    }
+
+    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
+        self.read(|client| facts::folds_between(client, least, greatest))
+    }
+
+    fn digits(&self) -> Result<usize, StoreError> {
+        self.read(facts::digits)
     }
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-        self.read(|client| read::log(client, fold))
+        self.read(|client| facts::log(client, fold))
     }
 
     fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-        self.read(|client| read::history(client, fold))
+        self.read(|client| facts::history(client, fold))
+    }
+
+    fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
+        self.read(facts::workers)
     }
 }
 

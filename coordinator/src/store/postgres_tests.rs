@@ -111,14 +111,17 @@ fn a_coordinator_that_was_replaced_writes_nothing_more(server: &Server) {
 
 fn readers_come_back_by_themselves(server: &Server) {
     let config = server.database();
-    fill(Box::new(PostgresStore::open(&config).unwrap()), 2, |_| {});
-    let reader = open_read_only(&config).unwrap();
+    let store = PostgresStore::open(&config).unwrap();
+    let readers = store.readers();
+    fill(Box::new(store), 2, |_| {});
+    let reader = readers.open_reader().unwrap();
     sql(
         &config,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE pid <> pg_backend_pid() AND datname = current_database()",
     );
-    assert_eq!(reader.sweeps().unwrap().len(), 1);
+    assert!(reader.sweeps().is_err(), "its state is gone; another one would be a lie");
+    assert_eq!(readers.open_reader().unwrap().sweeps().unwrap().len(), 1);
 }
 
 /// The server is killed again and again while a coordinator commits; whatever was acknowledged is there afterwards,

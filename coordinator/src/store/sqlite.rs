@@ -1,12 +1,13 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
 //! the last transaction, `schema` the tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows
-//! they are about, `read` what comes back.
+//! they are about, `read` what a start needs of them, `facts` what people look at.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
 //! is acknowledged that is not in the file at its place.
 
 mod counter;
+mod facts;
 mod fleet;
 mod held;
 mod known;
@@ -18,19 +19,24 @@ mod write;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use togl_scheduler::{Change, Snapshot};
-use togl_sweeps::FoldKey;
+use togl_sweeps::{FoldKey, SweepName};
 
 use self::counter::Counter;
 use self::held::{Disturbance, Held};
 use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
+use super::address::StoreAddress;
 use super::history::Happened;
-use super::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError, StoredSweep};
+use super::{
+    FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
+    StoreError, StoredSweep, SweepCounts,
+};
 use crate::private;
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -163,6 +169,14 @@ impl SqliteReader {
     /// The connection, for copies.
     pub(super) fn connection(&mut self) -> &mut Connection {
         &mut self.connection
+    }
+
+    /// The same reader, which sees from now on one state only. It ends with the connection.
+    pub(super) fn hold(self) -> Result<Self, StoreError> {
+        // A transaction has its state from its first look on.
+        let held = self.connection.execute_batch("BEGIN; SELECT incarnation FROM store");
+        held.map_err(|error| explain(&self.path, error))?;
+        Ok(self)
     }
 }
 
@@ -342,8 +356,8 @@ impl Store for SqliteStore {
         self.incarnation
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        Ok(Box::new(open_read_only(&self.path)?))
+    fn readers(&self) -> Arc<dyn Readers> {
+        Arc::new(StoreAddress::Sqlite(self.path.clone()))
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {
@@ -355,21 +369,55 @@ impl Store for SqliteStore {
     }
 }
 
+impl SqliteReader {
+    fn refined<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        read.map_err(|error| refine(&self.path, error))
+    }
+}
+
 impl Reader for SqliteReader {
     fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
-        read::sweeps(&self.connection).map_err(|error| refine(&self.path, error))
+        self.refined(facts::sweeps(&self.connection))
+    }
+
+    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
+        self.refined(facts::counts(&self.connection, sweep))
     }
 
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-        read::results(&self.connection, query).map_err(|error| refine(&self.path, error))
+        self.refined(facts::results(&self.connection, query))
     }
 
-    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-        read::history(&self.connection, fold).map_err(|error| refine(&self.path, error))
+    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
+        self.refined(facts::folds(&self.connection, query))
+    }
+
+    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError> {
+        self.refined(facts::count_folds(&self.connection, query))
+    }
+
+    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
+        self.refined(facts::fold(&self.connection, fold))
+    }
+
+    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
+        self.refined(facts::folds_between(&self.connection, least, greatest))
+    }
+
+    fn digits(&self) -> Result<usize, StoreError> {
+        self.refined(facts::digits(&self.connection))
     }
 
     fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-        read::log(&self.connection, fold).map_err(|error| refine(&self.path, error))
+        self.refined(facts::log(&self.connection, fold))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        self.refined(facts::history(&self.connection, fold))
+    }
+
+    fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
+        self.refined(facts::workers(&self.connection))
     }
 }
 

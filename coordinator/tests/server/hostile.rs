@@ -127,11 +127,9 @@ async fn a_lease_cannot_be_replayed_and_what_was_never_leased_is_refused() {
     assert!(honest.report(&lease, result::example(0.5).into()).await.accepted);
     let replayed = honest.report(&lease, result::example(0.99).into()).await;
     assert!(replayed.accepted, "acknowledged, so that it stops");
-    let request = wire::ResultsRequest { sweep: "played".to_owned() };
-    let mut rows = world.operator().await.results(request).await.unwrap().into_inner();
-    let row = rows.message().await.unwrap().unwrap();
-    assert_eq!(row.result.unwrap().test.unwrap().accuracy, 0.5, "the first one stays");
-    assert!(rows.message().await.unwrap().is_none());
+    let rows = world.results("played").await;
+    assert_eq!(rows.len(), 1);
+    assert_eq!(rows[0].result.as_ref().unwrap().test.unwrap().accuracy, 0.5, "the first one stays");
 }
 
 #[tokio::test]

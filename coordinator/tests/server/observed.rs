@@ -1,13 +1,14 @@
 //! What can be seen of a coordinator: metrics, histories, replicates, drained workers, a gentle end.
 
 use togl_coordinator::tokens::Role;
+use togl_proto::wire::fact::Kind;
 use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_sweeps::result;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
 
-use crate::played::{World, status, submit};
+use crate::played::{self, World, status, submit};
 
 pub async fn page(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -49,7 +50,7 @@ async fn prometheus_finds_folds_leases_workers_and_commit_times() {
 }
 
 /// A second attempt of a fold: its first worker is silent while another one takes over.
-async fn second_attempt(world: &World, lost: &wire::Lease) -> (crate::played::PlayedWorker, wire::Lease) {
+async fn second_attempt(world: &World, lost: &wire::Lease) -> (played::PlayedWorker, wire::Lease) {
     let failure = wire::Failure { class: "crashed".to_owned(), message: "on purpose".to_owned() };
     let report =
         wire::FailureReport { fold: lost.fold.clone(), attempt: lost.attempt, failure: Some(failure) };
@@ -88,21 +89,23 @@ async fn replicates_are_listed_with_their_differences() {
     let running = twice_trained(&world).await;
     let mut viewer = world.viewer().await;
     for sweep in ["played", ""] {
-        let request = wire::ListReplicatesRequest { sweep: sweep.to_owned() };
-        let mut rows = viewer.list_replicates(request).await.unwrap().into_inner();
-        let row = rows.message().await.unwrap().unwrap();
+        let request = wire::ReadRequest { sweep: sweep.to_owned(), replicates: true, ..Default::default() };
+        let facts = played::read(&mut viewer, request).await;
+        let [Kind::Sweep(text), Kind::Replicate(row), Kind::Done(_)] = &facts[..] else {
+            panic!("{facts:?}")
+        };
+        assert_eq!(text.name, "played");
         assert_eq!((row.attempt, row.worker.as_str(), row.kind.as_str()), (1, "w1", "replicate"));
-        assert_eq!((row.fold, row.accepted_attempt), (running.fold.clone(), 2));
+        assert_eq!((&row.fold, row.accepted_attempt), (&running.fold, 2));
         let fields: Vec<(&str, f64)> =
             row.differences.iter().map(|d| (d.field.as_str(), d.distance)).collect();
         assert!(
             fields.contains(&("test.loss", 0.125)) && fields.contains(&("test.accuracy", 0.25)),
             "{fields:?}"
         );
-        assert!(rows.message().await.unwrap().is_none());
     }
-    let unknown = wire::ListReplicatesRequest { sweep: "plaid".to_owned() };
-    assert_eq!(viewer.list_replicates(unknown).await.unwrap_err().code(), Code::NotFound);
+    let unknown = wire::ReadRequest { sweep: "plaid".to_owned(), ..Default::default() };
+    assert_eq!(viewer.read(unknown).await.unwrap_err().code(), Code::NotFound);
 }
 
 #[tokio::test]

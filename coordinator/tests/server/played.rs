@@ -4,6 +4,7 @@ use togl_coordinator::service::{Coordinator, Settings};
 use togl_coordinator::tokens::{self, Role, Tokens};
 use togl_proto::client::{self, AuthorisedChannel};
 use togl_proto::token::Pin;
+use togl_proto::wire::fact::Kind;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_sweeps::trial;
@@ -82,6 +83,16 @@ impl World {
         client::sweeps(&self.address, &self.tokens.operator).await.unwrap()
     }
 
+    /// The results of a sweep.
+    pub async fn results(&self, sweep: &str) -> Vec<wire::ResultRow> {
+        let request = wire::ReadRequest { sweep: sweep.to_owned(), results: true, ..Default::default() };
+        let facts = read(&mut self.viewer().await, request).await;
+        facts
+            .into_iter()
+            .filter_map(|kind| if let Kind::Result(row) = kind { Some(row) } else { None })
+            .collect()
+    }
+
     pub async fn viewer(&self) -> SweepsClient<AuthorisedChannel> {
         client::sweeps(&self.address, &self.token(Role::Viewer, None).0).await.unwrap()
     }
@@ -157,4 +168,14 @@ pub async fn submit(world: &World) -> wire::SubmitReply {
 pub async fn status(world: &World) -> wire::SweepSummary {
     let request = wire::StatusRequest { sweep: "played".to_owned() };
     world.operator().await.status(request).await.unwrap().into_inner().summary.unwrap()
+}
+
+/// Everything that one read says.
+pub async fn read(client: &mut SweepsClient<AuthorisedChannel>, request: wire::ReadRequest) -> Vec<Kind> {
+    let mut stream = client.read(request).await.unwrap().into_inner();
+    let mut facts = Vec::new();
+    while let Some(fact) = stream.message().await.unwrap() {
+        facts.push(fact.kind.unwrap());
+    }
+    facts
 }

@@ -35,12 +35,8 @@ async fn a_sweep_is_leased_reported_once_and_read_back() {
     let summary = status(&world).await;
     assert_eq!((summary.finished, summary.pending, summary.running), (4, 0, 0));
 
-    let request = wire::ResultsRequest { sweep: "played".to_owned() };
-    let mut rows = world.operator().await.results(request).await.unwrap().into_inner();
-    let mut read = BTreeSet::new();
-    while let Some(row) = rows.message().await.unwrap() {
-        read.insert(row.result.unwrap().test.unwrap().accuracy.to_bits());
-    }
+    let rows = world.results("played").await.into_iter();
+    let read: BTreeSet<u64> = rows.map(|row| row.result.unwrap().test.unwrap().accuracy.to_bits()).collect();
     assert_eq!(read, accuracies);
 }
 

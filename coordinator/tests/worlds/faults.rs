@@ -9,7 +9,7 @@ use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng as SmallRng;
 use togl_coordinator::clock::{Clock, Sleep};
 use togl_coordinator::store::memory::MemoryStore;
-use togl_coordinator::store::{LogPiece, Reader, Store, StoreError};
+use togl_coordinator::store::{LogPiece, Readers, Store, StoreError};
 use togl_scheduler::{Change, Snapshot, Timestamp};
 use tokio::time::Instant;
 
@@ -123,8 +123,8 @@ impl Store for FaultyStore {
         self.inner.incarnation()
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader>, StoreError> {
-        self.inner.reader()
+    fn readers(&self) -> Arc<dyn Readers> {
+        self.inner.readers()
     }
 
     fn close(self: Box<Self>) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Why is my fold not running? The nearest obstacle, in words.
 
-use togl_scheduler::{Ending, Event, FoldLookupError, Reason};
+use togl_scheduler::{Ending, Event, Reason};
 use togl_sweeps::{Attempt, FailureClass};
 
 use crate::world::{World, fold, submission, sweep, worker};
@@ -44,18 +44,4 @@ fn what_is_over_is_said_to_be_over_with_its_attempts() {
     assert_eq!(explanation.attempts, [(Attempt(1), worker("w"), ending)]);
     assert!(explanation.reason.to_string().starts_with("it failed: config: a config on purpose"));
     assert_eq!(world.scheduler.explain(world.now, &fold(50)), None);
-}
-
-#[test]
-fn a_fold_is_found_by_the_beginning_of_its_trial() {
-    let mut world = World::default();
-    world.submit(submission("s", [0, 4, 64]));
-    assert_eq!(world.scheduler.find_fold("10/0/0"), Ok(fold(64)));
-    assert_eq!(world.scheduler.find_fold(&fold(4).to_string()), Ok(fold(4)));
-    let ambiguous = world.scheduler.find_fold("0/0/0");
-    assert!(matches!(ambiguous, Err(FoldLookupError::Ambiguous { .. })), "{ambiguous:?}");
-    assert!(matches!(world.scheduler.find_fold("ff/0/0"), Err(FoldLookupError::Unknown(_))));
-    for text in ["", "0", "0/0", "0/x/0", "0/0/0/0", "0/0/-1"] {
-        assert!(matches!(world.scheduler.find_fold(text), Err(FoldLookupError::Malformed(_))), "{text}");
-    }
 }

@@ -67,5 +67,5 @@ pub(super) fn results_of_a_sweep_that_is_not_there_are_an_error(make: Make<'_>) 
     let backend = make();
     let reader = backend.open().reader().unwrap();
     let error = reader.results(&ResultQuery::accepted(sweep("nowhere"))).unwrap_err();
-    assert!(matches!(error, StoreError::UnknownSweep(_)), "{error}");
+    assert!(matches!(error, StoreError::UnknownSweep { .. }), "{error}");
 }

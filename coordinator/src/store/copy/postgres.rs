@@ -118,14 +118,12 @@ pub(super) fn read<T: Send>(
     work: impl FnOnce(&mut dyn Source) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
     let reader = postgres::open_read_only(access)?;
-    let mut work = Some(work);
     reader.read(|client| {
         let mut transaction = client
             .build_transaction()
             .isolation_level(IsolationLevel::RepeatableRead)
             .read_only(true)
             .start()?;
-        let work = work.take().ok_or_else(|| impossible("copy", "the connection broke"))?;
         Ok(work(&mut Tables { transaction: &mut transaction, holder: 0 })?)
     })
 }

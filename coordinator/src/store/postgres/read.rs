@@ -1,5 +1,5 @@
-//! Tables back into values. Everything that comes back is checked: a value that cannot have been stored is a typed
-//! error, and a result whose digest does not fit is refused rather than shown.
+//! Tables back into what a scheduler starts from. Everything that comes back is checked: a value that cannot have been
+//! stored is a typed error. `facts` reads what people look at.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,10 +9,7 @@ use ::postgres::{Client, GenericClient, IsolationLevel, Row, RowIter};
 use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
-use super::super::history::Happened;
-use super::super::{
-    LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
-};
+use super::super::{StoreError, impossible, word};
 use super::{Failed, fleet};
 
 /// Rows one by one: a million of them need not be in memory at the same time.
@@ -24,17 +21,17 @@ pub(super) fn text(what: &'static str, bytes: Vec<u8>) -> Result<String, StoreEr
     String::from_utf8(bytes).map_err(|error| impossible(what, error))
 }
 
-fn number(what: &'static str, value: i64) -> Result<u32, StoreError> {
+pub(super) fn number(what: &'static str, value: i64) -> Result<u32, StoreError> {
     value.try_into().map_err(|_| impossible(what, value))
 }
 
-fn trial_id(bytes: &[u8]) -> Result<TrialId, StoreError> {
+pub(super) fn trial_id(bytes: &[u8]) -> Result<TrialId, StoreError> {
     let bytes: [u8; 16] = bytes.try_into().map_err(|_| impossible("trial", "an id has 16 bytes"))?;
     Ok(TrialId::from_bytes(bytes))
 }
 
 /// A fold's key from three columns: trial, split, seed.
-fn fold_key(row: &Row, first: usize) -> Result<FoldKey, Failed> {
+pub(super) fn fold_key(row: &Row, first: usize) -> Result<FoldKey, Failed> {
     let (split, seed): (i64, i64) = (row.try_get(first + 1)?, row.try_get(first + 2)?);
     Ok(FoldKey {
         trial: trial_id(row.try_get(first)?)?,
@@ -201,104 +198,4 @@ fn load_references(
         references.entry(sweep).or_default().push(key);
     }
     Ok(references)
-}
-
-/// All sweeps, in the order of their first submission.
-pub(super) fn sweeps(client: &mut Client) -> Result<Vec<StoredSweep>, Failed> {
-    let mut sweeps = Vec::new();
-    for row in client.query("SELECT name, yaml, state FROM sweep ORDER BY place", &[])? {
-        sweeps.push(StoredSweep {
-            name: word("name of a sweep", row.try_get(0)?)?,
-            yaml: text("text of a sweep", row.try_get(1)?)?,
-            state: word("state of a sweep", row.try_get(2)?)?,
-        });
-    }
-    Ok(sweeps)
-}
-
-/// A page of results.
-pub(super) fn results(client: &mut Client, query: &ResultQuery) -> Result<ResultPage, Failed> {
-    // One transaction, so that the page and the number of folds belong together.
-    let mut on =
-        client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()?;
-    let sql =
-        "SELECT id, (SELECT count(*) FROM sweep_fold WHERE sweep = sweep.id) FROM sweep WHERE name = $1";
-    let found = on.query_opt(sql, &[&query.sweep.as_str()])?;
-    let found = found.ok_or_else(|| StoreError::UnknownSweep(query.sweep.clone()))?;
-    let (sweep, folds): (i64, i64) = (found.try_get(0)?, found.try_get(1)?);
-    let next = query.from.saturating_add(query.limit).min(folds.cast_unsigned());
-    let from = query.from.min(folds.cast_unsigned()).cast_signed();
-    let sql = "SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical,
-                   result.digest, result.body
-               FROM sweep_fold
-               JOIN result ON result.fold = sweep_fold.fold AND result.kind = $2
-               JOIN attempt ON attempt.fold = result.fold AND attempt.attempt = result.attempt
-               JOIN worker ON worker.id = attempt.worker
-               JOIN fold ON fold.id = sweep_fold.fold
-               JOIN trial ON trial.id = fold.trial
-               WHERE sweep_fold.sweep = $1 AND sweep_fold.position >= $3 AND sweep_fold.position < $4
-               ORDER BY sweep_fold.position, result.attempt";
-    let mut rows = Vec::new();
-    for row in on.query(sql, &[&sweep, &query.kind.as_str(), &from, &next.cast_signed()])? {
-        rows.push(result_row(&row)?);
-    }
-    Ok(ResultPage { rows, next: (next < folds.cast_unsigned()).then_some(next) })
-}
-
-fn result_row(row: &Row) -> Result<ResultRow, Failed> {
-    let fold = fold_key(row, 0)?;
-    let digest = Digest(row.try_get::<_, i64>(6)?.cast_unsigned());
-    Ok(ResultRow {
-        fold,
-        attempt: Attempt(number("attempt", row.try_get(3)?)?),
-        worker: word("worker", row.try_get(4)?)?,
-        trial: row.try_get(5)?,
-        result: decode(&fold, digest, row.try_get(7)?)?,
-    })
-}
-
-/// What the trainers of a fold wrote.
-pub(super) fn log(client: &mut Client, fold: &FoldKey) -> Result<Vec<LogPiece>, Failed> {
-    let sql = "SELECT log.attempt, log.text FROM trial JOIN fold ON fold.trial = trial.id
-               JOIN log ON log.fold = fold.id
-               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY log.attempt";
-    let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
-    let trial: &[u8] = fold.trial.as_bytes();
-    let mut pieces = Vec::new();
-    for row in client.query(sql, &[&trial, &split, &seed])? {
-        let attempt = Attempt(number("attempt", row.try_get(0)?)?);
-        pieces.push(LogPiece { fold: *fold, attempt, text: text("log", row.try_get(1)?)? });
-    }
-    Ok(pieces)
-}
-
-/// What happened to a fold.
-pub(super) fn history(client: &mut Client, fold: &FoldKey) -> Result<Vec<Happened>, Failed> {
-    let sql = "SELECT h.at, h.event, h.attempt, worker.name, coalesce(h.detail, 'on '::bytea || worker.host)
-               FROM trial JOIN fold ON fold.trial = trial.id
-               CROSS JOIN LATERAL (
-                   SELECT number, at, event, attempt, detail FROM history WHERE history.fold = fold.id
-                   UNION ALL
-                   SELECT number, at, 'leased', attempt, NULL FROM attempt
-                   WHERE attempt.fold = fold.id AND number <> 0
-                   UNION ALL
-                   SELECT number, at, 'accepted', attempt, ''::bytea FROM result
-                   WHERE result.fold = fold.id AND number <> 0) AS h
-               LEFT JOIN attempt ON attempt.fold = fold.id AND attempt.attempt = h.attempt
-               LEFT JOIN worker ON worker.id = attempt.worker
-               WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY h.number";
-    let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
-    let trial: &[u8] = fold.trial.as_bytes();
-    let mut happened = Vec::new();
-    for row in client.query(sql, &[&trial, &split, &seed])? {
-        let (attempt, worker): (Option<i64>, Option<&str>) = (row.try_get(2)?, row.try_get(3)?);
-        happened.push(Happened {
-            at: row.try_get(0)?,
-            event: row.try_get(1)?,
-            attempt: attempt.map(|attempt| number("attempt", attempt)).transpose()?.map(Attempt),
-            worker: worker.map(|name| word("worker", name)).transpose()?,
-            detail: text("detail", row.try_get(4)?)?,
-        });
-    }
-    Ok(happened)
 }

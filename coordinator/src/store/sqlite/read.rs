@@ -1,19 +1,15 @@
-//! Tables back into values. Everything that comes back is checked: a value that cannot have been stored is a
-//! typed error, and a result whose digest does not fit is refused rather than shown.
+//! Tables back into what a scheduler starts from. Everything that comes back is checked: a value that cannot have been
+//! stored is a typed error. `facts` reads what people look at.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row};
 use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
-use super::super::history::Happened;
-use super::super::{
-    LogPiece, ResultPage, ResultQuery, ResultRow, StoreError, StoredSweep, decode, impossible, word,
-};
+use super::super::{StoreError, impossible, word};
 use super::fleet;
-use super::known::find_fold;
 
 /// Everything the scheduler needs to start.
 pub(super) fn load(on: &Connection) -> Result<Snapshot, StoreError> {
@@ -59,7 +55,7 @@ fn saved_state(row: &Row<'_>) -> Result<SavedState, StoreError> {
 }
 
 /// A fold's key from three columns: trial, split, seed.
-fn fold_key(row: &Row<'_>, first: usize) -> Result<FoldKey, StoreError> {
+pub(super) fn fold_key(row: &Row<'_>, first: usize) -> Result<FoldKey, StoreError> {
     let trial = TrialId::from_bytes(row.get(first)?);
     let seed: i64 = row.get(first + 2)?;
     Ok(FoldKey { trial, split: row.get(first + 1)?, seed: seed.cast_unsigned() })
@@ -179,93 +175,4 @@ fn load_references(
     let ids = statement.query_map([sweep], |row| row.get::<_, i64>(0))?;
     let find = |id: i64| keys.get(&id).copied().ok_or_else(|| impossible("fold of a sweep", id));
     ids.map(|id| find(id?)).collect()
-}
-
-/// All sweeps, in the order of their first submission.
-pub(super) fn sweeps(on: &Connection) -> Result<Vec<StoredSweep>, StoreError> {
-    let mut statement = on.prepare_cached("SELECT name, yaml, state FROM sweep ORDER BY place")?;
-    let mut rows = statement.query([])?;
-    let mut sweeps = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (name, state): (String, String) = (row.get(0)?, row.get(2)?);
-        let (name, state) = (word("name of a sweep", &name)?, word("state of a sweep", &state)?);
-        sweeps.push(StoredSweep { name, yaml: row.get(1)?, state });
-    }
-    Ok(sweeps)
-}
-
-/// A page of results.
-pub(super) fn results(on: &Connection, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-    // One transaction, so that the page and the number of folds belong together.
-    let on = on.unchecked_transaction()?;
-    let sql =
-        "SELECT id, (SELECT count(*) FROM sweep_fold WHERE sweep = sweep.id) FROM sweep WHERE name = ?1";
-    let found = on.query_row(sql, [query.sweep.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
-    });
-    let (sweep, folds) = found.optional()?.ok_or_else(|| StoreError::UnknownSweep(query.sweep.clone()))?;
-    let next = query.from.saturating_add(query.limit).min(folds);
-    let sql = "SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical,
-                   result.digest, result.body
-               FROM sweep_fold
-               JOIN result ON result.fold = sweep_fold.fold AND result.kind = ?2
-               JOIN attempt ON attempt.fold = result.fold AND attempt.attempt = result.attempt
-               JOIN worker ON worker.id = attempt.worker
-               JOIN fold ON fold.id = sweep_fold.fold
-               JOIN trial ON trial.id = fold.trial
-               WHERE sweep_fold.sweep = ?1 AND sweep_fold.position >= ?3 AND sweep_fold.position < ?4
-               ORDER BY sweep_fold.position, result.attempt";
-    let mut statement = on.prepare_cached(sql)?;
-    let from = query.from.min(folds);
-    let mut found =
-        statement.query(params![sweep, query.kind.as_str(), from.cast_signed(), next.cast_signed()])?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
-        rows.push(result_row(row)?);
-    }
-    Ok(ResultPage { rows, next: (next < folds).then_some(next) })
-}
-
-fn result_row(row: &Row<'_>) -> Result<ResultRow, StoreError> {
-    let fold = fold_key(row, 0)?;
-    let worker: String = row.get(4)?;
-    let body = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
-    let result = decode(&fold, Digest(row.get::<_, i64>(6)?.cast_unsigned()), body)?;
-    let worker = word("worker", &worker)?;
-    Ok(ResultRow { fold, attempt: Attempt(row.get(3)?), worker, trial: row.get(5)?, result })
-}
-
-/// What the trainers of a fold wrote.
-pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-    let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
-    let mut statement =
-        on.prepare_cached("SELECT attempt, text FROM log WHERE fold = ?1 ORDER BY attempt")?;
-    let pieces = statement.query_map([id], |row| {
-        Ok(LogPiece { fold: *fold, attempt: Attempt(row.get(0)?), text: row.get(1)? })
-    })?;
-    Ok(pieces.collect::<Result<_, _>>()?)
-}
-
-/// What happened to a fold.
-pub(super) fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-    let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
-    let sql = "SELECT h.at, h.event, h.attempt, worker.name, coalesce(h.detail, 'on ' || worker.host)
-               FROM (SELECT number, at, event, attempt, detail FROM history WHERE fold = ?1
-                   UNION ALL
-                   SELECT number, at, 'leased', attempt, NULL FROM attempt WHERE fold = ?1 AND number <> 0
-                   UNION ALL
-                   SELECT number, at, 'accepted', attempt, '' FROM result WHERE fold = ?1 AND number <> 0) AS h
-               LEFT JOIN attempt ON attempt.fold = ?1 AND attempt.attempt = h.attempt
-               LEFT JOIN worker ON worker.id = attempt.worker
-               ORDER BY h.number";
-    let mut statement = on.prepare_cached(sql)?;
-    let mut rows = statement.query([id])?;
-    let mut happened = Vec::new();
-    while let Some(row) = rows.next()? {
-        let worker: Option<String> = row.get(3)?;
-        let worker = worker.map(|name| word("worker", &name)).transpose()?;
-        let attempt = row.get::<_, Option<u32>>(2)?.map(Attempt);
-        happened.push(Happened { at: row.get(0)?, event: row.get(1)?, attempt, worker, detail: row.get(4)? });
-    }
-    Ok(happened)
 }

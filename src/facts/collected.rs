@@ -1,0 +1,137 @@
+//! A sweep with its finished folds, as tables, figures and reports take them: every result at its trial's place in the
+//! sweep. Text, results, failures and further results belong to one state. Computes no numbers.
+
+use std::collections::HashMap;
+
+use togl_analysis::frame::{FoldFrame, FoldRow};
+use togl_analysis::report::{FailedFold, Replicate, Told};
+use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
+use togl_coordinator::store::{self, FoldFilter, FoldState, FoldWord, ResultRow, StoredFold};
+use togl_sweeps::spec::PlannedTrial;
+use togl_sweeps::{SweepSpec, TrialId, WorkerId};
+
+use super::{Facts, sweep_name};
+use crate::problem::Problem;
+
+/// How much is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// What a table needs: the frame.
+    Frame,
+    /// The rows too, with learning curves.
+    Curves,
+    /// Failures and further results on top.
+    Outcomes,
+}
+
+/// A sweep and its finished folds.
+pub struct Collected {
+    /// The sweep as it was submitted.
+    pub spec: SweepSpec,
+    /// Its text.
+    pub yaml: String,
+    /// Its finished folds, with learning curves; none if only the frame was wanted.
+    pub rows: Vec<FoldRow>,
+    /// The same folds as a frame: one row each, in their defined order.
+    pub frame: FoldFrame,
+    /// Folds that were given up, if they were wanted.
+    pub failures: Told<FailedFold>,
+    /// Results beside the ones that count, if they were wanted.
+    pub replicates: Told<Replicate>,
+}
+
+/// Reads a sweep.
+pub async fn collected(facts: &mut dyn Facts, sweep: &str, depth: Depth) -> Result<Collected, Problem> {
+    let failed = FoldFilter { states: vec![FoldWord::Failed], ..FoldFilter::default() };
+    let outcomes = depth >= Depth::Outcomes;
+    let wanted = Wanted {
+        sweep: Some(sweep_name(sweep)?),
+        results: true,
+        curves: depth >= Depth::Curves,
+        replicates: outcomes,
+        folds: outcomes.then(|| FoldsWanted { filter: failed, ..FoldsWanted::default() }),
+    };
+    let mut pile = Pile::default();
+    facts.read(wanted, &mut |fact| pile.add(fact)).await?;
+    pile.collected(depth)
+}
+
+/// Facts of one sweep as they come in.
+#[derive(Default)]
+struct Pile {
+    sweep: Option<(SweepSpec, String)>,
+    places: HashMap<TrialId, PlannedTrial>,
+    rows: Vec<FoldRow>,
+    failures: Vec<FailedFold>,
+    replicates: Vec<Replicate>,
+}
+
+impl Pile {
+    fn add(&mut self, fact: Fact) -> Result<(), Problem> {
+        match fact {
+            Fact::Sweep(stored) => {
+                let spec = SweepSpec::parse(&stored.yaml).map_err(|error| {
+                    Problem::ours(format!("the stored sweep file cannot be read any more: {error}"))
+                })?;
+                let trials = spec.trials().map_err(Problem::ours)?;
+                self.places = trials.into_iter().map(|trial| (trial.id, trial)).collect();
+                self.sweep = Some((spec, stored.yaml));
+            }
+            Fact::Result(row) => {
+                self.rows.extend(self.places.get(&row.fold.trial).map(|trial| at(trial, *row)))
+            }
+            Fact::Fold(fold) => self.failures.extend(failure(*fold)),
+            Fact::Replicate(row) => self.replicates.push(told(&row)),
+            Fact::Folds { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn collected(self, depth: Depth) -> Result<Collected, Problem> {
+        let Self { sweep, places: _, rows, failures, replicates } = self;
+        let (spec, yaml) = sweep.ok_or_else(|| Problem::ours("nothing was said of the sweep"))?;
+        let (frame, rows) = match depth {
+            Depth::Frame => (FoldFrame::from_rows(rows), Vec::new()),
+            Depth::Curves | Depth::Outcomes => (FoldFrame::from_rows(rows.iter().cloned()), rows),
+        };
+        let frame = frame.map_err(Problem::ours)?;
+        let (failures, replicates) = (Told::all(failures), Told::all(replicates));
+        Ok(Collected { spec, yaml, rows, frame, failures, replicates })
+    }
+}
+
+/// A result at its trial's place.
+fn at(trial: &PlannedTrial, row: ResultRow) -> FoldRow {
+    FoldRow {
+        position: trial.position,
+        fold: row.fold,
+        config: trial.config.clone(),
+        attempt: row.attempt.0,
+        worker: row.worker.to_string(),
+        result: row.result,
+    }
+}
+
+fn failure(fold: StoredFold) -> Option<FailedFold> {
+    let FoldState::Failed(failure) = fold.state else { return None };
+    Some(FailedFold {
+        fold: fold.fold.to_string(),
+        attempts: fold.attempts,
+        worker: fold.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
+        class: failure.class.to_string(),
+        message: failure.message,
+    })
+}
+
+fn told(row: &store::replicates::Replicate) -> Replicate {
+    let counted = row.counted.as_ref(); // the one that counted may have been set aside since
+    Replicate {
+        fold: row.fold.to_string(),
+        attempt: row.attempt.0,
+        worker: row.worker.to_string(),
+        kind: row.kind.as_str().to_owned(),
+        same: counted.map(|counted| counted.differences.is_empty()),
+        test_accuracy: Some(row.test_accuracy),
+        counted: counted.map(|counted| counted.test_accuracy),
+    }
+}
