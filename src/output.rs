@@ -95,6 +95,11 @@ fn aligned(columns: &[&str], rows: &[Vec<String>]) -> String {
     [&header].into_iter().chain(rows).map(line).collect()
 }
 
+/// `1 trial`, `3 trials`.
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{self, FoldFilter, FoldWord, ResultRow};
 use togl_proto::wire;
-use togl_sweeps::estimate::{Estimate, Experience};
+use togl_sweeps::estimate::{Estimate, Experience, Past, Workload};
 use togl_sweeps::plan::{FoldState, KnownFold, Plan as Counts};
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
@@ -51,27 +51,34 @@ struct Planned {
     estimate: Estimate,
     /// Slots that the finish time assumes.
     slots: u64,
-    /// Seconds until everything is done on these slots; null if that cannot be said.
+    /// Seconds until everything is done on these slots, at the least; null if that cannot be said.
     finish_seconds: Option<f64>,
+    /// The same at the most.
+    finish_seconds_at_most: Option<f64>,
 }
 
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
         let (_, spec) = super::read_sweep(&self.file)?;
         super::data::mention_unknown(&spec, self.data_dir.clone())?;
-        let mut known = self.known(&spec).await?;
+        let known = self.known(&spec).await?;
         let to_do = to_do(&spec, &known.folds)?;
+        let mut experience = known.experience();
         if self.calibrate {
-            self.measure(&spec, &to_do, &mut known.experience)?;
+            self.measure(&spec, &to_do, &mut experience)?;
         }
         let counts = Counts::of(&spec, known.folds.into_values()).map_err(Problem::usage)?;
         let mut estimate = Estimate::default();
         for (trial, folds) in &to_do {
-            estimate.add(&facts::title(&trial.config), &trial.config, *folds, &known.experience);
+            estimate.add(&trial.config, *folds, &experience);
         }
         let slots = self.slots.or(known.slots).unwrap_or_else(cores);
-        let finish_seconds = estimate.finish_seconds(slots);
-        let planned = Planned { name: spec.name.to_string(), counts, estimate, slots, finish_seconds };
+        let [finish_seconds, finish_seconds_at_most] = match estimate.finish_seconds(slots) {
+            Some(range) => range.map(Some),
+            None => [None; 2],
+        };
+        let name = spec.name.to_string();
+        let planned = Planned { name, counts, estimate, slots, finish_seconds, finish_seconds_at_most };
         match self.format {
             Plain::Human => output::print(&describe(&planned))?,
             Plain::Json => output::print(&output::json(&planned)?)?,
@@ -113,23 +120,24 @@ impl Plan {
         Ok(Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0))
     }
 
-    /// One measured epoch for every kind of fold to do of which nothing is known.
+    /// One measured epoch for every workload to do of which nothing is known.
     fn measure(
         &self,
         spec: &SweepSpec,
         to_do: &[(PlannedTrial, u64)],
         experience: &mut Experience,
     ) -> Result<(), Problem> {
-        let mut kinds = BTreeMap::new();
+        let mut workloads = BTreeMap::new();
         for (trial, _) in to_do.iter().filter(|(_, folds)| *folds > 0) {
-            kinds.entry(facts::title(&trial.config)).or_insert(trial);
+            workloads.entry(Workload::of(&trial.config)).or_insert(trial);
         }
-        kinds.retain(|title, _| !experience.precedents.contains_key(title));
-        for (place, (title, trial)) in kinds.iter().enumerate() {
-            eprintln!("measuring {title} ({} of {})", place + 1, kinds.len());
+        workloads.retain(|workload, _| !experience.knows(workload));
+        let number = workloads.len();
+        for (place, (workload, trial)) in workloads.into_iter().enumerate() {
+            eprintln!("measuring {} ({} of {number})", facts::title(&trial.config), place + 1);
             let split = spec.folds_of(trial.id).next().map_or(0, |fold| fold.split);
             match calibrate::epoch(&trial.config, split, self.data_dir.as_deref()) {
-                Ok(measured) => drop(experience.calibrations.insert(title.clone(), measured)),
+                Ok(measured) => experience.calibrate(workload, measured),
                 Err(calibrate::Failed::NoWorker(problem)) => return Err(problem),
                 Err(calibrate::Failed::This(reason)) => eprintln!("  no estimate for it: {reason}"),
             }
@@ -142,9 +150,8 @@ impl Plan {
 #[derive(Default)]
 struct Known {
     folds: HashMap<FoldKey, KnownFold>,
-    experience: Experience,
-    /// What trials are called; none for those of another version.
-    titles: HashMap<TrialId, Option<String>>,
+    /// Canonical JSON of trials with finished folds, and what these cost.
+    past: HashMap<TrialId, (String, Vec<Past>)>,
     /// Slots of the connected workers, if there are any.
     slots: Option<u64>,
 }
@@ -157,13 +164,23 @@ impl Known {
 
     fn learn(&mut self, row: &ResultRow, in_sweep: bool) {
         if !self.folds.contains_key(&row.fold) {
-            let name = || TrialConfig::from_canonical(&row.trial).ok().map(|config| facts::title(&config));
-            if let Some(title) = self.titles.entry(row.fold.trial).or_insert_with(name) {
-                let precedent = self.experience.precedents.entry(title.clone()).or_default();
-                precedent.add(row.result.seconds, row.result.peak_memory);
-            }
+            let result = &row.result;
+            let past =
+                Past { seconds: result.seconds, epochs: result.epochs, peak_memory: result.peak_memory };
+            self.past.entry(row.fold.trial).or_insert_with(|| (row.trial.clone(), Vec::new())).1.push(past);
         }
         self.add(row.fold, FoldState::Done, in_sweep);
+    }
+
+    /// What finished folds teach; trials of another version are passed over.
+    fn experience(&self) -> Experience {
+        let mut experience = Experience::default();
+        for (canonical, past) in self.past.values() {
+            if let Ok(trial) = TrialConfig::from_canonical(canonical) {
+                experience.learn(&trial, past);
+            }
+        }
+        experience
     }
 }
 
@@ -194,12 +211,12 @@ fn cores() -> u64 {
 fn describe(planned: &Planned) -> String {
     let counts = &planned.counts;
     let mut text = format!(
-        "{}: {} grid points, {} trials, {} folds\n  done       {}\n  running    {}\n  failed     {}\n  to do      {} \
+        "{}: {}, {}, {}\n  done       {}\n  running    {}\n  failed     {}\n  to do      {} \
          ({} new)\n  orphaned   {}\n",
         planned.name,
-        counts.points,
-        counts.trials,
-        counts.folds,
+        output::count(counts.points, "grid point"),
+        output::count(counts.trials, "trial"),
+        output::count(counts.folds, "fold"),
         counts.done,
         counts.running,
         counts.failed,
@@ -216,31 +233,47 @@ fn describe(planned: &Planned) -> String {
 fn describe_estimate(planned: &Planned) -> String {
     let estimate = &planned.estimate;
     if estimate.from_past_folds + estimate.from_calibration == 0 {
-        return "  estimate   none: no folds like these have finished yet; `--calibrate` measures an epoch of each kind\n"
+        return "  estimate   none: no folds that cost the same have finished yet; `--calibrate` measures an epoch of each kind\n"
             .to_owned();
     }
-    let [least, most] = [estimate.device_seconds, estimate.device_seconds_at_most].map(|s| s / 3600.0);
-    let mut text = match most > least {
-        true => format!("  estimate   {least:.2} to {most:.2} device-hours"),
-        false => format!("  estimate   {least:.2} device-hours"),
-    };
+    let [least, most] = [estimate.device_seconds, estimate.device_seconds_at_most];
+    let mut text = format!("  estimate   {}", device_time(least, most));
     text += match (estimate.from_past_folds, estimate.from_calibration) {
-        (_, 0) => ", from folds like these",
+        (_, 0) => ", from folds that cost the same",
         (0, _) => ", from an epoch measured on this machine",
-        _ => ", from folds like these and epochs measured on this machine",
+        _ => ", from folds that cost the same and epochs measured on this machine",
     };
     if estimate.without_precedent > 0 {
-        text += &format!(", without {} folds that have no precedent", estimate.without_precedent);
+        text += &format!(
+            ", without {} of which nothing is known",
+            output::count(estimate.without_precedent, "fold")
+        );
     }
     text.push('\n');
-    if let Some(seconds) = planned.finish_seconds {
-        let (slots, plural) = (planned.slots, if planned.slots == 1 { "slot" } else { "slots" });
-        text += &format!("  finish     in about {} with {slots} {plural}\n", duration(seconds));
+    if let (Some(least), Some(most)) = (planned.finish_seconds, planned.finish_seconds_at_most) {
+        let range = match [least, most].map(duration) {
+            [least, most] if least == most => format!("in about {least}"),
+            [least, most] => format!("in {least} to {most}"),
+        };
+        text += &format!("  finish     {range} with {}\n", output::count(planned.slots, "slot"));
     }
     if estimate.memory_bytes > 0 {
         text += &format!("  memory     up to {} MB for one fold\n", estimate.memory_bytes.div_ceil(1 << 20));
     }
     text
+}
+
+/// Device time in a unit that leaves something to read.
+fn device_time(least: f64, most: f64) -> String {
+    let (unit, name) = match most {
+        most if most >= 3600.0 => (3600.0, "device-hours"),
+        most if most >= 60.0 => (60.0, "device-minutes"),
+        _ => (1.0, "device-seconds"),
+    };
+    match [least, most].map(|seconds| format!("{:.1}", seconds / unit)) {
+        [least, most] if least == most => format!("{most} {name}"),
+        [least, most] => format!("{least} to {most} {name}"),
+    }
 }
 
 /// Two units are enough: nobody plans a week by the second.
@@ -258,6 +291,13 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn device_time_is_never_told_as_nothing() {
+        assert_eq!(device_time(2.04, 2.04), "2.0 device-seconds");
+        assert_eq!(device_time(30.0, 90.0), "0.5 to 1.5 device-minutes");
+        assert_eq!(device_time(1260.0, 16056.0), "0.3 to 4.5 device-hours");
+    }
 
     #[test]
     fn durations_have_two_units() {

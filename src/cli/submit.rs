@@ -55,7 +55,8 @@ impl Submitted {
             (_, 0) => format!("; {added} new"),
             _ => format!("; {added} new, {removed} no longer in it"),
         };
-        format!("{sweep}: {trials} trials, {folds} folds, {done} done already{edit}")
+        let (trials, folds) = (output::count(*trials, "trial"), output::count(*folds, "fold"));
+        format!("{sweep}: {trials}, {folds}, {done} done already{edit}")
     }
 }
 

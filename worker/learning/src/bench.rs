@@ -32,6 +32,8 @@ pub struct EpochTiming {
     pub min: f64,
     /// Seconds to collate the batches of an epoch.
     pub collation: f64,
+    /// Seconds to evaluate the validation part once, as training does after every epoch.
+    pub validation: f64,
     /// Graphs a second at the median.
     pub graphs_per_second: f64,
     /// Where the time goes.
@@ -48,20 +50,23 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
     }
     guard(|| {
         let mut learner = Learner::new(job, dataset)?;
-        let begun = (job.clock)();
-        let batches = collate(job, dataset, &learner)?;
-        let collation = (job.clock)() - begun;
+        let split = dataset.split(job.split.into())?;
+        let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+        let shuffled = training_batches(job, &split.train, 0);
+        let (batches, collation) = timed(job, || collate(job, &collator, &shuffled, Stage::Training))?;
+        let in_order: Vec<Vec<u32>> =
+            split.validation.chunks(job.trial.batch_size as usize).map(<[u32]>::to_vec).collect();
+        let held_out = collate(job, &collator, &in_order, Stage::Validation)?;
         for _ in 0..warmup {
             train(&mut learner, &batches, job.trial.lr)?;
         }
         let mut seconds = Vec::with_capacity(epochs);
         for _ in 0..epochs {
-            let begun = (job.clock)();
-            train(&mut learner, &batches, job.trial.lr)?;
-            seconds.push((job.clock)() - begun);
+            seconds.push(timed(job, || train(&mut learner, &batches, job.trial.lr))?.1);
         }
         seconds.sort_by(f64::total_cmp);
         let median = (seconds[(epochs - 1) / 2] + seconds[epochs / 2]) / 2.0;
+        let (_, validation) = timed(job, || learner.evaluate(&held_out, "in a benchmark"))?;
         let shares = shares::measure(job.trial, batches.iter().map(|(batch, _)| batch), median, job.clock)?;
         let graphs = batches.iter().map(|(batch, _)| batch.graph_ids.len()).sum();
         Ok(EpochTiming {
@@ -73,20 +78,31 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
             median,
             min: seconds[0],
             collation,
+            validation,
             shares,
             graphs_per_second: if median > 0.0 { graphs as f64 / median } else { 0.0 },
         })
     })
 }
 
-fn collate(job: &Job<'_>, dataset: &Dataset, learner: &Learner) -> Result<Vec<(Batch, Draws)>> {
-    let split = dataset.split(job.split.into())?;
-    let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+/// What `work` gives, and the seconds it took.
+fn timed<T>(job: &Job<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
+    let begun = (job.clock)();
+    let made = work()?;
+    Ok((made, (job.clock)() - begun))
+}
+
+fn collate(
+    job: &Job<'_>,
+    collator: &Collator<'_>,
+    members: &[Vec<u32>],
+    stage: Stage,
+) -> Result<Vec<(Batch, Draws)>> {
     let batch = |(step, members): (usize, &Vec<u32>)| {
-        let draws = draws(job, Stage::Training, 0, step);
+        let draws = draws(job, stage, 0, step);
         Ok((collator.collate(members, draws)?, draws))
     };
-    training_batches(job, &split.train, 0).iter().enumerate().map(batch).collect()
+    members.iter().enumerate().map(batch).collect()
 }
 
 fn train(learner: &mut Learner, batches: &[(Batch, Draws)], lr: f64) -> Result<()> {
