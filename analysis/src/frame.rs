@@ -40,7 +40,9 @@ impl FoldFrame {
     pub fn from_rows(rows: impl IntoIterator<Item = FoldRow>) -> Result<Self> {
         let mut rows: Vec<FoldRow> = rows.into_iter().collect();
         for row in &rows {
-            row.result.check().map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
+            row.result
+                .check_readable()
+                .map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
         }
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
         let identities: Vec<Identity<'_>> = rows

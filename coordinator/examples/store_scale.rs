@@ -93,7 +93,7 @@ fn finish(
             worker: worker.clone(),
             fold: lease.fold,
             attempt: lease.attempt,
-            result: Box::new(example(0.5)),
+            result: Box::new(example(0.5).check().expect("an example")),
         }));
         let write = Instant::now();
         store.commit(&changes)?;

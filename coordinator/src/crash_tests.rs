@@ -77,7 +77,7 @@ async fn work(store: &StoreAddress, notes: &Path) {
 
 /// Reports the result of a fold, which is always the same, and notes that it was acknowledged.
 async fn tell(handle: &Handle, notes: &Path, fold: FoldKey, attempt: Attempt) {
-    let result = Box::new(example(f64::from(fold.split) / 16.0));
+    let result = Box::new(example(f64::from(fold.split) / 16.0).check().unwrap());
     let reported = Event::ResultReported { worker: worker("w"), fold, attempt, result };
     match handle.call(reported).await.unwrap() {
         Reply::Result(ResultAnswer::Refused(_)) => panic!("a result of an issued attempt was refused"),

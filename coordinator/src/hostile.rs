@@ -47,7 +47,8 @@ fn look(reader: &SqliteReader) -> Result<(), StoreError> {
 pub fn stored_result(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let Ok(result) = serde_json::from_str::<FoldResult>(text) else { return false };
-    let Ok(again) = encode(&result) else { return false };
+    let Ok(checked) = result.clone().check() else { return false };
+    let Ok(again) = encode(&checked) else { return false };
     let read: Option<FoldResult> = serde_json::from_str(&again).ok();
     assert_eq!(read.as_ref().map(Digest::of), Some(Digest::of(&result)), "stored and read: {text}");
     match FoldResult::try_from(wire::FoldResult::from(result.clone())) {

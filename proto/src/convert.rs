@@ -1,8 +1,9 @@
 //! Wire to domain and back. A wire message that does not make sense is refused here, with the name of the
 //! field; nothing that a peer sent can get past this file unchecked.
 
-use togl_sweeps::result::{EpochRecord, Metrics, Provenance, ResultError};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, TrialConfig};
+use togl_sweeps::failure::UnknownClass;
+use togl_sweeps::result::{EpochRecord, Metrics, Provenance, RESULT_VERSION, ResultError};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, FoldResult, TrialConfig};
 
 use crate::wire;
 
@@ -20,9 +21,28 @@ pub enum ConvertError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A result whose numbers cannot be.
+    /// A result whose numbers cannot be, or of a newer form.
     #[error(transparent)]
     Result(#[from] ResultError),
+    /// A failure of a kind that came later.
+    #[error("{0} that this program knows; upgrade it")]
+    Class(#[from] UnknownClass),
+}
+
+impl ConvertError {
+    /// Whether a newer version of this program might read it.
+    pub fn is_newer(&self) -> bool {
+        match self {
+            Self::Result(ResultError::Newer { .. }) | Self::Class(_) => true,
+            Self::Result(
+                ResultError::Impossible { .. }
+                | ResultError::Contradiction { .. }
+                | ResultError::TooLong { .. },
+            )
+            | Self::Missing(_)
+            | Self::Wrong { .. } => false,
+        }
+    }
 }
 
 fn wrong(field: &'static str) -> impl Fn(&dyn std::fmt::Display) -> ConvertError {
@@ -92,7 +112,7 @@ impl TryFrom<wire::Failure> for Failure {
     type Error = ConvertError;
 
     fn try_from(failure: wire::Failure) -> Result<Self, ConvertError> {
-        let class = failure.class.parse().map_err(|e| wrong("failure.class")(&e))?;
+        let class = failure.class.parse()?;
         Ok(Self { class, message: failure.message.chars().take(2000).collect() })
     }
 }
@@ -164,10 +184,10 @@ impl From<FoldResult> for wire::FoldResult {
 impl TryFrom<wire::FoldResult> for FoldResult {
     type Error = ConvertError;
 
-    /// Also refuses numbers that cannot be, so that whoever holds a domain result may trust it.
+    /// Reads it, whatever it says; who takes one in asks for a [`CheckedResult`].
     fn try_from(result: wire::FoldResult) -> Result<Self, ConvertError> {
         let sizes: Result<[u64; 3], _> = result.part_sizes.try_into();
-        let converted = Self {
+        Ok(Self {
             version: result.version,
             numerics: result.numerics,
             test: metrics("result.test", result.test)?,
@@ -187,9 +207,19 @@ impl TryFrom<wire::FoldResult> for FoldResult {
             split_digest: result.split_digest,
             provenance: result.provenance.ok_or(ConvertError::Missing("result.provenance"))?.into(),
             history: result.history.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
-        };
-        converted.check()?;
-        Ok(converted)
+        })
+    }
+}
+
+impl TryFrom<wire::FoldResult> for CheckedResult {
+    type Error = ConvertError;
+
+    fn try_from(result: wire::FoldResult) -> Result<Self, ConvertError> {
+        // First of all: what a newer form holds cannot be judged, not even what is missing.
+        if result.version > RESULT_VERSION {
+            return Err(ResultError::Newer { found: result.version }.into());
+        }
+        Ok(FoldResult::try_from(result)?.check()?)
     }
 }
 
@@ -205,7 +235,7 @@ mod tests {
         let (finished_at, energy_joules) = (Some(1_700_000_000_123), Some(0.0));
         for result in [FoldResult { finished_at, energy_joules, ..old.clone() }, old] {
             let wire: wire::FoldResult = result.clone().into();
-            assert_eq!(FoldResult::try_from(wire).unwrap(), result);
+            assert_eq!(*CheckedResult::try_from(wire).unwrap(), result);
         }
     }
 
@@ -214,10 +244,10 @@ mod tests {
         let good: wire::FoldResult = result::example(0.5).into();
         let nan = Some(wire::Metrics { loss: f64::NAN, accuracy: 0.5 });
         let refusals = [
-            FoldResult::try_from(wire::FoldResult { test: nan, ..good.clone() }),
-            FoldResult::try_from(wire::FoldResult { validation: None, ..good.clone() }),
-            FoldResult::try_from(wire::FoldResult { part_sizes: vec![1], ..good.clone() }),
-            FoldResult::try_from(wire::FoldResult { version: 99, ..good }),
+            CheckedResult::try_from(wire::FoldResult { test: nan, ..good.clone() }),
+            CheckedResult::try_from(wire::FoldResult { validation: None, ..good.clone() }),
+            CheckedResult::try_from(wire::FoldResult { part_sizes: vec![1], ..good.clone() }),
+            CheckedResult::try_from(wire::FoldResult { version: 99, ..good }),
         ];
         let texts: Vec<String> = refusals.into_iter().map(|r| r.unwrap_err().to_string()).collect();
         assert_eq!(texts[0], "result has test loss = NaN, which is not a possible value");

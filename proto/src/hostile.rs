@@ -2,7 +2,7 @@
 //! test that runs them with seeded mutations. Must never panic; says whether something came through.
 
 use prost::Message;
-use togl_sweeps::{Failure, FoldResult};
+use togl_sweeps::{CheckedResult, Failure};
 
 use crate::{convert, wire};
 
@@ -17,7 +17,7 @@ pub fn worker_message(bytes: &[u8]) -> bool {
         Some(Kind::Log(lines)) => attempted(lines.fold, lines.attempt),
         Some(Kind::Reports(reports)) => {
             let results = reports.results.into_iter().map(|report| {
-                let result = report.result.map(FoldResult::try_from);
+                let result = report.result.map(CheckedResult::try_from);
                 attempted(report.fold, report.attempt) && result.is_some_and(|result| result.is_ok())
             });
             let failures = reports.failures.into_iter().map(|report| {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use prost::Message;
 use togl_proto::{convert, wire};
 use togl_sweeps::result::example;
-use togl_sweeps::{FoldKey, FoldResult};
+use togl_sweeps::{CheckedResult, FoldKey, FoldResult};
 
 fn number() -> impl Strategy<Value = f64> {
     prop_oneof![
@@ -58,10 +58,10 @@ proptest! {
 
     #[test]
     fn a_result_that_gets_through_can_be_stored_and_read_again(sent in result()) {
-        if let Ok(result) = FoldResult::try_from(sent) {
-            prop_assert_eq!(result.check(), Ok(()));
+        if let Ok(result) = CheckedResult::try_from(sent) {
+            prop_assert_eq!(result.check_readable(), Ok(()));
             let text = serde_json::to_string(&result).unwrap();
-            let again: FoldResult = serde_json::from_str(&text).unwrap();
+            let again: CheckedResult = serde_json::from_str(&text).unwrap();
             prop_assert!(again.same_numbers(&result));
         }
     }
@@ -69,7 +69,8 @@ proptest! {
     #[test]
     fn garbage_instead_of_a_message_is_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         if let Ok(sent) = wire::FoldResult::decode(&bytes[..]) {
-            _ = FoldResult::try_from(sent);
+            _ = FoldResult::try_from(sent.clone());
+            _ = CheckedResult::try_from(sent);
         }
         if let Ok(sent) = wire::Fold::decode(&bytes[..]) {
             _ = FoldKey::try_from(sent);
@@ -82,9 +83,9 @@ proptest! {
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
         if let Ok(sent) = wire::FoldResult::decode(&bytes[..])
-            && let Ok(result) = FoldResult::try_from(sent)
+            && let Ok(result) = CheckedResult::try_from(sent)
         {
-            prop_assert_eq!(result.check(), Ok(()));
+            prop_assert_eq!(result.check_readable(), Ok(()));
         }
     }
 

@@ -4,9 +4,43 @@
 
 use crate::trial::{Backbone, SettingError, TrialConfig, WlLabels};
 
-/// Data sets whose task is not to tell classes of graphs apart, and what it is instead.
-const OTHER_TASKS: [(&str, &str); 3] =
-    [("pattern", "labels nodes"), ("cluster", "labels nodes"), ("ogbg-molhiv", "is scored by ROC-AUC")];
+/// What the accuracies of a data set's results are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// The share of graphs whose class was predicted.
+    Accuracy,
+    /// The mean over classes of the share of nodes whose class was predicted.
+    WeightedAccuracy,
+    /// The area under the ROC curve.
+    RocAuc,
+}
+
+impl Metric {
+    /// The metric of a data set. Those that are not listed tell classes of graphs apart, as all unlisted sources do.
+    pub fn of(dataset: &str) -> Self {
+        other_task(dataset).map_or(Self::Accuracy, |(_, metric)| *metric)
+    }
+
+    /// The task that is scored so, as the predicate of a sentence about a data set.
+    fn task(self) -> &'static str {
+        match self {
+            Self::Accuracy => "tells classes of graphs apart",
+            Self::WeightedAccuracy => "labels nodes",
+            Self::RocAuc => "is scored by ROC-AUC",
+        }
+    }
+}
+
+/// Data sets whose task is not to tell classes of graphs apart, and how it is scored.
+const OTHER_TASKS: [(&str, Metric); 3] = [
+    ("pattern", Metric::WeightedAccuracy),
+    ("cluster", Metric::WeightedAccuracy),
+    ("ogbg-molhiv", Metric::RocAuc),
+];
+
+fn other_task(dataset: &str) -> Option<&'static (&'static str, Metric)> {
+    OTHER_TASKS.iter().find(|(name, _)| name.eq_ignore_ascii_case(dataset))
+}
 
 /// Data sets whose nodes have no labels.
 const WITHOUT_LABELS: [&str; 12] = [
@@ -83,13 +117,12 @@ pub(crate) fn check_split(trial: &TrialConfig, split: u32) -> Result<(), Setting
 }
 
 fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {
-    let known = OTHER_TASKS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&trial.dataset));
+    let Some((name, metric)) = other_task(&trial.dataset) else { return Ok(()) };
     // ROC-AUC needs scores, which a network that reads diagrams has and a vote of support vector machines has not.
-    let Some((name, task)) = known.filter(|(_, task)| trial.model.is_kernel() || task.contains("nodes"))
-    else {
+    if *metric == Metric::RocAuc && !trial.model.is_kernel() {
         return Ok(());
-    };
-    let word = trial.model.as_str();
+    }
+    let (word, task) = (trial.model.as_str(), metric.task());
     let reason =
         format!("`{word}` tells classes of graphs apart, and {name} {task}; leave this data set out for it");
     Err(SettingError::new("model", reason))

@@ -30,6 +30,11 @@ pub enum FailureClass {
     Panicked,
     /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
     Unreadable,
+    /// The report was refused: a value that cannot be, or a failure that the coordinator does not know. Never held
+    /// against the host.
+    ReportRefused,
+    /// The result has a newer form than the coordinator can read; its worker keeps it until that is upgraded.
+    NeedsUpgrade,
     /// Any other error that would happen again.
     Error,
     /// Several hosts were lost under the same fold.
@@ -38,7 +43,7 @@ pub enum FailureClass {
 
 impl FailureClass {
     /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::WorkerLost,
         Self::Preempted,
         Self::Crashed,
@@ -49,6 +54,8 @@ impl FailureClass {
         Self::Config,
         Self::Panicked,
         Self::Unreadable,
+        Self::ReportRefused,
+        Self::NeedsUpgrade,
         Self::Error,
         Self::KillsItsWorker,
     ];
@@ -66,6 +73,8 @@ impl FailureClass {
             Self::Config => "config",
             Self::Panicked => "panicked",
             Self::Unreadable => "unreadable",
+            Self::ReportRefused => "report-refused",
+            Self::NeedsUpgrade => "needs-upgrade",
             Self::Error => "error",
             Self::KillsItsWorker => "kills-its-worker",
         }

@@ -33,7 +33,7 @@ pub use failure::{Failure, FailureClass};
 pub use grid::Grid;
 pub use ids::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 pub use plan::Plan;
-pub use result::FoldResult;
+pub use result::{CheckedResult, FoldResult};
 pub use spec::SweepSpec;
 pub use trial::TrialConfig;
 

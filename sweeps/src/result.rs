@@ -1,10 +1,23 @@
 //! What one finished fold reports: metrics, how it was trained, where it came from. The row of every table.
-//! The form is versioned; readers refuse a newer version and metrics that are not finite.
+//!
+//! The form is versioned; readers refuse a newer version and metrics that are not finite. Whoever takes a result in makes
+//! a [`CheckedResult`] of it, once: everything behind that may trust it. Stored results are not checked again, so that
+//! they stay readable when a rule is added.
+
+use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
+use crate::baselines::Metric;
+
 /// The version of [`FoldResult`] that this program writes.
 pub const RESULT_VERSION: u32 = 1;
+
+/// The longest digest, version or name in a result, in bytes.
+pub const LONGEST_NAME: usize = 1_024;
+
+/// How far a value may be from the one that follows from the confusion matrix.
+const ROUNDING: f64 = 1e-9;
 
 /// Losses and accuracies of one evaluation of one part of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -97,7 +110,7 @@ pub struct FoldResult {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResultError {
     /// Written by a newer program.
-    #[error("result has version {found}, this program knows up to {RESULT_VERSION}: update the coordinator")]
+    #[error("result has version {found}, this program knows up to {RESULT_VERSION}; upgrade it")]
     Newer {
         /// The version it has.
         found: u32,
@@ -110,11 +123,102 @@ pub enum ResultError {
         /// What was sent.
         value: String,
     },
+    /// Two of its values cannot both be right.
+    #[error("result has {name} = {value}, which contradicts {other}")]
+    Contradiction {
+        /// Which field.
+        name: &'static str,
+        /// What was sent.
+        value: String,
+        /// The other field, with its value.
+        other: String,
+    },
+    /// Nobody has such a name.
+    #[error("result has {name} of {bytes} bytes, the longest is {LONGEST_NAME}")]
+    TooLong {
+        /// Which field.
+        name: &'static str,
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// A result that passed [`FoldResult::check`]; there is no other way to make one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "FoldResult")]
+pub struct CheckedResult(FoldResult);
+
+impl Deref for CheckedResult {
+    type Target = FoldResult;
+
+    fn deref(&self) -> &FoldResult {
+        &self.0
+    }
+}
+
+impl TryFrom<FoldResult> for CheckedResult {
+    type Error = ResultError;
+
+    fn try_from(result: FoldResult) -> Result<Self, ResultError> {
+        result.check()
+    }
+}
+
+impl From<CheckedResult> for FoldResult {
+    fn from(result: CheckedResult) -> Self {
+        result.0
+    }
+}
+
+impl CheckedResult {
+    /// Refuses a confusion matrix of other predictions than those that the value counts. The value of a ROC-AUC does not
+    /// follow from any, and graphs are not what a node task counts.
+    pub fn check_confusion(&self, metric: Metric) -> Result<(), ResultError> {
+        let rows = self.confusion.iter().enumerate().map(|(class, row)| (row[class], total(row)));
+        let rows: Vec<(u64, u128)> = rows.filter(|(_, all)| *all > 0).collect();
+        let all: u128 = rows.iter().map(|(_, all)| all).sum();
+        let follows = match metric {
+            _ if all == 0 => return Ok(()),
+            Metric::RocAuc => return Ok(()),
+            Metric::Accuracy => rows.iter().map(|(hits, _)| *hits as f64).sum::<f64>() / all as f64,
+            Metric::WeightedAccuracy => {
+                rows.iter().map(|(hits, all)| *hits as f64 / *all as f64).sum::<f64>() / rows.len() as f64
+            }
+        };
+        if (follows - self.test.accuracy).abs() > ROUNDING {
+            let other = format!("its confusion matrix, from which {follows} follows");
+            return Err(contradiction("test accuracy", self.test.accuracy, other));
+        }
+        if metric == Metric::Accuracy && all != u128::from(self.part_sizes[2]) {
+            let other = format!("its confusion matrix, which counts {all}");
+            return Err(contradiction("test part size", self.part_sizes[2], other));
+        }
+        Ok(())
+    }
+}
+
+fn total(row: &[u64]) -> u128 {
+    row.iter().map(|count| u128::from(*count)).sum()
 }
 
 impl FoldResult {
-    /// Refuses what can never be a row of a table.
-    pub fn check(&self) -> Result<(), ResultError> {
+    /// Refuses what contradicts itself. To be asked of what comes in, not of what is stored.
+    pub fn check(self) -> Result<CheckedResult, ResultError> {
+        self.check_readable()?;
+        if self.best_epoch >= self.epochs {
+            return Err(contradiction("best_epoch", self.best_epoch, format!("epochs = {}", self.epochs)));
+        }
+        self.check_curve()?;
+        let classes = self.confusion.len();
+        if let Some(row) = self.confusion.iter().find(|row| row.len() != classes) {
+            return Err(contradiction("confusion row length", row.len(), format!("its {classes} rows")));
+        }
+        self.check_names()?;
+        Ok(CheckedResult(self))
+    }
+
+    /// Refuses what can never be a row of a table: what every reader of any result may ask.
+    pub fn check_readable(&self) -> Result<(), ResultError> {
         if self.version > RESULT_VERSION {
             return Err(ResultError::Newer { found: self.version });
         }
@@ -125,26 +229,49 @@ impl FoldResult {
             ("last_validation", self.last_validation),
         ];
         for (part, metrics) in parts {
-            let refuse = |what: &str, value: f64| impossible(format!("{part} {what}"), value);
-            if !metrics.loss.is_finite() {
-                return Err(refuse("loss", metrics.loss));
-            }
-            if !(0.0..=1.0).contains(&metrics.accuracy) {
-                return Err(refuse("accuracy", metrics.accuracy));
-            }
+            metrics.check(part)?;
         }
-        if !(self.seconds.is_finite() && self.seconds >= 0.0) {
+        if !is_amount(self.seconds) {
             return Err(impossible("seconds".to_owned(), self.seconds));
         }
-        if let Some(joules) = self.energy_joules.filter(|joules| !(joules.is_finite() && *joules >= 0.0)) {
-            return Err(impossible("energy_joules".to_owned(), joules));
+        match self.energy_joules.filter(|joules| !is_amount(*joules)) {
+            Some(joules) => Err(impossible("energy_joules".to_owned(), joules)),
+            None => Ok(()),
         }
-        // No JSON can hold them, so a result with one could be stored but never read again.
-        let curve = self.history.iter().flat_map(|line| {
-            [line.lr, line.train.loss, line.train.accuracy, line.validation.loss, line.validation.accuracy]
-        });
-        match curve.into_iter().find(|number| !number.is_finite()) {
-            Some(number) => Err(impossible("learning curve".to_owned(), number)),
+    }
+
+    /// Epochs in order, none beyond those that were trained, and values that can be.
+    fn check_curve(&self) -> Result<(), ResultError> {
+        let mut next = 0;
+        for line in &self.history {
+            if line.epoch < next || line.epoch >= self.epochs {
+                let other = format!("epochs = {} and the lines before", self.epochs);
+                return Err(contradiction("learning curve epoch", line.epoch, other));
+            }
+            next = line.epoch.saturating_add(1);
+            if !is_amount(line.lr) {
+                return Err(impossible("learning curve lr".to_owned(), line.lr));
+            }
+            line.train.check("learning curve train")?;
+            line.validation.check("learning curve validation")?;
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), ResultError> {
+        let Provenance { code_version, commit, dirty: _, libtorch, device, host, worker } = &self.provenance;
+        let names = [
+            ("data_digest", &self.data_digest),
+            ("split_digest", &self.split_digest),
+            ("code_version", code_version),
+            ("commit", commit),
+            ("libtorch", libtorch),
+            ("device", device),
+            ("host", host),
+            ("worker", worker),
+        ];
+        match names.into_iter().find(|(_, text)| text.len() > LONGEST_NAME) {
+            Some((name, text)) => Err(ResultError::TooLong { name, bytes: text.len() }),
             None => Ok(()),
         }
     }
@@ -161,8 +288,41 @@ impl FoldResult {
     }
 }
 
+impl Metrics {
+    fn check(self, part: &str) -> Result<(), ResultError> {
+        if !self.loss.is_finite() {
+            return Err(impossible(format!("{part} loss"), self.loss));
+        }
+        if !(0.0..=1.0).contains(&self.accuracy) {
+            return Err(impossible(format!("{part} accuracy"), self.accuracy));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it can be an amount of something.
+fn is_amount(number: f64) -> bool {
+    number.is_finite() && number >= 0.0
+}
+
 fn impossible(name: String, value: f64) -> ResultError {
     ResultError::Impossible { name, value: value.to_string() }
+}
+
+fn contradiction(name: &'static str, value: impl ToString, other: String) -> ResultError {
+    ResultError::Contradiction { name, value: value.to_string(), other }
+}
+
+/// Predictions for eight graphs of two classes with that accuracy; none if eight cannot have it.
+fn example_confusion(accuracy: f64) -> Vec<Vec<u64>> {
+    match (0..=8u64).find(|hits| *hits as f64 / 8.0 == accuracy) {
+        Some(hits) => {
+            let of_first = hits.min(4);
+            let of_second = hits - of_first;
+            vec![vec![of_first, 4 - of_first], vec![4 - of_second, of_second]]
+        }
+        None => Vec::new(),
+    }
 }
 
 /// A plausible result for tests of other crates: accuracy as given, everything else fixed.
@@ -182,7 +342,7 @@ pub fn example(accuracy: f64) -> FoldResult {
         energy_joules: None,
         peak_memory: 1 << 20,
         parameters: 101,
-        confusion: vec![vec![3, 1], vec![0, 4]],
+        confusion: example_confusion(accuracy),
         part_sizes: [80, 9, 8],
         data_digest: "data".to_owned(),
         split_digest: "split".to_owned(),
@@ -196,62 +356,5 @@ pub fn example(accuracy: f64) -> FoldResult {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn metrics_that_cannot_be_are_refused_and_named() {
-        assert_eq!(example(0.75).check(), Ok(()));
-        let mut result = example(0.75);
-        result.validation.loss = f64::NAN;
-        assert_eq!(
-            result.check().unwrap_err().to_string(),
-            "result has validation loss = NaN, which is not a possible value"
-        );
-        let mut result = example(1.5);
-        assert!(result.check().is_err());
-        result.version = RESULT_VERSION + 1;
-        assert!(matches!(result.check(), Err(ResultError::Newer { .. })));
-    }
-
-    #[test]
-    fn a_learning_curve_that_json_cannot_hold_is_refused() {
-        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let mut result = example(0.75);
-            result.history[0].train.loss = number;
-            assert!(result.check().unwrap_err().to_string().starts_with("result has learning curve = "));
-        }
-    }
-
-    #[test]
-    fn energy_that_cannot_be_is_refused() {
-        for joules in [f64::NAN, f64::INFINITY, -1.0] {
-            let result = FoldResult { energy_joules: Some(joules), ..example(0.75) };
-            assert!(result.check().unwrap_err().to_string().starts_with("result has energy_joules = "));
-        }
-    }
-
-    #[test]
-    fn when_and_at_what_cost_a_fold_was_trained_says_nothing_about_its_numbers() {
-        let timed = FoldResult { finished_at: Some(1), energy_joules: Some(2.0), ..example(0.75) };
-        assert!(timed.same_numbers(&example(0.75)));
-    }
-
-    #[test]
-    fn a_result_from_before_times_were_kept_is_read() {
-        let text = serde_json::to_string(&example(0.75)).unwrap();
-        assert!(
-            !text.contains("finished_at") && !text.contains("energy"),
-            "as older programs wrote it: {text}"
-        );
-        assert_eq!(serde_json::from_str::<FoldResult>(&text).unwrap().finished_at, None);
-    }
-
-    #[test]
-    fn a_result_survives_json() {
-        let result =
-            FoldResult { finished_at: Some(u64::MAX), energy_joules: Some(0.1), ..example(0.1 + 0.2) };
-        let text = serde_json::to_string(&result).unwrap();
-        assert_eq!(serde_json::from_str::<FoldResult>(&text).unwrap(), result);
-    }
-}
+#[path = "result_tests.rs"]
+mod tests;

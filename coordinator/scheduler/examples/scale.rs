@@ -82,7 +82,8 @@ fn finish(scheduler: &mut Scheduler, worker: &WorkerId) -> u64 {
             return scheduler.steps() - before;
         }
         for lease in leases {
-            let (fold, attempt, result) = (lease.fold, lease.attempt, Box::new(example(0.5)));
+            let (fold, attempt, result) =
+                (lease.fold, lease.attempt, Box::new(example(0.5).check().expect("an example")));
             let report = Event::ResultReported { worker: worker.clone(), fold, attempt, result };
             scheduler.handle(Timestamp(0), report).unwrap();
         }

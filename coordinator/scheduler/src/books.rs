@@ -8,10 +8,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
+use togl_sweeps::baselines::Metric;
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 
 use crate::change::{Digest, SweepState};
-use crate::data::DataBooks;
+use crate::data::{DataBooks, Facts};
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
 use crate::fold::{Fold, State, Wait};
@@ -32,6 +33,8 @@ pub struct Scheduler {
     pub(crate) trials: HashMap<TrialId, Trial>,
     /// Results of further attempts; few folds have any.
     pub(crate) replicates: BTreeMap<(FoldAt, Attempt), Digest>,
+    /// Attempts that contradicted themselves, so that this is stored once. In memory only.
+    pub(crate) conflicts: BTreeSet<(FoldAt, Attempt)>,
     pub(crate) sweeps: Vec<Sweep>,
     pub(crate) by_name: BTreeMap<SweepName, SweepAt>,
     /// Active sweeps with something to lease, the next one to be served first.
@@ -81,6 +84,8 @@ pub(crate) struct Trial {
     pub(crate) canonical: Arc<str>,
     pub(crate) data: Option<DataAt>,
     pub(crate) numerics: Option<u32>,
+    /// What the accuracies of its data set are.
+    pub(crate) metric: Option<Metric>,
     /// Bytes of memory that it needs at least; 0 if it never ran out.
     pub(crate) floor: u64,
     /// Which versions of the worker program cannot read it, one bit each.
@@ -96,6 +101,8 @@ pub(crate) struct Worker {
     /// Whether an attempt names it, so that its place must stay.
     pub(crate) remembered: bool,
     pub(crate) draining: Draining,
+    /// Whether it reported something that this coordinator is too old to read: it gets nothing before that is upgraded.
+    pub(crate) needs_upgrade: bool,
     pub(crate) presence: Option<Presence>,
 }
 
@@ -134,6 +141,7 @@ impl Scheduler {
             hasher: RandomState::new(),
             trials: HashMap::new(),
             replicates: BTreeMap::new(),
+            conflicts: BTreeSet::new(),
             sweeps: Vec::new(),
             by_name: BTreeMap::new(),
             ready: BTreeSet::new(),
@@ -204,9 +212,9 @@ impl Scheduler {
     }
 
     pub(crate) fn add_trial(&mut self, trial: TrialId, canonical: Arc<str>) {
-        let facts = crate::data::facts(&canonical);
-        let data = facts.data.map(|name| self.data.enrol(&name));
-        let entry = Trial { canonical, data, numerics: facts.numerics, floor: 0, unread: 0 };
+        let Facts { data, numerics, metric } = crate::data::facts(&canonical);
+        let data = data.map(|name| self.data.enrol(&name));
+        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0 };
         self.trials.insert(trial, entry);
     }
 

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use togl_sweeps::failure::UnknownClass;
 use togl_sweeps::result::Metrics;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
-use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+use togl_sweeps::{
+    Attempt, CheckedResult, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId,
+};
 
 /// One fact. Facts of one event belong into one transaction, in order.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +157,7 @@ pub enum Change {
         /// Of the result.
         digest: Digest,
         /// The result.
-        result: Box<FoldResult>,
+        result: Box<CheckedResult>,
     },
     /// Another attempt of a finished fold brought a result too. At most one an attempt.
     ReplicateKept {
@@ -170,9 +172,9 @@ pub enum Change {
         /// Whether it says what the accepted one says.
         agrees: bool,
         /// The result.
-        result: Box<FoldResult>,
+        result: Box<CheckedResult>,
     },
-    /// An attempt reported twice, with different numbers. The store keeps the first such report an attempt.
+    /// An attempt reported twice, with different numbers. Said once an attempt; the store keeps the first such report.
     ConflictLogged {
         /// Which fold.
         fold: FoldKey,
@@ -183,7 +185,7 @@ pub enum Change {
         /// Of the second report.
         digest: Digest,
         /// The second report.
-        result: Box<FoldResult>,
+        result: Box<CheckedResult>,
     },
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use togl_sweeps::FoldKey;
+use togl_sweeps::baselines::Metric;
 
 use crate::books::Scheduler;
 use crate::change::Change;
@@ -17,6 +18,7 @@ use crate::reply::{Rejection, Reply};
 pub(crate) struct Facts {
     pub(crate) data: Option<String>,
     pub(crate) numerics: Option<u32>,
+    pub(crate) metric: Option<Metric>,
 }
 
 /// Reads the canonical settings of a trial, which may be of another version.
@@ -38,6 +40,7 @@ pub(crate) fn facts(canonical: &str) -> Facts {
             None => format!("{name}{features}"),
         }),
         numerics: numerics.and_then(|number| u32::try_from(number).ok()),
+        metric: data.map(Metric::of),
     }
 }
 

@@ -36,6 +36,7 @@ impl Scheduler {
             None => self.present(worker)?,
         };
         self.release_host_of(at, changes);
+        self.workers[at.at()].needs_upgrade = false;
         self.end_drain(at, changes);
         self.vacate(at);
         self.revision += 1;

@@ -2,7 +2,7 @@
 //! `reply`. The server makes events of wire messages; the driver hands them in.
 
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,7 +70,7 @@ pub enum Event {
         /// Who.
         worker: WorkerId,
     },
-    /// Undoes a drain, and ends a quarantine of the worker's host. Answered by [`crate::Reply::Done`].
+    /// Undoes a drain, and gives the worker and its host another chance. Answered by [`crate::Reply::Done`].
     Undrain {
         /// Who.
         worker: WorkerId,
@@ -107,7 +107,7 @@ pub enum Event {
         /// Which attempt.
         attempt: Attempt,
         /// What came out.
-        result: Box<FoldResult>,
+        result: Box<CheckedResult>,
     },
     /// A failed attempt. Answered by [`crate::Reply::Failure`].
     FailureReported {

@@ -65,8 +65,8 @@ pub enum Reason {
     NoWorkerTakesMore,
     /// Those who could train it are kept out for a while.
     Quarantined {
-        /// Those workers.
-        workers: Vec<WorkerId>,
+        /// Those workers, and why each is.
+        workers: Vec<(WorkerId, Arc<str>)>,
     },
     /// Nobody who takes folds has such a device.
     NoSuchDevice {
@@ -115,11 +115,11 @@ impl fmt::Display for Reason {
             ),
             Self::NoWorkers => write!(f, "no worker is connected; start one with `togl worker join`"),
             Self::NoWorkerTakesMore => write!(f, "every connected worker is draining or has just been lost"),
-            Self::Quarantined { workers } => write!(
-                f,
-                "who could train it is quarantined, because what fails there succeeds elsewhere: {}",
-                workers.iter().map(WorkerId::as_str).collect::<Vec<_>>().join(", ")
-            ),
+            Self::Quarantined { workers } => {
+                let kept: Vec<String> =
+                    workers.iter().map(|(worker, why)| format!("{worker} ({why})")).collect();
+                write!(f, "who could train it is kept out: {}", kept.join(", "))
+            }
             Self::NoSuchDevice { device, memory } => {
                 write!(f, "no connected worker has a {}", slot_words(*device, *memory))
             }
@@ -153,7 +153,7 @@ fn slot_words(device: DeviceKind, memory: u64) -> String {
 #[derive(Default)]
 struct Offers {
     /// Workers that could train it and are kept out.
-    quarantined: Vec<WorkerId>,
+    quarantined: Vec<(WorkerId, Arc<str>)>,
     /// Slots of workers that take folds.
     slots: u64,
     /// Whether one has a device that fits, and of those one that can read it, one that is free, another one.
@@ -206,10 +206,10 @@ impl Scheduler {
         }
         let offers = self.offers(fold, bar, wait);
         match wait {
-            _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
             _ if !offers.fits && !offers.quarantined.is_empty() => {
                 Reason::Quarantined { workers: offers.quarantined }
             }
+            _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
             _ if !offers.fits => self.no_such_device(fold, bar),
             _ if !offers.reads => Reason::Unreadable { versions: self.version_names(bar.unread) },
             _ if !offers.free => Reason::AllBusy { slots: offers.slots },
@@ -234,7 +234,8 @@ impl Scheduler {
             let Some(presence) = worker.presence.as_ref().filter(takes) else { continue };
             if self.is_kept_out(at) {
                 let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));
-                offers.quarantined.extend(fits.then(|| worker.id.clone()));
+                let objection = self.objection_to(worker).filter(|_| fits);
+                offers.quarantined.extend(objection.map(|why| (worker.id.clone(), why)));
                 continue;
             }
             let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);

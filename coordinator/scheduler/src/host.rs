@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use togl_sweeps::FailureClass;
 
-use crate::books::{Scheduler, Timer};
+use crate::books::{Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
@@ -49,10 +49,6 @@ impl Hosts {
     pub(crate) fn quarantine_of(&self, name: &str) -> Option<&Quarantine> {
         let host = self.places.get(name).and_then(|at| self.table.get(at.at()));
         host.and_then(|host| host.quarantine.as_ref())
-    }
-
-    pub(crate) fn is_quarantined(&self, name: &str) -> bool {
-        self.quarantine_of(name).is_some()
     }
 
     /// Hosts that are kept out, and why.
@@ -136,12 +132,24 @@ impl Scheduler {
         }
     }
 
-    /// Whether a worker gets nothing because of its host. Not so if nobody else is left to take folds.
+    /// What speaks against giving folds to a worker, for people.
+    pub(crate) fn objection_to(&self, worker: &Worker) -> Option<Arc<str>> {
+        if worker.needs_upgrade {
+            return Some(
+                "it reports in a newer form than this coordinator can read; upgrade the coordinator".into(),
+            );
+        }
+        self.hosts.quarantine_of(&worker.host).map(|quarantine| quarantine.reason.clone())
+    }
+
+    /// Whether a worker gets nothing new. A quarantine is lifted while nobody else is left to take folds.
     pub(crate) fn is_kept_out(&self, at: WorkerAt) -> bool {
-        self.hosts.is_quarantined(&self.workers[at.at()].host)
-            && self.workers.iter().any(|worker| {
-                let here = worker.presence.as_ref().is_some_and(|p| !p.closed && !p.slots.is_empty());
-                here && !worker.is_draining() && !self.hosts.is_quarantined(&worker.host)
-            })
+        let worker = &self.workers[at.at()];
+        let takes_folds = |worker: &Worker| {
+            let here = worker.presence.as_ref().is_some_and(|p| !p.closed && !p.slots.is_empty());
+            here && !worker.is_draining() && self.objection_to(worker).is_none()
+        };
+        worker.needs_upgrade
+            || self.hosts.quarantine_of(&worker.host).is_some() && self.workers.iter().any(takes_folds)
     }
 }

@@ -3,8 +3,7 @@
 //! report again is acknowledged, another attempt's result is a replicate, and what was never issued is
 //! refused.
 
-use togl_sweeps::result::Metrics;
-use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, WorkerId};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 
 use crate::books::Scheduler;
 use crate::change::{Change, Digest, Ending};
@@ -13,7 +12,7 @@ use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::reply::{FailureAnswer, Refusal, Reply, ResultAnswer};
 
-/// A result that passed its checks, on its way into the books.
+/// A result that may count, on its way into the books.
 struct Delivery {
     at: FoldAt,
     fold: FoldKey,
@@ -21,7 +20,7 @@ struct Delivery {
     /// To whom the attempt was issued.
     worker: WorkerId,
     digest: Digest,
-    result: Box<FoldResult>,
+    result: Box<CheckedResult>,
 }
 
 impl Scheduler {
@@ -31,7 +30,7 @@ impl Scheduler {
         worker: WorkerId,
         fold: FoldKey,
         attempt: Attempt,
-        result: Box<FoldResult>,
+        result: Box<CheckedResult>,
         changes: &mut Vec<Change>,
     ) -> Reply {
         let Some((at, issued_to)) = self.issued(&fold, attempt) else {
@@ -41,11 +40,11 @@ impl Scheduler {
         if issued_to != worker && issued_to.as_str() != result.provenance.worker {
             return refuse(Refusal::NeverIssued { fold, attempt, worker });
         }
-        if let Err(failure) = self.check_numerics(&fold, &result).and_then(|()| check(&result)) {
+        if let Err(reason) = self.check_trial(&fold, &result) {
             if self.folds[at.at()].is_current(attempt) {
-                self.end_attempt(now, at, Ending::Failed(failure.class), &failure.message, changes);
+                self.end_attempt(now, at, Ending::Failed(FailureClass::ReportRefused), &reason, changes);
             }
-            return refuse(Refusal::Invalid { reason: failure.message });
+            return refuse(Refusal::Invalid { reason });
         }
         let digest = Digest::of(&result);
         let delivery = Delivery { at, fold, attempt, worker: issued_to, digest, result };
@@ -61,7 +60,7 @@ impl Scheduler {
         let of_this = accepted.filter(|(accepted, _)| *accepted == attempt).map(|(_, digest)| digest);
         match (of_this.or_else(|| self.replicates.get(&(at, attempt)).copied()), accepted) {
             (Some(before), _) if before == digest => ResultAnswer::Same,
-            (Some(_), _) => log_conflict(delivery, changes),
+            (Some(_), _) => self.log_conflict(delivery, changes),
             (None, Some((_, of_accepted))) => self.keep_replicate(delivery, digest == of_accepted, changes),
             (None, None) => self.accept(now, delivery, changes),
         }
@@ -80,18 +79,31 @@ impl Scheduler {
         ResultAnswer::Accepted
     }
 
-    /// A result is taken only with the numbers that its trial asks for.
-    fn check_numerics(&self, fold: &FoldKey, result: &FoldResult) -> Result<(), Failure> {
-        match self.trials.get(&fold.trial).and_then(|trial| trial.numerics) {
+    /// A result is taken only with the numbers and the metric that its trial asks for.
+    fn check_trial(&self, fold: &FoldKey, result: &CheckedResult) -> Result<(), String> {
+        let Some(trial) = self.trials.get(&fold.trial) else { return Ok(()) };
+        match trial.numerics {
             Some(asked) if asked != result.numerics => {
-                let message = format!(
+                return Err(format!(
                     "the result has version {} of the numbers, its trial {asked}; update the older program",
                     result.numerics
-                );
-                Err(Failure::new(FailureClass::Error, message))
+                ));
             }
-            _ => Ok(()),
+            _ => {}
         }
+        trial
+            .metric
+            .map_or(Ok(()), |metric| result.check_confusion(metric))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Kept once an attempt: who goes on contradicting itself adds nothing.
+    fn log_conflict(&mut self, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
+        let Delivery { at, fold, attempt, worker, digest, result } = delivery;
+        if self.conflicts.insert((at, attempt)) {
+            changes.push(Change::ConflictLogged { fold, attempt, worker, digest, result });
+        }
+        ResultAnswer::Conflict
     }
 
     fn keep_replicate(
@@ -136,34 +148,4 @@ impl Scheduler {
 
 fn refuse(refusal: Refusal) -> Reply {
     Reply::Result(ResultAnswer::Refused(refusal))
-}
-
-fn log_conflict(delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
-    let Delivery { fold, attempt, worker, digest, result, .. } = delivery;
-    changes.push(Change::ConflictLogged { fold, attempt, worker, digest, result });
-    ResultAnswer::Conflict
-}
-
-/// Refuses what no table can show and no store can hold.
-fn check(result: &FoldResult) -> Result<(), Failure> {
-    use togl_sweeps::result::ResultError;
-    result.check().map_err(|error| {
-        let class = match error {
-            ResultError::Impossible { .. } => FailureClass::NotFinite,
-            ResultError::Newer { .. } => FailureClass::Error,
-        };
-        Failure::new(class, error.to_string())
-    })?;
-    let finite = |metrics: Metrics| metrics.loss.is_finite() && metrics.accuracy.is_finite();
-    let wrong = result.history.iter().find(|line| {
-        !(line.lr.is_finite() && finite(line.train) && finite(line.validation)) // JSON has no word for these
-    });
-    match wrong {
-        Some(line) => {
-            let message =
-                format!("the learning curve has a number that is not finite in epoch {}", line.epoch);
-            Err(Failure::new(FailureClass::NotFinite, message))
-        }
-        None => Ok(()),
-    }
 }

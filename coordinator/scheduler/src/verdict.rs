@@ -65,6 +65,11 @@ impl Scheduler {
                 self.note_unreadable(at, worker);
                 None
             }
+            FailureClass::NeedsUpgrade => {
+                self.workers[worker.at()].needs_upgrade = true;
+                self.revision += 1;
+                None
+            }
             _ => None,
         };
         match self.verdict(&self.folds[at.at()], class, message, exhausted) {
@@ -95,7 +100,8 @@ impl Scheduler {
         let attempts = tally.free + tally.memory + tally.errors;
         let allowed = self.attempts_allowed(fold);
         let because = |reason: String| Some(Failure::new(class, format!("{message}; {reason}")));
-        if class == FailureClass::Config {
+        // Nobody else can train settings that make no sense, and nobody else needs to train what is finished.
+        if matches!(class, FailureClass::Config | FailureClass::NeedsUpgrade) {
             Some(Failure::new(class, message))
         } else if tally.lost_hosts.len() >= limits.lost_hosts as usize {
             let hosts: Vec<&str> = tally.lost_hosts.into_iter().collect();

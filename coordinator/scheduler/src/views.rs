@@ -160,7 +160,7 @@ pub enum Connection {
     Grace,
     /// Connected, finishing what it runs.
     Draining,
-    /// Connected, and given nothing for a while: what fails on its host succeeds elsewhere.
+    /// Connected, and given nothing for a while; its note says why.
     Quarantined,
 }
 
@@ -185,7 +185,7 @@ pub struct WorkerView {
     pub info: WorkerInfo,
     /// How it is connected.
     pub connection: Connection,
-    /// Why its host is kept out, if it is.
+    /// Why it is kept out, if it is.
     pub note: Option<Arc<str>>,
     /// What it has leases on.
     pub running: Vec<(FoldKey, Attempt)>,
@@ -283,7 +283,7 @@ impl Scheduler {
 
     fn worker_view(&self, worker: &Worker) -> Option<WorkerView> {
         let presence = worker.presence.as_ref()?;
-        let note = self.hosts.quarantine_of(&worker.host).map(|quarantine| quarantine.reason.clone());
+        let note = self.objection_to(worker);
         let connection = match (presence.closed, worker.is_draining()) {
             (true, _) => Connection::Grace,
             (false, true) => Connection::Draining,

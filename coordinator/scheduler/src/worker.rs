@@ -71,6 +71,7 @@ impl Scheduler {
             leases: Default::default(),
             remembered: false,
             draining: Draining::No,
+            needs_upgrade: false,
             presence: None,
         };
         let at = match self.vacant.pop() {

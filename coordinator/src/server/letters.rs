@@ -4,7 +4,7 @@
 use togl_proto::wire;
 use togl_proto::{convert, convert::ConvertError};
 use togl_scheduler::{Event, Lease, Order, Rejection};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, WorkerId};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 use tonic::Status;
 
 use crate::driver::CallError;
@@ -44,42 +44,88 @@ pub(super) struct Report {
     pub(super) fold: Option<wire::Fold>,
     pub(super) attempt: u32,
     pub(super) seconds: f64,
-    pub(super) event: Result<Event, ConvertError>,
+    /// What the scheduler is told; nothing if the report does not say which attempt it is about.
+    pub(super) event: Option<Event>,
+    /// Why it is not taken, whatever follows from that for the attempt.
+    pub(super) refusal: Option<Refused>,
+}
+
+/// What a worker hears of a report that is not taken.
+pub(super) struct Refused {
+    pub(super) reason: String,
+    /// Whether a newer coordinator might take it.
+    pub(super) keep: bool,
+}
+
+impl From<ConvertError> for Refused {
+    fn from(error: ConvertError) -> Self {
+        match error.is_newer() {
+            true => Self { reason: format!("upgrade the coordinator: {error}"), keep: true },
+            false => Self { reason: error.to_string(), keep: false },
+        }
+    }
 }
 
 pub(super) fn result_event(worker: &WorkerId, report: wire::ResultReport) -> Report {
-    let (fold, attempt) = (report.fold.clone(), report.attempt);
-    let convert = || -> Result<(f64, Event), ConvertError> {
-        let result: FoldResult = report.result.ok_or(ConvertError::Missing("result"))?.try_into()?;
-        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
-        let (seconds, result) = (result.seconds, Box::new(result));
-        Ok((seconds, Event::ResultReported { worker: worker.clone(), fold, attempt, result }))
+    let result = report.result.ok_or(ConvertError::Missing("result")).and_then(CheckedResult::try_from);
+    let seconds = result.as_ref().map_or(0.0, |result| result.seconds);
+    let unreadable = FailureClass::NeedsUpgrade;
+    let event = |worker, fold, attempt, result| Event::ResultReported {
+        worker,
+        fold,
+        attempt,
+        result: Box::new(result),
     };
-    let (seconds, event) = match convert() {
-        Ok((seconds, event)) => (seconds, Ok(event)),
-        Err(error) => (0.0, Err(error)),
-    };
-    Report { fold, attempt, seconds, event }
+    Report { seconds, ..read(worker, report.fold, report.attempt, result, unreadable, event) }
 }
 
 pub(super) fn failure_event(worker: &WorkerId, report: wire::FailureReport) -> Report {
-    let (fold, attempt) = (report.fold.clone(), report.attempt);
-    let convert = || -> Result<Event, ConvertError> {
-        let failure: Failure = report.failure.ok_or(ConvertError::Missing("failure"))?.try_into()?;
-        let (fold, attempt) = (convert::fold(report.fold)?, convert::attempt(report.attempt)?);
+    let failure = report.failure.ok_or(ConvertError::Missing("failure")).and_then(Failure::try_from);
+    let event = |worker, fold, attempt, failure| {
         tracing::warn!(%worker, %fold, %attempt, %failure, "attempt failed");
-        Ok(Event::FailureReported { worker: worker.clone(), fold, attempt, failure })
+        Event::FailureReported { worker, fold, attempt, failure }
     };
-    Report { fold, attempt, seconds: 0.0, event: convert() }
+    read(worker, report.fold, report.attempt, failure, FailureClass::ReportRefused, event)
+}
+
+/// What to tell the scheduler of a report: what it says, or, if that cannot be read, that the attempt has ended.
+/// `if_newer` is the class of one that a newer coordinator could read.
+fn read<T>(
+    worker: &WorkerId,
+    fold: Option<wire::Fold>,
+    attempt: u32,
+    said: Result<T, ConvertError>,
+    if_newer: FailureClass,
+    event: impl FnOnce(WorkerId, FoldKey, Attempt, T) -> Event,
+) -> Report {
+    let report = Report { fold: fold.clone(), attempt, seconds: 0.0, event: None, refusal: None };
+    let about = convert::fold(fold).and_then(|fold| Ok((fold, convert::attempt(attempt)?)));
+    match (about, said) {
+        (Err(error), _) => Report { refusal: Some(error.into()), ..report },
+        (Ok((fold, attempt)), Ok(said)) => {
+            Report { event: Some(event(worker.clone(), fold, attempt, said)), ..report }
+        }
+        (Ok((fold, attempt)), Err(error)) => {
+            let class = if error.is_newer() { if_newer } else { FailureClass::ReportRefused };
+            let refusal = Refused::from(error);
+            let failure = Failure::new(class, refusal.reason.clone());
+            let event = Event::FailureReported { worker: worker.clone(), fold, attempt, failure };
+            Report { event: Some(event), refusal: Some(refusal), ..report }
+        }
+    }
 }
 
 pub(super) fn acknowledge(
     fold: Option<wire::Fold>,
     attempt: u32,
-    outcome: Result<(), String>,
+    outcome: Result<(), Refused>,
 ) -> wire::Acknowledgement {
-    let accepted = outcome.is_ok();
-    wire::Acknowledgement { fold, attempt, accepted, reason: outcome.err().unwrap_or_default() }
+    match outcome {
+        Ok(()) => wire::Acknowledgement { fold, attempt, accepted: true, ..Default::default() },
+        Err(Refused { reason, keep }) => {
+            wire::Acknowledgement { fold, attempt, accepted: false, reason, keep }
+        }
+    }
 }
 
 pub(super) fn rejected(rejection: Rejection) -> Status {

@@ -17,7 +17,8 @@ use super::board::Seen;
 use super::complaints::Offence;
 use super::gate::From;
 use super::letters::{
-    acknowledge, failure_event, invalid, lease, rejected, result_event, running_folds, verdicts,
+    Refused, Report, acknowledge, failure_event, invalid, lease, rejected, result_event, running_folds,
+    verdicts,
 };
 use super::{Shared, still_good};
 use crate::tasks;
@@ -292,36 +293,35 @@ impl Session {
     async fn on_reports(&mut self, reports: wire::Reports) -> Result<(), Status> {
         let results = reports.results.into_iter().map(|report| result_event(&self.worker, report));
         let failures = reports.failures.into_iter().map(|report| failure_event(&self.worker, report));
-        let (mut refused, mut taken, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        for report in results.chain(failures) {
-            match report.event {
-                Ok(event) => {
-                    taken.push((report.fold, report.attempt, report.seconds));
+        let (mut acknowledgements, mut told, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        for Report { fold, attempt, seconds, event, refusal } in results.chain(failures) {
+            if let Some(Refused { reason, .. }) = &refusal {
+                self.complain(reason);
+            }
+            match event {
+                Some(event) => {
+                    told.push((fold, attempt, seconds, refusal));
                     events.push(event);
                 }
-                Err(error) => {
-                    let reason = error.to_string();
-                    self.complain(&reason);
-                    refused.push(acknowledge(report.fold, report.attempt, Err(reason)));
-                }
+                None => acknowledgements.push(acknowledge(fold, attempt, refusal.map_or(Ok(()), Err))),
             }
         }
         events.extend(self.demand());
         let mut answers = self.guest.shared.handle.call_all(events).await.map_err(super::status)?;
-        let leases = (answers.len() > taken.len()).then(|| answers.pop()).flatten();
-        for ((fold, attempt, seconds), answer) in taken.into_iter().zip(answers) {
+        let leases = (answers.len() > told.len()).then(|| answers.pop()).flatten();
+        for ((fold, attempt, seconds, refusal), answer) in told.into_iter().zip(answers) {
             let outcome = self.judge(answer, seconds)?;
-            refused.push(acknowledge(fold, attempt, outcome));
+            acknowledgements.push(acknowledge(fold, attempt, refusal.map_or(outcome, Err)));
         }
-        self.say(Kind::Acknowledgements(wire::Acknowledgements { acknowledgements: refused })).await;
+        self.say(Kind::Acknowledgements(wire::Acknowledgements { acknowledgements })).await;
         match leases {
             Some(reply) => self.supply_leases(reply.map_err(rejected)?).await,
             None => Ok(()),
         }
     }
 
-    /// What the worker is told of a report; `Err` inside: refused for good, with the reason.
-    fn judge(&self, answer: Result<Reply, Rejection>, seconds: f64) -> Result<Result<(), String>, Status> {
+    /// What the worker is told of a report that could be read; `Err` inside: refused for good, with the reason.
+    fn judge(&self, answer: Result<Reply, Rejection>, seconds: f64) -> Result<Result<(), Refused>, Status> {
         let answer = answer.map_err(rejected)?;
         Ok(match answer {
             Reply::Result(ResultAnswer::Accepted) => {
@@ -331,7 +331,7 @@ impl Session {
             Reply::Result(ResultAnswer::Refused(refusal))
             | Reply::Failure(FailureAnswer::Refused(refusal)) => {
                 self.complain(&refusal.to_string());
-                Err(refusal.to_string())
+                Err(Refused { reason: refusal.to_string(), keep: false })
             }
             Reply::Result(_) | Reply::Failure(_) => Ok(()),
             _ => return Err(super::confused()),

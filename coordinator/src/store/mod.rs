@@ -26,7 +26,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use togl_scheduler::{Change, Digest, Snapshot};
-use togl_sweeps::{FoldKey, FoldResult, SweepName};
+use togl_sweeps::{CheckedResult, FoldKey, FoldResult, SweepName};
 
 use self::history::Happened;
 pub use togl_scheduler::FoldState;
@@ -330,9 +330,8 @@ pub(crate) fn word<T: FromStr<Err: ToString>>(what: &'static str, text: &str) ->
     text.parse().map_err(|error: T::Err| impossible(what, error))
 }
 
-/// A result as it is stored. One that could not be read again is refused here, whoever let it pass before.
-pub(crate) fn encode(result: &FoldResult) -> Result<String, StoreError> {
-    result.check().map_err(|error| impossible("result", error))?;
+/// A result as it is stored.
+pub(crate) fn encode(result: &CheckedResult) -> Result<String, StoreError> {
     serde_json::to_string(result).map_err(|error| impossible("result", error))
 }
 

@@ -168,7 +168,7 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     let mut store = PostgresStore::open(&config).unwrap();
     store.tries = 3;
     server.kill();
-    let result = Box::new(example(0.5));
+    let result = Box::new(example(0.5).check().unwrap());
     let digest = togl_scheduler::Digest::of(&result);
     let (fold, attempt, worker) = (fold(1), togl_sweeps::Attempt(1), worker("w"));
     let finished = Change::FoldFinished { fold, attempt, worker, digest, result };

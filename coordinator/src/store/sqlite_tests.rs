@@ -9,6 +9,7 @@ mod held;
 use std::fs;
 
 use tempfile::TempDir;
+use togl_sweeps::FoldResult;
 
 use super::*;
 use crate::store::ResultQuery;
@@ -102,14 +103,16 @@ fn a_store_of_a_newer_program_is_refused_and_untouched() {
     assert_eq!(fs::read(&path).unwrap(), contents);
 }
 
-/// The first version, whose pages had no checksums, with one finished fold in it.
+/// The first version, whose pages had no checksums, with one finished fold in it. Its result was accepted before results
+/// that contradict themselves were refused.
 pub(crate) fn old_store(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "application_id", schema::APPLICATION_ID).unwrap();
     let version = "CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT;
                    INSERT INTO schema_version VALUES (1);";
     connection.execute_batch(&format!("{version}{}", schema::FIRST)).unwrap();
-    let result = togl_sweeps::result::example(0.25);
+    let result = FoldResult { best_epoch: 99, ..togl_sweeps::result::example(0.25) };
+    assert!(result.clone().check().is_err());
     let (body, digest) = (serde_json::to_string(&result).unwrap(), togl_scheduler::Digest::of(&result));
     let trial = fold(0).trial;
     connection.execute("INSERT INTO trial VALUES (1, ?1, '{}')", [trial.as_bytes()]).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use togl_coordinator::tokens::Role;
 use togl_proto::client;
 use togl_proto::wire::{self, coordinator_message, worker_message};
-use togl_sweeps::result;
+use togl_sweeps::{FoldKey, result};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::Code;
@@ -156,6 +156,59 @@ async fn impossible_numbers_are_refused_and_the_session_goes_on() {
     }
     assert!(worker.report(&lease, result::example(0.5).into()).await.accepted);
     assert_eq!(status(&world).await.finished, 1);
+}
+
+/// How the first attempt of a leased fold ended, as its history tells.
+async fn ending(world: &World, lease: &wire::Lease) -> String {
+    let fold = FoldKey::try_from(lease.fold.clone().unwrap()).unwrap().to_string();
+    let history = world.operator().await.history(wire::HistoryRequest { fold }).await.unwrap().into_inner();
+    history.entries.into_iter().find(|line| line.event == "ended").unwrap().detail
+}
+
+/// What no scheduler ever heard of used to leave the lease to run out: the worker was lost, and after three of them the fold
+/// had killed its workers.
+#[tokio::test]
+async fn a_result_that_cannot_be_read_ends_its_attempt_with_the_reason_and_blames_nobody() {
+    let world = World::new().await;
+    submit(&world).await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let leases = worker.lease(2).await;
+    let mut beyond: wire::FoldResult = result::example(0.5).into();
+    beyond.best_epoch = beyond.epochs;
+    let answer = worker.report(&leases[0], beyond).await;
+    assert!(!answer.accepted && !answer.keep && answer.reason.contains("best_epoch = 5"), "{answer:?}");
+    assert!(ending(&world, &leases[0]).await.starts_with("report-refused"));
+
+    let mut newer: wire::FoldResult = result::example(0.5).into();
+    newer.version = 2;
+    newer.validation = None; // nobody knows what a newer form may leave out
+    let answer = worker.report(&leases[1], newer).await;
+    assert!(!answer.accepted && answer.keep, "kept for a newer coordinator: {answer:?}");
+    assert!(answer.reason.starts_with("upgrade the coordinator: result has version 2"), "{answer:?}");
+    assert!(ending(&world, &leases[1]).await.starts_with("needs-upgrade"));
+    let summary = status(&world).await;
+    assert_eq!((summary.running, summary.failed), (0, 1), "no lease is left to run out");
+
+    let world = world.restart().await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    assert!(worker.report(&leases[1], result::example(0.5).into()).await.accepted, "as if it were newer now");
+    assert_eq!(status(&world).await.failed, 0);
+}
+
+#[tokio::test]
+async fn a_failure_that_the_coordinator_does_not_know_ends_its_attempt_too() {
+    let world = World::new().await;
+    submit(&world).await;
+    let mut worker = world.worker("w1", Vec::new()).await;
+    let lease = worker.lease(1).await.remove(0);
+    let failure = Some(wire::Failure { class: "struck-by-lightning".to_owned(), message: String::new() });
+    let failure = wire::FailureReport { fold: lease.fold.clone(), attempt: lease.attempt, failure };
+    let reports = wire::Reports { results: Vec::new(), failures: vec![failure] };
+    worker.say(worker_message::Kind::Reports(reports)).await;
+    let coordinator_message::Kind::Acknowledgements(acks) = worker.hear().await else { panic!("no answer") };
+    let answer = &acks.acknowledgements[0];
+    assert!(!answer.accepted && answer.keep && answer.reason.contains("`struck-by-lightning`"), "{answer:?}");
+    assert!(ending(&world, &lease).await.starts_with("report-refused: upgrade the coordinator"));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Finished work that nobody has acknowledged yet, on disk: written and fsynced before it is reported, removed
-//! once acknowledged, moved to `rejected/` with the reason when refused for good. One process owns a spool.
+//! once acknowledged, moved to `rejected/` with the reason when refused for good. A report that the coordinator is too old
+//! to read stays until a newer one takes it. One process owns a spool.
 //!
 //! Entries name the store they belong to; those of another store stay where they are and are not sent. A result is worth
 //! something whoever reports it; a failure only from the worker that had the attempt, so it ends with that process.
@@ -12,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey};
 
 use crate::durable;
 
@@ -21,7 +22,7 @@ use crate::durable;
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// With a result.
-    Result(Box<FoldResult>),
+    Result(Box<CheckedResult>),
     /// Without one.
     Failure(Failure),
 }
@@ -233,7 +234,7 @@ mod tests {
             incarnation: "store1".to_owned(),
             fold: FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 },
             attempt: Attempt(attempt),
-            outcome: Outcome::Result(Box::new(result::example(0.5))),
+            outcome: Outcome::Result(Box::new(result::example(0.5).check().unwrap())),
         }
     }
 

@@ -132,7 +132,7 @@ fn interrupted(trial: &TrialConfig, data: &Dataset, stop_after: &[u32]) -> FoldR
 /// After the first, a middle and the last epoch alone, and after every epoch.
 fn assert_bits_survive(trial: &TrialConfig, data: &Dataset) {
     let calm = undisturbed(trial, data);
-    calm.check().unwrap();
+    calm.clone().check().unwrap();
     let every: Vec<u32> = (0..calm.epochs).collect();
     for epoch in [0, calm.epochs / 2, calm.epochs - 1] {
         assert_eq!(interrupted(trial, data, &[epoch]), calm, "after epoch {epoch} of {}", trial.canonical());

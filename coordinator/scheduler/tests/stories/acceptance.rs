@@ -1,10 +1,10 @@
 //! Which message counts: one test per row of the acceptance table.
 
-use togl_scheduler::{Abandon, Change, FailureAnswer, FoldState, Refusal, ResultAnswer};
+use togl_scheduler::{Abandon, Change, Connection, FailureAnswer, FoldState, Refusal, ResultAnswer};
 use togl_sweeps::result::example;
-use togl_sweeps::{Attempt, FailureClass};
+use togl_sweeps::{Attempt, FailureClass, FoldResult};
 
-use crate::world::{World, fold, worker};
+use crate::world::{World, fold, submission, worker};
 
 /// A fold whose first attempt (worker `w`) is presumed lost and whose second runs on `v`.
 fn with_two_attempts() -> (World, togl_scheduler::Lease, togl_scheduler::Lease) {
@@ -146,28 +146,92 @@ fn failures_of_attempts_that_were_never_issued_are_refused() {
 }
 
 #[test]
-fn a_worthless_result_of_a_superseded_attempt_does_not_end_the_current_one() {
+fn an_attempt_that_contradicts_itself_again_and_again_is_stored_once() {
     let (mut world, first, second) = with_two_attempts();
-    let answer = world.report_result("w", first.fold, first.attempt, example(f64::NAN));
+    world.report("v", &second, 0.5);
+    world.report("w", &first, 0.5);
+    for (name, lease) in [("w", &first), ("v", &second)] {
+        assert_eq!(world.report(name, lease, 0.75), ResultAnswer::Conflict);
+        let stored = world.history.len();
+        for accuracy in [0.75, 0.25, 0.125] {
+            assert_eq!(world.report(name, lease, accuracy), ResultAnswer::Conflict);
+        }
+        assert_eq!(world.history.len(), stored);
+    }
+}
+
+/// Eight graphs of a data set that is scored by accuracy, which the confusion matrix does not agree with.
+fn contradictory() -> FoldResult {
+    FoldResult { confusion: example(0.25).confusion, ..example(0.5) }
+}
+
+fn with_a_data_set() -> World {
+    let mut world = World::default();
+    let mut submission = submission("s", 0..8);
+    submission.trials.iter_mut().for_each(|(_, canonical)| *canonical = r#"{"dataset":"MUTAG"}"#.to_owned());
+    world.submit(submission);
+    world
+}
+
+#[test]
+fn a_result_that_contradicts_itself_is_refused_twice_and_then_the_fold_has_failed() {
+    let mut world = with_a_data_set();
+    for name in ["w", "v"] {
+        world.join(name, name, 1);
+        let lease = world.lease(name);
+        assert_eq!(lease.fold, fold(0));
+        let answer = world.report_result(name, lease.fold, lease.attempt, contradictory());
+        let ResultAnswer::Refused(Refusal::Invalid { reason }) = answer else { panic!("{answer:?}") };
+        assert!(reason.starts_with("result has test accuracy = 0.5, which contradicts"), "{reason}");
+    }
+    assert_eq!(world.failure(fold(0)).class, FailureClass::ReportRefused);
+}
+
+#[test]
+fn a_refused_result_of_a_superseded_attempt_does_not_end_the_current_one() {
+    let mut world = with_a_data_set();
+    world.join("w", "w", 1);
+    let first = world.lease("w");
+    world.pass(16_000);
+    world.join("v", "v", 1);
+    let second = world.lease("v");
+    let answer = world.report_result("w", first.fold, first.attempt, contradictory());
     assert!(matches!(answer, ResultAnswer::Refused(Refusal::Invalid { .. })));
+    assert_eq!(world.fail("w", &first, FailureClass::ReportRefused), FailureAnswer::Superseded);
     assert_eq!(world.renew("v", &[&second]), [Ok(())]);
 }
 
 #[test]
-fn a_result_that_can_never_be_a_row_is_refused_and_counts_as_a_failed_attempt() {
-    let mut world = World::with_sweep(1, 1);
-    let lease = world.lease("w");
-    let mut result = example(0.5);
-    result.test.loss = f64::NAN;
-    let answer = world.report_result("w", lease.fold, lease.attempt, result);
-    assert!(matches!(answer, ResultAnswer::Refused(Refusal::Invalid { .. })));
-    assert_eq!(world.state(fold(0)), FoldState::Pending);
+fn no_host_is_blamed_for_reports_that_were_refused() {
+    let mut world = with_a_data_set();
+    world.join("a", "a", 1);
+    world.join("b", "b", 1);
+    for _ in 0..4 {
+        let lease = world.lease("a");
+        world.fail("a", &lease, FailureClass::ReportRefused);
+        let again = world.lease("b");
+        assert_eq!(again.fold, lease.fold);
+        world.report("b", &again, 0.5);
+    }
+    assert!(world.scheduler.workers().iter().all(|view| view.connection == Connection::Connected));
+}
 
-    world.pass(60_000);
-    world.join("w", "h", 1);
+#[test]
+fn a_result_that_waits_for_an_upgrade_is_not_trained_again_and_counts_when_it_can_be_read() {
+    let mut world = World::with_sweep(3, 1);
     let lease = world.lease("w");
-    let mut result = example(0.5);
-    result.history[0].train.loss = f64::INFINITY;
-    world.report_result("w", lease.fold, lease.attempt, result);
-    assert_eq!(world.failure(fold(0)).class, FailureClass::NotFinite);
+    assert_eq!(world.fail("w", &lease, FailureClass::NeedsUpgrade), FailureAnswer::Failed);
+    assert_eq!(world.leases("w", 1), [], "nobody could read what else it trains");
+    let said = |world: &World, n| world.scheduler.explain(world.now, &fold(n)).unwrap().reason.to_string();
+    assert!(said(&world, 0).starts_with("it failed: needs-upgrade: "), "{}", said(&world, 0));
+    assert!(said(&world, 1).ends_with("upgrade the coordinator)"), "{}", said(&world, 1));
+    let seen = &world.scheduler.workers()[0];
+    assert!(seen.connection == Connection::Quarantined && seen.note.is_some());
+
+    world.join("older", "elsewhere", 1);
+    assert_eq!(world.lease("older").fold, fold(1), "it does not wait for the finished one either");
+    world.restart();
+    world.join("w", "h", 1);
+    assert_eq!(world.report("w", &lease, 0.5), ResultAnswer::Accepted);
+    assert_eq!(world.leases("w", 1).len(), 1);
 }

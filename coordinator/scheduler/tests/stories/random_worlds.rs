@@ -58,7 +58,6 @@ enum Step {
         worker: &'static str,
         fold: u32,
         attempt: u32,
-        accuracy: f64,
     },
     Fail {
         lease: Index,
@@ -89,9 +88,8 @@ fn a_step() -> impl Strategy<Value = Step> {
         4 => (worker(), listed()).prop_map(|(worker, listed)| Step::Renew { worker, listed }),
         5 => (any::<Index>(), select(&[0.25, 0.5][..]))
             .prop_map(|(lease, accuracy)| Step::Report { lease, accuracy }),
-        1 => (worker(), 0..FOLDS + 2, 0u32..9, select(&[0.5, 7.0, f64::NAN][..])).prop_map(
-            |(worker, fold, attempt, accuracy)| Step::ReportNonsense { worker, fold, attempt, accuracy }
-        ),
+        1 => (worker(), 0..FOLDS + 2, 0u32..9)
+            .prop_map(|(worker, fold, attempt)| Step::ReportNonsense { worker, fold, attempt }),
         4 => (any::<Index>(), select(&FailureClass::ALL[..]))
             .prop_map(|(lease, class)| Step::Fail { lease, class }),
         4 => select(&[1, 1_000, 2_000, 7_500, 15_000, 60_000][..]).prop_map(Step::Pass),
@@ -148,8 +146,8 @@ impl Player {
                     self.world.report(name, &lease, accuracy);
                 }
             }
-            Step::ReportNonsense { worker, fold: n, attempt, accuracy } => {
-                self.world.report_result(worker, fold(n), Attempt(attempt), example(accuracy));
+            Step::ReportNonsense { worker, fold: n, attempt } => {
+                self.world.report_result(worker, fold(n), Attempt(attempt), example(0.5));
             }
             Step::Fail { lease, class } => {
                 if let Some((name, lease)) = self.pick(&lease) {

@@ -234,7 +234,8 @@ impl World {
         result: FoldResult,
     ) -> ResultAnswer {
         let accuracy = result.test.accuracy.to_bits();
-        let event = Event::ResultReported { worker: worker(name), fold, attempt, result: Box::new(result) };
+        let result = Box::new(result.check().unwrap());
+        let event = Event::ResultReported { worker: worker(name), fold, attempt, result };
         let Reply::Result(answer) = self.tell(event) else { panic!("not an answer to a result") };
         if answer == ResultAnswer::Accepted {
             let before = self.acknowledged.insert(fold, (attempt, accuracy));

@@ -73,7 +73,7 @@ pub(super) fn a_read_that_an_edit_overtakes_shows_the_sweep_as_it_was(make: Make
 
 /// A result of the attempt that `Script::with_results` issued.
 fn result_of(n: u32, accuracy: f64) -> Event {
-    let result = Box::new(example(accuracy));
+    let result = Box::new(example(accuracy).check().unwrap());
     Event::ResultReported { worker: worker("w"), fold: fold(n), attempt: Attempt(1), result }
 }
 

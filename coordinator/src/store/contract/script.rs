@@ -47,7 +47,8 @@ pub(crate) fn join(name: &str, slots: u32) -> Event {
 
 pub(crate) fn report(name: &str, lease: &Lease, result: FoldResult) -> Event {
     let (fold, attempt) = (lease.fold, lease.attempt);
-    Event::ResultReported { worker: worker(name), fold, attempt, result: Box::new(result) }
+    let result = Box::new(result.check().unwrap());
+    Event::ResultReported { worker: worker(name), fold, attempt, result }
 }
 
 /// A scheduler whose every fact goes into a store.

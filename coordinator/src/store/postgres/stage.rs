@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
-use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName, TrialId};
+use togl_sweeps::{Attempt, CheckedResult, FoldKey, SweepName, TrialId};
 
 use super::super::history::{self, Note};
 use super::super::{ResultKind, StoreError, encode};
@@ -276,7 +276,7 @@ impl Results {
         attempt: Attempt,
         kind: ResultKind,
         digest: Digest,
-        result: &FoldResult,
+        result: &CheckedResult,
     ) -> Result<(), StoreError> {
         let body = encode(result)?;
         self.folds.push(fold);

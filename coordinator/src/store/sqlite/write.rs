@@ -4,7 +4,7 @@
 use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use togl_scheduler::{Change, Digest, SweepSaved};
-use togl_sweeps::{Attempt, FoldKey, FoldResult, WorkerId};
+use togl_sweeps::{Attempt, CheckedResult, FoldKey, WorkerId};
 
 use super::super::history::{self, Note};
 use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
@@ -208,7 +208,13 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, fold: &FoldKey, attempt: Attempt, digest: Digest, result: &FoldResult) -> Written {
+    fn finish(
+        &mut self,
+        fold: &FoldKey,
+        attempt: Attempt,
+        digest: Digest,
+        result: &CheckedResult,
+    ) -> Written {
         let id = self.fold(fold)?;
         let sql =
             "UPDATE fold SET state = 'finished', attempt = ?2, digest = ?3, class = NULL, message = NULL
@@ -224,7 +230,7 @@ impl Writer<'_> {
         attempt: Attempt,
         kind: ResultKind,
         digest: Digest,
-        result: &FoldResult,
+        result: &CheckedResult,
     ) -> Written {
         let (fold, body) = (self.fold(fold)?, encode(result)?);
         let (at, number) =

@@ -115,6 +115,9 @@ impl Agent {
                 self.tidy(fold);
             }
             self.spool.remove(&store, fold, attempt)
+        } else if ack.keep {
+            tracing::warn!(%fold, %attempt, reason = %ack.reason, "report not taken yet; kept, and told again");
+            Ok(())
         } else {
             tracing::warn!(%fold, %attempt, reason = %ack.reason, "report refused; kept in spool/rejected");
             self.spool.reject(&store, fold, attempt, &ack.reason)
@@ -139,7 +142,13 @@ impl Agent {
             Report::Done(mut result) => {
                 // Whoever reports it later, this is the worker that the attempt was given to.
                 result.provenance.worker = self.identity.worker.to_string();
-                Some(Outcome::Result(result))
+                Some(match result.check() {
+                    Ok(result) => Outcome::Result(Box::new(result)),
+                    // Nobody would take it.
+                    Err(error) => {
+                        Outcome::Failure(Failure::new(FailureClass::ReportRefused, error.to_string()))
+                    }
+                })
             }
             Report::Failed(failure) => Some(Outcome::Failure(failure)),
             Report::Abandoned => None,

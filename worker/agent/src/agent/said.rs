@@ -2,7 +2,7 @@
 //! nothing; when something is to be said is decided elsewhere.
 
 use togl_proto::wire::{self, WorkerMessage, worker_message};
-use togl_sweeps::{Attempt, FoldKey};
+use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use super::{Agent, Slot};
 use crate::crash;
@@ -60,7 +60,7 @@ impl Agent {
             let (fold, attempt) = (Some(entry.fold.into()), entry.attempt.0);
             match entry.outcome {
                 Outcome::Result(result) => {
-                    let result = Some((*result).into());
+                    let result = Some(FoldResult::from(*result).into());
                     reports.results.push(wire::ResultReport { fold, attempt, result });
                 }
                 Outcome::Failure(failure) => {

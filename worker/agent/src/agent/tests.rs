@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use togl_proto::wire::coordinator_message;
-use togl_sweeps::{Failure, FailureClass, TrialConfig, result};
+use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig, result};
 
 use super::*;
 use crate::slots::Report;
@@ -316,4 +316,47 @@ async fn a_heartbeat_names_what_is_in_training_and_in_which_slot() {
             return assert_eq!(named, [(Some(fold().into()), 1, 0)]);
         }
     }
+}
+
+fn answer(accepted: bool, keep: bool) -> LinkEvent {
+    let reason = "upgrade the coordinator".to_owned();
+    let ack = wire::Acknowledgement { fold: Some(fold().into()), attempt: 1, accepted, reason, keep };
+    let acknowledgements = wire::Acknowledgements { acknowledgements: vec![ack] };
+    from_coordinator(coordinator_message::Kind::Acknowledgements(acknowledgements))
+}
+
+#[tokio::test]
+async fn a_result_that_the_coordinator_is_too_old_for_is_kept_and_told_again_in_the_next_session() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
+    world.link.send(answer(false, true)).await.unwrap();
+    let (outgoing, said) = mpsc::channel(64);
+    world.said = said;
+    world.link.send(LinkEvent::Open(outgoing)).await.unwrap();
+    let welcome =
+        wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 60_000, ..Default::default() };
+    world.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
+    let Some(worker_message::Kind::Reports(again)) = world.hears().await else { panic!("no report") };
+    assert_eq!(again.results.len(), 1);
+    assert_eq!(world.tidied.lock().unwrap().len(), 0, "its checkpoints stay too");
+    world.stop.send(()).await.unwrap();
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    let (_, folder) = world.ends().await;
+    assert_eq!(
+        Spool::open(&folder.path().join("spool")).unwrap().all().count(),
+        1,
+        "whoever comes next has it"
+    );
+}
+
+#[tokio::test]
+async fn a_result_that_contradicts_itself_is_never_sent() {
+    let mut world = World::training(Duration::from_secs(3600)).await;
+    let result = FoldResult { best_epoch: 99, ..result::example(0.5) };
+    world.slot_says(Report::Done(Box::new(result))).await;
+    let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
+    let failure = reports.failures[0].failure.as_ref().unwrap();
+    assert_eq!(failure.class, "report-refused");
+    assert!(failure.message.contains("best_epoch = 99"), "{failure:?}");
 }

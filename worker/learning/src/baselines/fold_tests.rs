@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use togl_data::{DatasetBuilder, OpenOptions};
 use togl_sweeps::FailureClass;
+use togl_sweeps::baselines::Metric;
 
 use super::*;
 use crate::device::Device;
@@ -23,9 +24,14 @@ fn attempt(trial: &TrialConfig, data: &Dataset, split: u32, seed: u64) -> Result
     train_fold(&job, data, &mut |_: &Progress| Flow::Continue)
 }
 
+/// Every coordinator must take what is learnt here.
+fn accepted(result: &FoldResult) {
+    result.clone().check().unwrap().check_confusion(Metric::Accuracy).unwrap();
+}
+
 fn fit(trial: &TrialConfig, data: &Dataset) -> FoldResult {
     let result = attempt(trial, data, 42, 7).unwrap();
-    result.check().unwrap();
+    accepted(&result);
     result
 }
 
@@ -73,7 +79,7 @@ fn a_seed_draws_the_outer_folds_where_they_are_asked_for_and_methods_share_them(
         let folds = |model| [0, 1, 2].map(|split| attempt(&repeated(model), &data, split, seed).unwrap());
         let (wl, ph) = (folds(Backbone::Wl), folds(Backbone::Ph));
         for (one, other) in wl.iter().zip(&ph) {
-            one.check().unwrap();
+            accepted(one);
             assert_eq!(one.split_digest, other.split_digest, "two methods in one repeat");
             assert_eq!(one.part_sizes, [40, 0, 20], "nobody validates but the inner folds");
         }
@@ -152,7 +158,7 @@ fn a_class_with_a_single_graph_does_not_stop_the_inner_folds() {
     }
     let data = builder.finish().unwrap();
     let split = (0..50).find(|split| !data.split(*split).unwrap().test.contains(&3)).unwrap();
-    attempt(&kernel(Backbone::Wl, 1), &data, split as u32, 0).unwrap().check().unwrap();
+    accepted(&attempt(&kernel(Backbone::Wl, 1), &data, split as u32, 0).unwrap());
 }
 
 #[test]
@@ -203,5 +209,13 @@ fn labels_are_asked_for_only_where_they_are_refined() {
 fn sweep_files_know_data_sets_by_their_names() {
     for name in togl_sweeps::baselines::known_datasets() {
         assert_eq!(togl_data::find(name).unwrap().name(), name);
+    }
+    for source in togl_data::sources() {
+        let metric = match togl_data::facts(source.name()).unwrap().task {
+            Task::GraphClassification => Metric::Accuracy,
+            Task::NodeClassification => Metric::WeightedAccuracy,
+            Task::GraphBinaryAuc => Metric::RocAuc,
+        };
+        assert_eq!(Metric::of(source.name()), metric, "{}", source.name());
     }
 }
