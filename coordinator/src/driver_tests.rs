@@ -108,12 +108,31 @@ async fn leases_end_in_time_without_any_mail_and_watchers_wake() {
     let (mut changes, mut supply) = (handle.watch(), handle.supply());
     changes.mark_unchanged();
     supply.mark_unchanged();
-    clock.advance(15_000);
+    for _ in 0..15 {
+        clock.advance(1_000);
+        handle.sweeps().await.unwrap(); // it is awake all the time
+    }
     changes.changed().await.unwrap();
     supply.changed().await.unwrap();
     let stored = handle.reads().once(|reader| reader.fold(&fold(0))).await.unwrap().unwrap();
     assert_eq!(stored.fold.state, FoldState::Pending);
     assert!(handle.workers().await.unwrap().is_empty());
+}
+
+/// As after SIGSTOP, on a frozen machine, or when a commit took so long: the clock jumps from one round to the next.
+#[tokio::test]
+async fn a_driver_that_stood_still_judges_nobody_before_they_could_be_heard() {
+    let Setup { clock, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..1), join("w", 1)]).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    for _ in 0..12 {
+        clock.advance(16_500);
+        let seen = handle.sweep(sweep("s")).await.unwrap().unwrap();
+        assert_eq!(seen.counts.running, 1);
+        let running = vec![(lease.fold, lease.attempt)];
+        let reply = handle.call(Event::Renewed { worker: worker("w"), running }).await.unwrap();
+        assert!(matches!(reply, Reply::Orders(orders) if orders[0].verdict.is_ok()));
+    }
 }
 
 #[tokio::test]

@@ -47,8 +47,10 @@ pub struct Scheduler {
     pub(crate) hosts: Hosts,
     pub(crate) data: DataBooks,
     pub(crate) fitting: Fitting,
-    /// Until then workers that the coordinator knew before it was restarted may come back.
+    /// Until then workers that the coordinator knew before it was restarted, or stood still, may come back.
     pub(crate) reunion: Timestamp,
+    /// When it heard of the time last.
+    pub(crate) awake: Timestamp,
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Counts servings, for taking turns.
     pub(crate) servings: u64,
@@ -153,6 +155,7 @@ impl Scheduler {
             data: DataBooks::default(),
             fitting: Fitting::default(),
             reunion: Timestamp::default(),
+            awake: Timestamp::default(),
             timers: BTreeSet::new(),
             servings: 0,
             sessions: 0,
@@ -163,9 +166,10 @@ impl Scheduler {
         }
     }
 
-    /// When [`Event::Tick`](crate::Event::Tick) is due next.
+    /// When [`Event::Tick`](crate::Event::Tick) is due next. Whoever comes much later stood still.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(deadline, _)| *deadline)
+        let pulse = self.awake.plus(self.limits.pulse);
+        self.timers.first().map(|(deadline, _)| pulse.min(*deadline))
     }
 
     /// Grows with every change that somebody who watches could see, stored or not.

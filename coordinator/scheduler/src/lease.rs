@@ -192,6 +192,25 @@ impl Scheduler {
         self.set_state(at, State::Leased { attempt, worker, slot, deadline });
     }
 
+    /// Whoever does not come although a tick is due stood still: a stopped process, a frozen machine, a slow disk, a long
+    /// submission. What workers said meanwhile is yet to be read, so everybody gets a fresh term before anybody is
+    /// judged, as after a restart.
+    pub(crate) fn notice_standstill(&mut self, now: Timestamp) {
+        let silence = now.since(std::mem::replace(&mut self.awake, now));
+        if silence <= self.limits.standstill || self.timers.is_empty() {
+            return;
+        }
+        self.reunion = now.plus(self.limits.lease_term);
+        let timers: Vec<Timer> = self.timers.iter().map(|(_, timer)| *timer).collect();
+        for timer in timers {
+            match timer {
+                Timer::Lease(at) => self.renew(now, at),
+                Timer::Worker(at) => self.set_worker_deadline(at, self.reunion),
+                Timer::Held(_) | Timer::Host(_) | Timer::Drain(_) => {}
+            }
+        }
+    }
+
     pub(crate) fn tick(&mut self, now: Timestamp, changes: &mut Vec<Change>) -> Reply {
         while let Some((deadline, timer)) = self.timers.first().copied()
             && deadline <= now

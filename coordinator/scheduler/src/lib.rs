@@ -54,6 +54,7 @@ impl Scheduler {
     /// Decides about one event. A [`Rejection`] changed nothing. `now` must not run backwards.
     pub fn handle(&mut self, now: Timestamp, event: Event) -> Result<Outcome, Rejection> {
         let mut changes = Vec::new();
+        self.notice_standstill(now);
         let reply = match event {
             Event::Submit(submission) => self.submit(now, *submission, &mut changes)?,
             Event::Cancel { sweep } => self.give_up(now, &sweep, SweepState::Cancelled, &mut changes)?,

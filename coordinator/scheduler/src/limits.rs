@@ -25,6 +25,10 @@ pub struct Limits {
     pub lease_term: u64,
     /// How long a worker whose connection closed may take to come back, in milliseconds.
     pub grace: u64,
+    /// How often the scheduler wants to hear of the time while anybody could be judged by it, in milliseconds.
+    pub pulse: u64,
+    /// How long it may hear of nothing before it must have stood still, in milliseconds.
+    pub standstill: u64,
     /// How long it is remembered that a worker is draining that went silent, in milliseconds.
     pub drain_memory: u64,
     /// How long a fold waits for another worker after it failed on one, in milliseconds.
@@ -56,6 +60,8 @@ impl Default for Limits {
         Self {
             lease_term: 14_000, // with timers and a queue, a fold of a silent worker is free again within 15 s
             grace: 2_000,
+            pulse: 1_000,
+            standstill: 3_000,
             drain_memory: 3_600_000,
             avoidance: 60_000,
             free_retries: 10,

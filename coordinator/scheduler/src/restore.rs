@@ -17,6 +17,7 @@ impl Scheduler {
     /// Starts from what a store holds. References to folds that the store does not hold are left out.
     pub fn restore(limits: Limits, snapshot: Snapshot, now: Timestamp) -> Self {
         let mut scheduler = Self::empty(limits);
+        scheduler.awake = now;
         for (name, saved) in snapshot.data {
             scheduler.restore_data(&name, saved);
         }

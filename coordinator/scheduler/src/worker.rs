@@ -137,7 +137,7 @@ impl Scheduler {
     }
 
     pub(crate) fn worker_disconnected(&mut self, now: Timestamp, worker: &WorkerId, session: u64) -> Reply {
-        let grace = now.plus(self.limits.grace);
+        let grace = now.plus(self.limits.grace).max(self.reunion);
         if let Some((at, presence)) = self.presence_mut(worker)
             && presence.session == session
             && !presence.closed
@@ -235,7 +235,7 @@ impl Scheduler {
         self.set_worker_deadline(at, now.plus(self.limits.lease_term));
     }
 
-    fn set_worker_deadline(&mut self, at: WorkerAt, deadline: Timestamp) {
+    pub(crate) fn set_worker_deadline(&mut self, at: WorkerAt, deadline: Timestamp) {
         if let Some(presence) = self.workers[at.at()].presence.as_mut() {
             self.timers.remove(&(presence.deadline, Timer::Worker(at)));
             presence.deadline = deadline;

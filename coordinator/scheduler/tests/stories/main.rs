@@ -13,6 +13,7 @@ mod leases;
 mod model;
 mod random_worlds;
 mod restarts;
+mod standstill;
 mod steering;
 mod sweeps;
 mod workers;

@@ -1,12 +1,12 @@
 //! A random life of a scheduler: whatever can happen, in any order, told in facts that a store must hold. Repeatable by
 //! its seed; checks nothing itself.
 
-use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
+use togl_scheduler::{Change, Event, Lease, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Failure, FailureClass, WorkerId};
 
-use super::script::{report, submission, sweep, worker};
+use super::script::{awake, report, submission, sweep, worker};
 
 /// A random but repeatable life of a scheduler, told in facts.
 pub(crate) struct History {
@@ -20,7 +20,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new(seed: u64) -> Self {
-        let scheduler = Scheduler::restore(Limits::default(), Snapshot::default(), Timestamp(0));
+        let scheduler = Scheduler::restore(awake(), Snapshot::default(), Timestamp(0));
         let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let joined = (worker("w0"), 0);
         let mut history = Self { scheduler, now: Timestamp(0), random, leases: vec![], joined };
@@ -97,7 +97,7 @@ impl History {
     fn lease(&mut self, name: &str) -> Event {
         let count = 1 + self.draw(3) as u32;
         let event = Event::LeasesAsked { worker: worker(name), count };
-        let mut trial = Scheduler::restore(Limits::default(), self.scheduler.snapshot(), self.now);
+        let mut trial = Scheduler::restore(awake(), self.scheduler.snapshot(), self.now);
         let info = WorkerInfo { host: "h".to_owned(), slots: 5, numerics: NUMERICS, ..WorkerInfo::default() };
         let _ = trial.handle(self.now, Event::WorkerJoined { worker: worker(name), info, running: vec![] });
         if let Ok(outcome) = trial.handle(self.now, event.clone())

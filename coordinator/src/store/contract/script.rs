@@ -51,6 +51,11 @@ pub(crate) fn report(name: &str, lease: &Lease, result: FoldResult) -> Event {
     Event::ResultReported { worker: worker(name), fold, attempt, result }
 }
 
+/// Limits of a coordinator that never stands still, however far its clock is moved.
+pub(crate) fn awake() -> Limits {
+    Limits { standstill: u64::MAX, ..Limits::default() }
+}
+
 /// A scheduler whose every fact goes into a store.
 pub(crate) struct Script {
     pub(crate) scheduler: Scheduler,
@@ -61,7 +66,7 @@ pub(crate) struct Script {
 impl Script {
     pub(crate) fn on(store: Box<dyn Store>) -> Self {
         let now = Timestamp(0);
-        let scheduler = Scheduler::restore(Limits::default(), store.load().unwrap(), now);
+        let scheduler = Scheduler::restore(awake(), store.load().unwrap(), now);
         Self { scheduler, store, now }
     }
 
