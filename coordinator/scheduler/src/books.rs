@@ -105,6 +105,12 @@ pub(crate) struct Worker {
     pub(crate) draining: Draining,
     /// Whether it reported something that this coordinator is too old to read: it gets nothing before that is upgraded.
     pub(crate) needs_upgrade: bool,
+    /// Since when it is here.
+    pub(crate) since: Timestamp,
+    /// Whether it brought a result since.
+    pub(crate) fruitful: bool,
+    /// Whether it lost a fold, or gave one back, since.
+    pub(crate) unfinished: bool,
     pub(crate) presence: Option<Presence>,
 }
 

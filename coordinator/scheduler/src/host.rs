@@ -1,5 +1,9 @@
-//! Bad hosts: a host whose failures succeed elsewhere is kept out for a while. A quarantine is a stored fact: it
-//! survives a restart of the coordinator, starts anew then, and always ends. The evidence is in memory only.
+//! Bad hosts: one whose failures succeed elsewhere is kept out for a while, and so is one whose workers die again and
+//! again, shortly at first. A quarantine is a stored fact: it survives a restart of the coordinator, starts anew then,
+//! and always ends. The evidence is in memory only.
+//!
+//! A worker that is gone has died only if another process takes its place: one that was cut off comes back with the folds
+//! that it has in hand, so neither a network nor a coordinator that stood still can look like a death.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -25,7 +29,19 @@ pub(crate) struct Host {
     blames: u32,
     /// Folds that succeeded here.
     successes: u32,
+    /// Workers that died here one after the other, without a result in between.
+    deaths: u32,
+    /// The last one that was gone after a short life without a result, with folds in hand.
+    fallen: Option<Fallen>,
     pub(crate) quarantine: Option<Quarantine>,
+}
+
+/// A worker that may have died.
+#[derive(Debug)]
+struct Fallen {
+    worker: WorkerAt,
+    /// Whether another one came in its place, so that it counts as a death.
+    replaced: bool,
 }
 
 /// A host that is kept out.
@@ -34,6 +50,8 @@ pub(crate) struct Quarantine {
     pub(crate) until: Timestamp,
     /// For people.
     pub(crate) reason: Arc<str>,
+    /// Only for a moment, after which what is known about the host still counts. Not stored.
+    passing: bool,
 }
 
 impl Hosts {
@@ -51,9 +69,10 @@ impl Hosts {
         host.and_then(|host| host.quarantine.as_ref())
     }
 
-    /// Hosts that are kept out, and why.
+    /// Hosts whose quarantine is a stored fact, and why.
     pub(crate) fn quarantines(&self) -> impl Iterator<Item = (&str, &Quarantine)> {
-        self.places.keys().filter_map(|name| Some((&**name, self.quarantine_of(name)?)))
+        let kept_out = self.places.keys().filter_map(|name| Some((&**name, self.quarantine_of(name)?)));
+        kept_out.filter(|(_, quarantine)| !quarantine.passing)
     }
 }
 
@@ -79,27 +98,96 @@ impl Scheduler {
     ) {
         let host = self.workers[winner.at()].host.clone();
         let place = self.hosts.place(&host);
-        self.hosts.table[place.at()].successes += 1;
+        let entry = &mut self.hosts.table[place.at()];
+        entry.successes += 1;
+        (entry.deaths, entry.fallen) = (0, None);
+        if entry.quarantine.as_ref().is_some_and(|kept| kept.passing) {
+            self.release(place, changes);
+        }
+        self.workers[winner.at()].fruitful = true;
         for blamed in self.blamed(&self.folds[at.at()], &host) {
             let place = self.hosts.place(&blamed);
             let entry = &mut self.hosts.table[place.at()];
             entry.blames += 1;
             let guilty = entry.blames >= self.limits.quarantine_after && entry.blames > entry.successes;
-            if guilty && entry.quarantine.is_none() {
+            if guilty && entry.quarantine.as_ref().is_none_or(|kept| kept.passing) {
                 let reason = reason(entry.blames, entry.successes);
-                changes.push(Change::HostQuarantined { host: blamed.to_string(), reason: reason.clone() });
-                self.keep_out(now, &blamed, reason);
-                self.revision += 1;
+                self.quarantine(now, &blamed, reason, changes);
             }
         }
     }
 
+    fn quarantine(&mut self, now: Timestamp, host: &Arc<str>, reason: Arc<str>, changes: &mut Vec<Change>) {
+        changes.push(Change::HostQuarantined { host: host.to_string(), reason: reason.clone() });
+        self.keep_out(now, host, reason);
+    }
+
     /// Keeps a host out from now on.
     pub(crate) fn keep_out(&mut self, now: Timestamp, host: &Arc<str>, reason: Arc<str>) {
-        let place = self.hosts.place(host);
         let until = now.plus(self.limits.quarantine);
-        self.hosts.table[place.at()].quarantine = Some(Quarantine { until, reason });
+        self.hold_off(host, Quarantine { until, reason, passing: false });
+    }
+
+    fn hold_off(&mut self, host: &Arc<str>, quarantine: Quarantine) {
+        let place = self.hosts.place(host);
+        let until = quarantine.until;
+        if let Some(before) = self.hosts.table[place.at()].quarantine.replace(quarantine) {
+            self.timers.remove(&(before.until, Timer::Host(place)));
+        }
         self.timers.insert((until, Timer::Host(place)));
+        self.revision += 1;
+    }
+
+    /// A worker is gone. Whoever was here for long, brought a result or had nothing in hand did not die of anything.
+    pub(crate) fn note_gone(&mut self, now: Timestamp, at: WorkerAt) {
+        let worker = &self.workers[at.at()];
+        if worker.unfinished && !worker.fruitful && now.since(worker.since) < self.limits.short_life {
+            let place = self.hosts.place(&worker.host.clone());
+            self.hosts.table[place.at()].fallen = Some(Fallen { worker: at, replaced: false });
+        }
+    }
+
+    /// A worker is here that was not, perhaps with folds in hand that were given to it.
+    pub(crate) fn note_come(
+        &mut self,
+        now: Timestamp,
+        at: WorkerAt,
+        in_hand: bool,
+        changes: &mut Vec<Change>,
+    ) {
+        let worker = &mut self.workers[at.at()];
+        (worker.since, worker.fruitful, worker.unfinished) = (now, false, false);
+        let host = worker.host.clone();
+        let Some(place) = self.hosts.places.get(&host) else { return };
+        let entry = &mut self.hosts.table[place.at()];
+        let Some(fallen) = &mut entry.fallen else { return };
+        if in_hand {
+            if fallen.worker == at {
+                entry.deaths = entry.deaths.saturating_sub(fallen.replaced.into());
+                entry.fallen = None; // it was cut off, no more
+            }
+        } else if !std::mem::replace(&mut fallen.replaced, true) {
+            entry.deaths += 1;
+            self.weigh_deaths(now, &host, changes);
+        }
+    }
+
+    /// Back-off, then quarantine.
+    fn weigh_deaths(&mut self, now: Timestamp, host: &Arc<str>, changes: &mut Vec<Change>) {
+        let place = self.hosts.place(host);
+        let Host { deaths, ref quarantine, .. } = self.hosts.table[place.at()];
+        let Some(further) = deaths.checked_sub(2) else { return };
+        if quarantine.as_ref().is_some_and(|kept| !kept.passing) {
+            return;
+        }
+        let reason = format!("{deaths} workers died here one after the other, without a result in between");
+        if deaths >= self.limits.most_deaths {
+            self.quarantine(now, host, reason.into(), changes);
+        } else {
+            let wait = self.limits.back_off.saturating_mul(1 << further.min(20));
+            let reason = format!("{reason}; it waits for {} s", wait.div_ceil(1000)).into();
+            self.hold_off(host, Quarantine { until: now.plus(wait), reason, passing: true });
+        }
     }
 
     fn blamed(&self, fold: &Fold, winner: &str) -> BTreeSet<Arc<str>> {
@@ -114,20 +202,22 @@ impl Scheduler {
 
     /// A quarantine ends: with its time, or because the operator says so.
     pub(crate) fn release(&mut self, place: HostAt, changes: &mut Vec<Change>) {
-        let host = std::mem::take(&mut self.hosts.table[place.at()]);
-        let Some(Quarantine { until, .. }) = host.quarantine else {
-            self.hosts.table[place.at()] = host; // nothing to end, so the evidence stays
-            return;
-        };
+        let host = &mut self.hosts.table[place.at()];
+        let Some(Quarantine { until, passing, .. }) = host.quarantine.take() else { return };
         self.timers.remove(&(until, Timer::Host(place)));
-        let name = self.hosts.places.iter().find(|(_, at)| **at == place).map(|(name, _)| name.to_string());
-        changes.extend(name.map(|host| Change::HostReleased { host }));
+        if !passing {
+            *host = Host::default();
+            let mut names = self.hosts.places.iter().filter(|(_, at)| **at == place);
+            changes.extend(names.next().map(|(name, _)| Change::HostReleased { host: name.to_string() }));
+        }
         self.revision += 1;
         self.supply += 1;
     }
 
     pub(crate) fn release_host_of(&mut self, worker: WorkerAt, changes: &mut Vec<Change>) {
         if let Some(place) = self.hosts.places.get(&self.workers[worker.at()].host).copied() {
+            let host = &mut self.hosts.table[place.at()];
+            (host.deaths, host.fallen) = (0, None);
             self.release(place, changes);
         }
     }

@@ -188,6 +188,7 @@ impl Scheduler {
         if let Some(issue) = fold.issue_mut(attempt) {
             issue.ending = None;
         }
+        self.workers[worker.at()].unfinished = false;
         changes.push(Change::LeaseRevived { fold: fold.key, attempt });
         self.set_state(at, State::Leased { attempt, worker, slot, deadline });
     }

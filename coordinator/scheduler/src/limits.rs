@@ -45,6 +45,13 @@ pub struct Limits {
     pub quarantine_after: u32,
     /// How long a host is kept out, in milliseconds.
     pub quarantine: u64,
+    /// How long a host is kept out after the second of its workers that died in a row, in milliseconds; twice as long
+    /// after each further one.
+    pub back_off: u64,
+    /// Workers of a host that may die in a row before it is quarantined.
+    pub most_deaths: u32,
+    /// How long a worker must have been here for its end to be no sign of a bad host, in milliseconds.
+    pub short_life: u64,
     /// Folds of a sweep that must fail first, all for one reason, before it pauses itself.
     pub same_failures: u32,
     /// Slots that one worker may claim.
@@ -70,6 +77,9 @@ impl Default for Limits {
             error_attempts: 2,
             quarantine_after: 3,
             quarantine: 600_000,
+            back_off: 10_000,
+            most_deaths: 5,
+            short_life: 600_000,
             same_failures: 5,
             max_slots: 1_024,
             max_workers: 10_000,

@@ -9,7 +9,7 @@ use crate::books::Scheduler;
 use crate::change::{Change, Ending};
 use crate::fold::{Fold, State, Wait};
 use crate::limits::{Limits, Timestamp};
-use crate::place::FoldAt;
+use crate::place::{FoldAt, WorkerAt};
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {
@@ -56,22 +56,7 @@ impl Scheduler {
         let Ending::Failed(class) = ending else {
             return self.set_state(at, State::Pending(Wait::Nothing));
         };
-        let exhausted = match class {
-            FailureClass::OutOfMemory => {
-                let memory = self.raise_floor(at, worker, slot, changes);
-                Some(Exhausted { memory, most: self.most_memory_for(now, at) })
-            }
-            FailureClass::Unreadable => {
-                self.note_unreadable(at, worker);
-                None
-            }
-            FailureClass::NeedsUpgrade => {
-                self.workers[worker.at()].needs_upgrade = true;
-                self.revision += 1;
-                None
-            }
-            _ => None,
-        };
+        let exhausted = self.learn_from(now, at, (worker, slot), class, changes);
         match self.verdict(&self.folds[at.at()], class, message, exhausted) {
             Some(failure) => {
                 changes.push(Change::FoldFailed { fold: self.folds[at.at()].key, failure: failure.clone() });
@@ -85,6 +70,33 @@ impl Scheduler {
             }
             None => self.set_state(at, State::Pending(Wait::Nothing)),
         }
+    }
+
+    /// What the end of an attempt says about the slot of the worker that had it, and about the trial.
+    fn learn_from(
+        &mut self,
+        now: Timestamp,
+        at: FoldAt,
+        (worker, slot): (WorkerAt, u32),
+        class: FailureClass,
+        changes: &mut Vec<Change>,
+    ) -> Option<Exhausted> {
+        use FailureClass as Class;
+        match class {
+            Class::OutOfMemory => {
+                let memory = self.raise_floor(at, worker, slot, changes);
+                return Some(Exhausted { memory, most: self.most_memory_for(now, at) });
+            }
+            Class::Unreadable => self.note_unreadable(at, worker),
+            Class::WorkerLost | Class::Preempted => self.workers[worker.at()].unfinished = true,
+            Class::NeedsUpgrade => {
+                self.workers[worker.at()].needs_upgrade = true;
+                self.revision += 1;
+            }
+            Class::Crashed | Class::NotFinite | Class::TimeLimit | Class::Data | Class::Config => {}
+            Class::Panicked | Class::ReportRefused | Class::Error | Class::KillsItsWorker => {}
+        }
+        None
     }
 
     /// The final failure, if the attempt that just ended with `class` was the last one.

@@ -28,6 +28,10 @@ impl Scheduler {
         let at = self.enrol(worker, &info.host);
         self.sessions += 1;
         let session = self.sessions;
+        if self.workers[at.at()].presence.is_none() {
+            let in_hand = running.iter().any(|(fold, attempt)| self.has_issued(fold, *attempt, worker));
+            self.note_come(now, at, in_hand, changes);
+        }
         self.dismiss(at);
         self.keep_draining(at);
         let deadline = now.plus(self.limits.lease_term);
@@ -72,6 +76,9 @@ impl Scheduler {
             remembered: false,
             draining: Draining::No,
             needs_upgrade: false,
+            since: Timestamp::default(),
+            fruitful: false,
+            unfinished: false,
             presence: None,
         };
         let at = match self.vacant.pop() {
@@ -190,6 +197,7 @@ impl Scheduler {
         for fold in leases {
             self.end_attempt(now, fold, Ending::Failed(class), message, changes);
         }
+        self.note_gone(now, at);
         self.dismiss(at);
         self.vacate(at);
         self.revision += 1;

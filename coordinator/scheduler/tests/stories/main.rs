@@ -9,6 +9,7 @@ mod data;
 mod devices;
 mod explain;
 mod failures;
+mod hosts;
 mod leases;
 mod model;
 mod random_worlds;
