@@ -14,9 +14,21 @@ use crate::faults::{FaultyStore, JumpingClock, Jumps};
 use crate::ledger::Ledger;
 use crate::network;
 
+/// Milliseconds after which the coordinator notices that it stood still.
+pub const STANDSTILL: u64 = 600;
+
 /// Short terms, so that a world is over soon. The proportions are those of the program.
 pub fn limits() -> Limits {
-    Limits { lease_term: 3_000, grace: 400, avoidance: 2_000, quarantine: 5_000, ..Limits::default() }
+    Limits {
+        lease_term: 3_000,
+        grace: 400,
+        pulse: 200,
+        standstill: STANDSTILL,
+        avoidance: 2_000,
+        back_off: 500,
+        quarantine: 5_000,
+        ..Limits::default()
+    }
 }
 
 /// Runs until the host crashes. Sets `dead` when the process would have ended by itself.

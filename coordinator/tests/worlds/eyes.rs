@@ -32,6 +32,7 @@ impl Eyes {
     /// Passes on what the link says until one side is gone.
     pub async fn watch(mut self, mut link: mpsc::Receiver<LinkEvent>, agent: mpsc::Sender<LinkEvent>) {
         while let Some(event) = link.recv().await {
+            Strings::while_paused(&self.strings, &self.ledger).await;
             let event = match event {
                 LinkEvent::Open(outgoing) => {
                     let (sender, said) = mpsc::channel(1);
@@ -63,12 +64,16 @@ impl Eyes {
         if mute {
             self.ledger.count("sessions without heartbeats");
         }
-        while let Some(message) = said.recv().await {
+        while let Some(mut message) = said.recv().await {
             let is_heartbeat = matches!(message.kind, Some(worker_message::Kind::Heartbeat(_)));
             if mute && is_heartbeat && is_faulty(&self.ledger) {
                 continue;
             }
+            Strings::while_paused(&self.strings, &self.ledger).await;
             let is_report = matches!(message.kind, Some(worker_message::Kind::Reports(_)));
+            if let Some(worker_message::Kind::Reports(reports)) = &mut message.kind {
+                self.distort(reports);
+            }
             self.says(&message);
             if is_report && self.rng.random_range(0..5) == 0 {
                 self.ledger.count("doubled reports");
@@ -76,6 +81,24 @@ impl Eyes {
             }
             if link.send(message).await.is_err() {
                 return;
+            }
+        }
+    }
+
+    /// Makes reports such as the coordinator cannot read, if that is what this world is about.
+    fn distort(&mut self, reports: &mut wire::Reports) {
+        let outdated = self.ledger.notes().outdated;
+        for report in &mut reports.results {
+            let key = (convert::fold(report.fold.clone()).unwrap(), Attempt(report.attempt));
+            let spoilt = self.ledger.is_spoilt(key, self.rng.random_range(0..10) == 0);
+            if let Some(result) = &mut report.result {
+                result.version += u32::from(outdated);
+                result.best_epoch += if spoilt { 100 } else { 0 };
+            }
+        }
+        for failure in reports.failures.iter_mut().filter_map(|report| report.failure.as_mut()) {
+            if outdated {
+                failure.class = format!("new-{}", failure.class);
             }
         }
     }
@@ -112,7 +135,9 @@ impl Eyes {
     fn reports_result(&self, report: &wire::ResultReport) {
         let key = (convert::fold(report.fold.clone()).unwrap(), Attempt(report.attempt));
         let bits = report.result.as_ref().unwrap().test.as_ref().unwrap().accuracy.to_bits();
-        self.ledger.reported(&self.worker, key, bits);
+        if !self.ledger.is_spoilt(key, false) {
+            self.ledger.reported(&self.worker, key, bits);
+        }
     }
 
     fn reports_failure(&self, report: &wire::FailureReport) {
@@ -154,9 +179,15 @@ impl Eyes {
 
     fn hears_acknowledgement(&self, ack: &wire::Acknowledgement) {
         let (fold, attempt) = (convert::fold(ack.fold.clone()).unwrap(), Attempt(ack.attempt));
-        match ack.accepted {
-            true => self.ledger.acknowledged(fold, attempt),
-            false => self
+        let (was_outdated, spoilt) = {
+            let notes = self.ledger.notes();
+            (notes.was_outdated, notes.spoilt.contains(&(fold, attempt)))
+        };
+        match (ack.accepted, ack.keep) {
+            (true, _) => self.ledger.acknowledged(fold, attempt),
+            (false, true) if was_outdated => self.ledger.count("kept for an upgrade"),
+            (false, false) if spoilt => self.ledger.count("refused for good"),
+            (false, _) => self
                 .ledger
                 .broken(format!("the report of {fold}, attempt {attempt}, was refused: {}", ack.reason)),
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rand::{Rng, RngExt};
@@ -15,33 +15,45 @@ use tokio::time::Instant;
 
 use crate::ledger::Ledger;
 
-/// Milliseconds that the coordinator's clock is ahead of virtual time.
+/// Milliseconds that the coordinator's clock is ahead of virtual time, and whether it stands.
 #[derive(Debug, Clone, Default)]
-pub struct Jumps(Arc<AtomicU64>);
+pub struct Jumps {
+    ahead: Arc<AtomicU64>,
+    stands: Arc<AtomicBool>,
+}
 
 impl Jumps {
     pub fn jump(&self, milliseconds: u64) {
-        self.0.fetch_add(milliseconds, Ordering::SeqCst);
+        self.ahead.fetch_add(milliseconds, Ordering::SeqCst);
+    }
+
+    /// Stops the clock, or lets it go on where it would be had it never stopped.
+    pub fn set_standing(&self, stands: bool) {
+        self.stands.store(stands, Ordering::SeqCst);
     }
 }
 
-/// Virtual time that now and then jumps ahead, as after a suspended machine.
+/// Virtual time that now and then jumps ahead, as after a suspended machine, or stands still for its process.
 #[derive(Debug)]
 pub struct JumpingClock {
     start: Instant,
     jumps: Jumps,
+    last: AtomicU64,
 }
 
 impl JumpingClock {
     pub fn new(jumps: Jumps) -> Self {
-        Self { start: Instant::now(), jumps }
+        Self { start: Instant::now(), jumps, last: AtomicU64::new(0) }
     }
 }
 
 impl Clock for JumpingClock {
     fn now(&self) -> Timestamp {
-        let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap();
-        Timestamp(elapsed + self.jumps.0.load(Ordering::SeqCst))
+        if !self.jumps.stands.load(Ordering::SeqCst) {
+            let elapsed = u64::try_from(self.start.elapsed().as_millis()).unwrap();
+            self.last.store(elapsed + self.jumps.ahead.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        Timestamp(self.last.load(Ordering::SeqCst))
     }
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep<'_> {
@@ -100,7 +112,9 @@ impl Store for FaultyStore {
         let Troubles { fail_before, fail_after, slow } = self.troubles.clone();
         if self.happens(&slow) {
             self.ledger.count("slow commits");
-            self.jumps.jump(50 + self.rng.random_range(0..1500)); // time passes while the disk is busy
+            let takes = 50 + self.rng.random_range(0..1500);
+            self.ledger.jumped(takes);
+            self.jumps.jump(takes); // time passes while the disk is busy
         }
         if self.happens(&fail_before) {
             self.ledger.count("commits failed before");
@@ -135,7 +149,9 @@ impl Store for FaultyStore {
 /// Something that goes wrong. `usize` is the number of a worker's host.
 #[derive(Debug, Clone, Copy)]
 pub enum Fault {
-    CrashCoordinator { down: Duration },
+    CrashCoordinator {
+        down: Duration,
+    },
     CrashWorker(usize, Duration),
     StopWorker(usize),
     JumpWorker(usize, u64),
@@ -143,6 +159,15 @@ pub enum Fault {
     OneWay(usize, Duration),
     Hold(usize, Duration),
     Jump(u64),
+    /// The process stands still, and nobody is heard.
+    PauseCoordinator(Duration),
+    PauseWorker(usize, Duration),
+    /// Its process dies again and again, soon after it was started.
+    CrashLoop(usize, Duration),
+    /// Workers are newer than the coordinator, which cannot read their reports until it is upgraded.
+    Outdate,
+    /// Some results contradict themselves.
+    Spoil,
 }
 
 /// When what goes wrong, in order.
@@ -152,7 +177,8 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
         let at = Duration::from_millis(rng.random_range(0..until.as_millis() as u64));
         let lasts = Duration::from_millis(*pick(rng, &[50, 300, 1_000, 3_000, 8_000]));
         let worker = rng.random_range(0..workers);
-        let fault = match rng.random_range(0..10) {
+        let long = Duration::from_millis(*pick(rng, &[1_000, 4_000, 8_000]));
+        let fault = match rng.random_range(0..16) {
             0 | 1 => Fault::CrashCoordinator { down: lasts },
             2 | 3 => Fault::CrashWorker(worker, lasts),
             4 => Fault::Partition(worker, lasts),
@@ -160,7 +186,12 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
             6 => Fault::Hold(worker, lasts),
             7 => Fault::StopWorker(worker),
             8 => Fault::JumpWorker(worker, *pick(rng, &[100, 2_000, 20_000])),
-            _ => Fault::Jump(*pick(rng, &[100, 2_000, 10_000])),
+            9 => Fault::Jump(*pick(rng, &[100, 2_000, 10_000])),
+            10 | 11 => Fault::PauseCoordinator(long),
+            12 => Fault::PauseWorker(worker, long),
+            13 => Fault::CrashLoop(worker, Duration::from_secs(12)),
+            14 => Fault::Outdate,
+            _ => Fault::Spoil,
         };
         plan.push((at, fault));
     }

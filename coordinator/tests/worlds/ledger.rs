@@ -8,10 +8,15 @@ use std::time::Duration;
 use togl_coordinator::store::memory::MemoryStore;
 use togl_coordinator::store::{Reader, ResultKind, ResultQuery};
 use togl_scheduler::Change;
-use togl_sweeps::{Attempt, FoldKey, SweepName};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName};
+
+use crate::coordinator::{self, STANDSTILL};
 
 /// A result: of which attempt, and the bits of its accuracy.
 pub type Trained = (FoldKey, Attempt, u64);
+
+/// How much later than the coordinator the ledger may hear of the time.
+const TICKS: Duration = Duration::from_millis(60);
 
 /// Shared by everybody in a world.
 #[derive(Debug, Clone, Default)]
@@ -37,12 +42,35 @@ pub struct Notes {
     issued: BTreeMap<(FoldKey, Attempt), String>,
     /// The attempt of each fold that runs, as far as is committed.
     running: BTreeMap<FoldKey, Attempt>,
+    /// When each attempt was issued, in time that the coordinator was awake.
+    began: BTreeMap<(FoldKey, Attempt), Duration>,
+    /// How long the coordinator stood still, and since when it does.
+    stood: Duration,
+    stands_since: Option<Duration>,
+    /// What its clock jumped ahead without being noticed.
+    unnoticed: Duration,
+    /// Workers are newer than the coordinator, or were.
+    pub outdated: bool,
+    pub was_outdated: bool,
+    /// Whether some results are made to contradict themselves, and which were.
+    pub spoiling: bool,
+    pub spoilt: BTreeSet<(FoldKey, Attempt)>,
+    /// Machines in this world.
+    pub machines: usize,
     /// Slots of each worker.
     pub slots: BTreeMap<String, usize>,
     /// Promises that were broken.
     pub broken: Vec<String>,
     /// Counts of what happened, to see that worlds are not dull.
     pub seen: BTreeMap<&'static str, u64>,
+}
+
+impl Notes {
+    /// Time in which the coordinator was awake, as it would measure it.
+    fn awake(&self) -> Duration {
+        let standing = self.stands_since.map_or(Duration::ZERO, |since| self.now - since);
+        self.now - self.stood - standing + self.unnoticed
+    }
 }
 
 impl Ledger {
@@ -56,6 +84,24 @@ impl Ledger {
 
     pub fn set_now(&self, now: Duration) {
         self.notes().now = now;
+    }
+
+    /// The coordinator's clock jumps. What it cannot tell from time that it spent awake shortens leases.
+    pub fn jumped(&self, milliseconds: u64) {
+        if milliseconds <= STANDSTILL {
+            self.notes().unnoticed += Duration::from_millis(milliseconds);
+        }
+    }
+
+    /// The coordinator stands still, or goes on.
+    pub fn set_standing(&self, stands: bool) {
+        let mut notes = self.notes();
+        let now = notes.now;
+        let since = if stands { Some(notes.stands_since.unwrap_or(now)) } else { None };
+        let before = std::mem::replace(&mut notes.stands_since, since);
+        if let (false, Some(before)) = (stands, before) {
+            notes.stood += now - before;
+        }
     }
 
     pub fn count(&self, what: &'static str) {
@@ -90,6 +136,16 @@ impl Ledger {
         }
         let new = self.notes().reported.insert((fold, attempt, bits));
         self.count(if new { "reports" } else { "repeated reports" });
+    }
+
+    /// Whether a result contradicts itself. Decided once, when it is reported first.
+    pub fn is_spoilt(&self, (fold, attempt): (FoldKey, Attempt), chance: bool) -> bool {
+        let mut notes = self.notes();
+        let fresh = notes.reported.range((fold, attempt, 0)..=(fold, attempt, u64::MAX)).next().is_none();
+        if fresh && notes.spoiling && chance {
+            notes.spoilt.insert((fold, attempt));
+        }
+        notes.spoilt.contains(&(fold, attempt))
     }
 
     /// A worker hears that its report is safe.
@@ -132,6 +188,8 @@ impl Ledger {
         match change {
             Change::AttemptIssued { fold, attempt, worker, .. } => {
                 self.notes().issued.insert((*fold, *attempt), worker.to_string());
+                let awake = self.notes().awake();
+                self.notes().began.insert((*fold, *attempt), awake);
                 let before = self.notes().running.insert(*fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was given away while {before} runs"));
@@ -143,8 +201,9 @@ impl Ledger {
                 self.count("revived leases");
                 self.check_slots(*fold, *attempt);
             }
-            Change::AttemptEnded { fold, .. } => {
+            Change::AttemptEnded { fold, attempt, message, .. } => {
                 self.notes().running.remove(fold);
+                self.check_term(*fold, *attempt, message);
                 self.count("ended attempts");
             }
             Change::FoldFinished { fold, attempt, .. } => {
@@ -157,8 +216,31 @@ impl Ledger {
             }
             Change::ReplicateKept { .. } => self.count("replicates"),
             Change::ConflictLogged { .. } => self.count("conflicts"),
-            Change::FoldFailed { .. } => self.count("failed folds"),
+            Change::FoldFailed { fold, failure } => self.check_failure(*fold, failure),
+            Change::HostQuarantined { .. } => self.count("quarantines"),
             _ => {}
+        }
+    }
+
+    /// Where there is another machine, no fold fails because its workers are gone again and again.
+    fn check_failure(&self, fold: FoldKey, failure: &Failure) {
+        self.count("failed folds");
+        let gone = matches!(failure.class, FailureClass::WorkerLost | FailureClass::Preempted);
+        if gone && self.notes().machines > 1 {
+            self.broken(format!("{fold} pays for a host: {failure}"));
+        }
+    }
+
+    /// Nobody is silent before a whole term has passed in which the coordinator would have heard him.
+    fn check_term(&self, fold: FoldKey, attempt: Attempt, message: &str) {
+        if !message.starts_with("not renewed") && !message.starts_with("the worker was silent") {
+            return;
+        }
+        let awake = self.notes().awake();
+        let held = self.notes().began.get(&(fold, attempt)).map(|began| awake.saturating_sub(*began));
+        let term = Duration::from_millis(coordinator::limits().lease_term);
+        if let Some(held) = held.filter(|held| *held + TICKS < term) {
+            self.broken(format!("the lease of {fold}, attempt {attempt}, ended after {held:?}: {message}"));
         }
     }
 

@@ -1,12 +1,16 @@
 //! Simulated worlds: the real coordinator (server, driver, scheduler) and several real agents of workers (with their link
 //! and spool) over a simulated network in virtual time, with faults drawn from a seed: lost links, held messages,
-//! repeated reports, sessions without heartbeats, crashes and restarts of either side, workers that are told to stop or
-//! drained, clocks that jump, commits that are slow or fail before or after they are kept.
+//! repeated reports, sessions without heartbeats, crashes and restarts of either side, processes of either side that
+//! stand still, hosts whose workers crash again and again, workers that are told to stop or drained, coordinators that
+//! are older than their workers, results that contradict themselves, clocks that jump, commits that are slow or fail
+//! before or after they are kept.
 //!
 //! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
-//! no report refused; no lease beyond a slot and no two folds on one; no fold given away while its lease runs; results
-//! only under the attempt that trained them; nobody goes on when told to stop; hellos that name everything in training;
-//! checkpoints removed only when a result is safe; all books in step; and every sweep ends once the faults stop.
+//! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
+//! was awake; no fold failed because of one bad host; no lease beyond a slot and no two folds on one; no fold given away
+//! while its lease runs; results only under the attempt that trained them; nobody goes on when told to stop; hellos that
+//! name everything in training; checkpoints removed only when a result is safe; all books in step; and every sweep ends
+//! once the faults stop.
 //!
 //! Only the slots are played: they train nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`),
 //! `TOGL_WORLD_SEED` repeats one and tells all that is said in it.
@@ -39,7 +43,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 19] = [
+const LEAST: [(&str, u64); 24] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -58,7 +62,12 @@ const LEAST: [(&str, u64); 19] = [
     ("doubled reports", 50),
     ("repeated reports", 15),
     ("told to stop", 10),
-    ("revived leases", 3),
+    ("revived leases", 1),
+    ("coordinator pauses", 10),
+    ("worker pauses", 10),
+    ("crash loops", 10),
+    ("kept for an upgrade", 5),
+    ("refused for good", 3),
 ];
 
 /// The one world that somebody wants to look at.

@@ -1,6 +1,7 @@
 //! A slot that trains nothing: takes orders and, after a while of virtual time, says how it ended, as
 //! `worker/src/slot.rs` would. Notices orders that no slot should get, and orders that should have come.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rand::RngExt;
@@ -12,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::faults::pick;
 use crate::ledger::Ledger;
+use crate::worker::Strings;
 
 /// How long after the word to stop an attempt may still come to its end.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -23,6 +25,7 @@ pub struct Slot {
     pub failing: u32,
     pub ledger: Ledger,
     pub rng: SmallRng,
+    pub strings: Arc<Mutex<Strings>>,
 }
 
 impl Slot {
@@ -61,6 +64,7 @@ impl Slot {
         loop {
             tokio::select! {
                 () = &mut end => {
+                    Strings::while_paused(&self.strings, &self.ledger).await;
                     self.ledger.ended_by_itself(&self.worker, fold, attempt, PATIENCE);
                     return self.outcome(fold);
                 }

@@ -71,6 +71,7 @@ pub struct Strings {
     stop: Option<mpsc::Sender<()>>,
     jump: Option<mpsc::UnboundedSender<Duration>>,
     told: Option<Duration>,
+    paused_until: Duration,
 }
 
 impl Strings {
@@ -87,6 +88,18 @@ impl Strings {
     pub fn jump(&self, milliseconds: u64) {
         if let Some(jump) = &self.jump {
             _ = jump.send(Duration::from_millis(milliseconds));
+        }
+    }
+
+    /// Its process stands still until then.
+    pub fn pause(&mut self, until: Duration) {
+        self.paused_until = until;
+    }
+
+    /// Comes back when the process goes on.
+    pub async fn while_paused(strings: &Mutex<Self>, ledger: &Ledger) {
+        while ledger.now() < strings.lock().unwrap().paused_until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
@@ -124,7 +137,8 @@ impl Worker {
             let (progress, latest) = watch::channel(None);
             let (worker, ledger) = (worker.clone(), self.ledger.clone());
             let rng = SmallRng::seed_from_u64(seed.wrapping_add(number as u64));
-            let slot = slots::Slot { worker, number, failing: self.failing, ledger, rng };
+            let strings = self.strings.clone();
+            let slot = slots::Slot { worker, number, failing: self.failing, ledger, rng, strings };
             tokio::spawn(slot.run(orders, slot_events.clone(), progress));
             ends.push((sender, latest));
         }
@@ -157,7 +171,7 @@ impl Worker {
                 tokio::time::advance(ahead).await;
             }
         });
-        *self.strings.lock().unwrap() = Strings { stop: Some(stop), jump: Some(jump), told: None };
+        *self.strings.lock().unwrap() = Strings { stop: Some(stop), jump: Some(jump), ..Strings::default() };
         stopped
     }
 
@@ -185,6 +199,8 @@ impl Worker {
         match (ended, told) {
             (Stopped::Asked, Some(told)) => {
                 self.ledger.count("left when told");
+                // Whoever stands still leaves later.
+                let told = told.max(self.strings.lock().unwrap().paused_until);
                 let took = self.ledger.now().saturating_sub(told);
                 if took > LEAVING {
                     self.ledger.broken(format!("{worker} took {took:?} to leave"));

@@ -10,6 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng as SmallRng;
 use togl_coordinator::store::memory::MemoryStore;
 use togl_coordinator::tokens::Tokens;
+use togl_sweeps::{Attempt, FoldKey};
 use turmoil::Sim;
 
 use crate::coordinator;
@@ -35,7 +36,12 @@ struct Hosts {
     dead: Arc<AtomicBool>,
     jumps: Jumps,
     ledger: Ledger,
+    /// Hosts whose processes die soon after they were started, and until when.
+    looping: Vec<(usize, Duration)>,
 }
+
+/// What happened, and what undoes it when.
+type Happening = (&'static str, Option<(Duration, Mend)>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mend {
@@ -43,6 +49,8 @@ enum Mend {
     StartWorker(usize),
     Repair(usize),
     Release(usize),
+    WakeCoordinator,
+    UpgradeCoordinator,
 }
 
 /// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
@@ -66,10 +74,11 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     let operator = Operator::new(tokens.operator, machines.clone(), ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
     if rng.random_range(0..2) == 0 {
-        troubles.set(*pick(&mut rng, &[0, 5, 20]), *pick(&mut rng, &[0, 5, 20]), *pick(&mut rng, &[0, 50]));
+        troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
     }
     let faults = plan(&mut rng, workers.len(), FAULTY);
-    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone() };
+    let looping = vec![];
+    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone(), looping };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
@@ -81,6 +90,7 @@ fn settle(sim: &mut Sim<'_>, rng: &mut SmallRng, token: &str, ledger: &Ledger) -
     let failing = *pick(rng, &[0, 5, 20]);
     let count = rng.random_range(1..4);
     let machines: Vec<Machine> = (0..rng.random_range(1..count + 1)).map(Machine::new).collect();
+    ledger.notes().machines = machines.len();
     let mut workers = Vec::new();
     for number in 0..count {
         let (name, strings) = (format!("host{number}"), Arc::new(Mutex::new(Strings::default())));
@@ -111,8 +121,10 @@ fn simulation<'a>(seed: u64, latency: u64) -> Sim<'a> {
 
 fn judge(seed: u64, ended: turmoil::Result, machines: &[Machine], ledger: &Ledger) {
     let waiting: Vec<_> = machines.iter().flat_map(Machine::spooled).collect();
-    let rejected: Vec<_> = machines.iter().flat_map(Machine::rejected).collect();
+    let mut rejected: Vec<_> = machines.iter().flat_map(Machine::rejected).collect();
     let notes = ledger.notes();
+    let spoilt = |name: &str| notes.spoilt.iter().any(|(fold, attempt)| names(name, *fold, *attempt));
+    rejected.retain(|path| !path.file_name().is_some_and(|name| spoilt(&name.to_string_lossy())));
     if let Err(error) = &ended {
         panic!(
             "world {seed}: sweeps do not end: {error}; broken: {:?}; seen: {:?}; spooled: {waiting:?}",
@@ -126,6 +138,12 @@ fn judge(seed: u64, ended: turmoil::Result, machines: &[Machine], ledger: &Ledge
         seen.get("finished").copied().unwrap_or(0) > 0 || seen.contains_key("failed folds"),
         "world {seed}: dull"
     );
+}
+
+/// Whether a file of a spool is about this attempt.
+fn names(file: &str, fold: FoldKey, attempt: Attempt) -> bool {
+    let FoldKey { trial, split, seed } = fold;
+    file.ends_with(&format!("-{trial}-{split}-{seed}-{attempt}.json"))
 }
 
 impl Hosts {
@@ -146,12 +164,25 @@ impl Hosts {
             if now >= FAULTY {
                 troubles.set(0, 0, 0);
             }
+            self.kill_the_doomed(sim, now);
             self.find_the_dead(sim, now);
             let (due, later): (Vec<_>, Vec<_>) = self.mending.drain(..).partition(|(at, _)| *at <= now);
             self.mending = later;
             due.into_iter().for_each(|(_, mend)| self.mend(sim, mend));
             if sim.step()? {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Processes of hosts that are in a loop live for less than a second.
+    fn kill_the_doomed(&mut self, sim: &mut Sim<'_>, now: Duration) {
+        self.looping.retain(|(_, until)| now < *until);
+        for (number, _) in &self.looping {
+            let name = &*self.workers[*number].0;
+            if now.as_millis() % 800 < 20 && sim.is_host_running(name) {
+                sim.crash(name);
+                self.mending.push((now + Duration::from_millis(60), Mend::StartWorker(*number)));
             }
         }
     }
@@ -173,8 +204,23 @@ impl Hosts {
 
     fn inflict(&mut self, sim: &mut Sim<'_>, now: Duration, fault: Fault) {
         let until = |lasts: Duration| (now + lasts).min(FAULTY.max(now));
+        let happens = self.strike(sim, now, fault, until).or_else(|| self.disturb(sim, fault, until));
+        let (what, mend) = happens.unwrap_or(("faults of hosts that are down", None));
+        self.ledger.count(what);
+        self.ledger.tell("fault", &fault);
+        self.mending.extend(mend);
+    }
+
+    /// Faults of processes that run.
+    fn strike(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: Duration,
+        fault: Fault,
+        until: impl Fn(Duration) -> Duration,
+    ) -> Option<Happening> {
         let name = |number: usize| &*self.workers[number].0;
-        let (what, mend) = match fault {
+        Some(match fault {
             Fault::CrashCoordinator { down } if sim.is_host_running(COORDINATOR) => {
                 sim.crash(COORDINATOR);
                 ("coordinator crashes", Some((until(down), Mend::StartCoordinator)))
@@ -191,6 +237,27 @@ impl Hosts {
                 self.workers[n].1.lock().unwrap().jump(milliseconds);
                 ("worker clock jumps", None)
             }
+            Fault::PauseCoordinator(lasts) if sim.is_host_running(COORDINATOR) => {
+                self.stand(sim, true);
+                ("coordinator pauses", Some((until(lasts), Mend::WakeCoordinator)))
+            }
+            Fault::PauseWorker(n, lasts) if sim.is_host_running(name(n)) => {
+                self.workers[n].1.lock().unwrap().pause(until(lasts));
+                ("worker pauses", None)
+            }
+            _ => return None,
+        })
+    }
+
+    /// Faults of networks, clocks, machines and programs, whoever runs.
+    fn disturb(
+        &mut self,
+        sim: &Sim<'_>,
+        fault: Fault,
+        until: impl Fn(Duration) -> Duration,
+    ) -> Option<Happening> {
+        let name = |number: usize| &*self.workers[number].0;
+        Some(match fault {
             Fault::Partition(n, lasts) => {
                 sim.partition(name(n), COORDINATOR);
                 ("partitions", Some((until(lasts), Mend::Repair(n))))
@@ -204,14 +271,40 @@ impl Hosts {
                 ("held links", Some((until(lasts), Mend::Release(n))))
             }
             Fault::Jump(milliseconds) => {
+                self.ledger.jumped(milliseconds);
                 self.jumps.jump(milliseconds);
                 ("clock jumps", None)
             }
-            _ => ("faults of hosts that are down", None),
-        };
-        self.ledger.count(what);
-        self.ledger.tell("fault", &fault);
-        self.mending.extend(mend);
+            Fault::CrashLoop(n, lasts) => {
+                // All workers of the same machine: a result of one would speak for the others.
+                let machines = self.ledger.notes().machines;
+                let its = (0..self.workers.len()).filter(|number| number % machines == n % machines);
+                self.looping.extend(its.map(|number| (number, until(lasts))));
+                ("crash loops", None)
+            }
+            Fault::Outdate => {
+                let mut notes = self.ledger.notes();
+                (notes.outdated, notes.was_outdated) = (true, true);
+                ("old coordinators", Some((FAULTY, Mend::UpgradeCoordinator)))
+            }
+            Fault::Spoil => {
+                self.ledger.notes().spoiling = true;
+                ("spoilt worlds", None)
+            }
+            _ => return None,
+        })
+    }
+
+    /// The coordinator's process stands still, or goes on: its clock, and all that is on its way to it.
+    fn stand(&self, sim: &Sim<'_>, stands: bool) {
+        self.jumps.set_standing(stands);
+        self.ledger.set_standing(stands);
+        for (name, _) in &self.workers {
+            match stands {
+                true => sim.hold(&**name, COORDINATOR),
+                false => sim.release(&**name, COORDINATOR),
+            }
+        }
     }
 
     fn mend(&self, sim: &mut Sim<'_>, mend: Mend) {
@@ -221,6 +314,11 @@ impl Hosts {
             Mend::StartWorker(n) => sim.bounce(name(n)),
             Mend::Repair(n) => sim.repair(name(n), COORDINATOR),
             Mend::Release(n) => sim.release(name(n), COORDINATOR),
+            Mend::WakeCoordinator => self.stand(sim, false),
+            Mend::UpgradeCoordinator => {
+                self.ledger.notes().outdated = false;
+                sim.bounce(COORDINATOR); // the new program
+            }
         }
     }
 }
