@@ -217,6 +217,13 @@ impl Served {
     }
 }
 
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill(); // of a test that failed; otherwise it has ended
+        let _ = self.child.wait();
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_coordinator_takes_as_many_connections_as_the_system_allows() {

@@ -1,6 +1,8 @@
 //! Tokens that end while they are in use: nothing that their holders say afterwards counts, whatever it is, and nothing
 //! more is said to them.
 
+use std::time::Duration;
+
 use togl_coordinator::tokens::Role;
 use togl_proto::client::{self, Bearer};
 use togl_proto::wire::{self, worker_message};
@@ -16,9 +18,13 @@ use tonic_prost::ProstCodec;
 use crate::observed::page;
 use crate::played::{PlayedWorker, SWEEP, World, status, submit};
 
+/// How long a session may go on that must not; it ends within a second.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Waits for the end of a session and makes sure that its token was the reason.
 async fn cut_off(worker: &mut PlayedWorker) {
-    let ended = worker.incoming.message().await.unwrap_err();
+    let heard = tokio::time::timeout(PATIENCE, worker.incoming.message()).await;
+    let ended = heard.expect("the session goes on").unwrap_err();
     assert_eq!(ended.code(), Code::Unauthenticated, "{ended}");
     assert!(ended.message().contains("revoked or has expired"), "{ended}");
 }
