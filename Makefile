@@ -6,7 +6,7 @@ DEMO_STATE ?= demo-state
 WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos fuzz soak install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -50,6 +50,9 @@ e2e: build ## Real processes, killed midway; the table must not change
 
 chaos: build ## Coordinator and workers killed and stopped at random for a while; the table must not change
 	deploy/chaos
+
+chaos-postgres: build ## The same with the store in PostgreSQL, whose sessions are killed, too
+	deploy/chaos 50 "$$(date +%s)" postgres
 
 # On the stable compiler, without cargo-fuzz: these are the flags that libFuzzer needs to see which code ran.
 FUZZ_SECONDS ?= 60

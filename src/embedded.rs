@@ -43,7 +43,7 @@ impl Embedded {
 
 /// What to do about a store that is damaged.
 pub const RESTORE: &str =
-    "`togl restore FILE --replace` puts a backup in its place; what is there is kept beside it";
+    "`togl check` says what is damaged; `togl restore FILE --replace` puts a backup in its place";
 
 /// What a coordinator's problem means for the user.
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {

@@ -29,7 +29,11 @@ fn main() -> ExitCode {
     log::start(format, level);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(arguments.run()),
+        Ok(runtime) => {
+            let outcome = runtime.block_on(arguments.run());
+            runtime.shutdown_background(); // a read of a store that does not answer keeps nobody here
+            outcome
+        }
         Err(error) => Err(error.into()),
     };
     outcome.unwrap_or_else(|problem| problem.print())

@@ -147,6 +147,31 @@ fn backups_that_cannot_be_made_or_found_come_with_a_hint() {
 }
 
 #[test]
+fn a_check_says_whether_a_store_is_whole_and_damage_is_answered_with_restore() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.sqlite");
+    let address = format!("sqlite:{}", file.display());
+    let missing = seen(&["check", "--store", &address]);
+    assert!(missing.starts_with("exit 2\nerror: there is no store at "), "{missing}");
+    let store = togl_coordinator::store::address::StoreAddress::Sqlite(file.clone());
+    store.open().unwrap().close().unwrap();
+    let whole = seen(&["check", "--store", &address]);
+    assert_eq!(whole, format!("exit 0\n{address}: 1 rows, nothing is damaged\n"));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let last = bytes.len() - 2_000;
+    bytes[last] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let damaged = seen(&["check", "--store", &address]);
+    assert!(damaged.starts_with("exit 1\nthe file: a page does not fit its checksum\nerror: "), "{damaged}");
+    assert!(
+        damaged.contains("\n\n  hint: `togl restore FILE --replace` puts a backup in its place"),
+        "{damaged}"
+    );
+    let read = seen(&["table", "s", "--state", folder.path().to_str().unwrap()]);
+    assert!(!read.contains("run a sweep first"), "{read}");
+}
+
+#[test]
 fn a_table_without_a_store_is_bad_input() {
     assert_snapshot!("no_store", seen(&["table", "anything"]));
 }

@@ -17,6 +17,7 @@ use self::batch::Batch;
 use self::handle::Mail;
 pub use self::handle::{CallError, Handle};
 use crate::clock::Clock;
+use crate::condition::Condition;
 use crate::store::{Store, StoreError};
 
 /// Mail that may wait before senders have to.
@@ -53,6 +54,7 @@ pub struct Driver {
     mail: mpsc::Receiver<Mail>,
     changes: watch::Sender<u64>,
     supply: watch::Sender<u64>,
+    condition: Arc<Condition>,
 }
 
 /// A driver that runs on its own thread.
@@ -114,14 +116,16 @@ impl Driver {
         let (sender, mail) = mpsc::channel(MAILBOX);
         let (changes, supply) =
             (watch::Sender::new(scheduler.revision()), watch::Sender::new(scheduler.supply()));
+        let condition = Arc::new(Condition::new(clock.clone()));
         let handle = Handle::new(
             sender,
             changes.subscribe(),
             supply.subscribe(),
             store.readers(),
             store.incarnation(),
+            condition.clone(),
         );
-        Ok((handle, Self { scheduler, store, clock, mail, changes, supply }))
+        Ok((handle, Self { scheduler, store, clock, mail, changes, supply, condition }))
     }
 
     /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
@@ -130,7 +134,11 @@ impl Driver {
         let mut stopping = false;
         while !stopping {
             match self.wait(&mut mail).await {
-                Wake::Mail | Wake::Time => stopping = self.work(&mut mail)?,
+                Wake::Mail | Wake::Time => {
+                    self.condition.begin(self.clock.now());
+                    stopping = self.work(&mut mail)?;
+                    self.condition.end();
+                }
                 Wake::Alone => stopping = true,
             }
         }

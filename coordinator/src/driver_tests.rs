@@ -239,3 +239,59 @@ async fn a_sweep_runs_to_its_end_on_sqlite_and_is_there_after_a_restart() {
     let found = handle.reads().once(|reader| find_fold(reader, &fold(3).to_string())).await.unwrap();
     assert!(handle.explain(found).await.unwrap().unwrap().reason.to_string().starts_with("it is finished"));
 }
+
+/// A store that does not answer until it is told to.
+struct Hanging {
+    inner: MemoryStore,
+    asked: std::sync::mpsc::Sender<()>,
+    answer: std::sync::mpsc::Receiver<()>,
+}
+
+impl Store for Hanging {
+    fn load(&self) -> Result<togl_scheduler::Snapshot, StoreError> {
+        self.inner.load()
+    }
+
+    fn commit(&mut self, changes: &[togl_scheduler::Change]) -> Result<(), StoreError> {
+        self.asked.send(()).unwrap();
+        self.answer.recv().unwrap();
+        self.inner.commit(changes)
+    }
+
+    fn append_log(&mut self, pieces: &[crate::store::LogPiece]) -> Result<(), StoreError> {
+        self.inner.append_log(pieces)
+    }
+
+    fn incarnation(&self) -> u64 {
+        self.inner.incarnation()
+    }
+
+    fn readers(&self) -> Arc<dyn crate::store::Readers> {
+        self.inner.readers()
+    }
+
+    fn close(self: Box<Self>) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_whose_store_hangs_is_known_to_be_stuck() {
+    let ((asked, was_asked), (answer, hears)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let (clock, store) =
+        (ManualClock::default(), Hanging { inner: MemoryStore::default(), asked, answer: hears });
+    let (handle, _running) = start(Box::new(store), Arc::new(clock.clone()), Limits::default()).unwrap();
+    assert!(handle.condition().is_well());
+    let submitted = handle.call(submission("s", 0..3));
+    let story = async {
+        tokio::task::block_in_place(|| was_asked.recv().unwrap());
+        assert!(handle.condition().is_well(), "a commit may take a moment");
+        clock.advance(6_000);
+        assert!(!handle.condition().is_well());
+        answer.send(()).unwrap();
+    };
+    tokio::join!(submitted, story).0.unwrap();
+    handle.totals().await.unwrap();
+    clock.advance(60_000);
+    assert!(handle.condition().is_well(), "it has nothing to do");
+}

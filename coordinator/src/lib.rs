@@ -4,7 +4,9 @@
 //! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
 
 pub mod certificates;
+mod checking;
 pub mod clock;
+pub mod condition;
 mod crash;
 pub mod driver;
 pub mod hostile;

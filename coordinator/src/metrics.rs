@@ -28,6 +28,9 @@ pub struct Metrics {
     connections: Gauge,
     strangers: Gauge,
     queue_age: Gauge<f64, AtomicU64>,
+    busy: Gauge<f64, AtomicU64>,
+    checks: Gauge,
+    damage: Gauge,
     given: Counter,
     expired: Counter,
     accepted: Counter,
@@ -51,6 +54,9 @@ impl Metrics {
             connections: Gauge::default(),
             strangers: Gauge::default(),
             queue_age: Gauge::default(),
+            busy: Gauge::default(),
+            checks: Gauge::default(),
+            damage: Gauge::default(),
             given: Counter::default(),
             expired: Counter::default(),
             accepted: Counter::default(),
@@ -75,6 +81,14 @@ impl Metrics {
         to.register("strangers", "Open connections that showed no good token yet", self.strangers.clone());
         let help = "Time since a fold was last handed out or submitted, while folds of active sweeps wait";
         to.register_with_unit("queue_age", help, Unit::Seconds, self.queue_age.clone());
+        let help = "Time since the driver began what it is doing; 0 while it waits";
+        to.register_with_unit("driver_busy", help, Unit::Seconds, self.busy.clone());
+        to.register("store_checks", "Checks of the store that are done since the start", self.checks.clone());
+        to.register(
+            "store_damage",
+            "Damaged places that the last check of the store found",
+            self.damage.clone(),
+        );
     }
 
     fn register_events(&mut self) {
@@ -151,6 +165,11 @@ impl Metrics {
         let waits = sweeps.iter().any(|view| view.state == SweepState::Active && view.counts.pending > 0);
         let age = self.clock.now().since(Timestamp(self.moved.load(Ordering::Relaxed)));
         self.queue_age.set(if waits { age as f64 / 1_000.0 } else { 0.0 });
+        let condition = handle.condition();
+        self.busy.set(condition.busy() as f64 / 1_000.0);
+        let (checks, damage) = condition.store();
+        self.checks.set(checks.cast_signed());
+        self.damage.set(damage.cast_signed());
         let mut text = String::new();
         let _ = encode(&mut text, &self.registry); // writing to a string cannot fail
         Ok(text)

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
+use crate::checking::{self, Checking};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
@@ -126,6 +127,7 @@ pub struct Coordinator {
     address: SocketAddr,
     metrics_address: Option<SocketAddr>,
     page: Option<AbortOnDrop>,
+    checking: Checking,
     tokens: Tokens,
     pin: Pin,
     handle: Handle,
@@ -162,6 +164,8 @@ impl Coordinator {
         let metrics = Arc::new(Metrics::new(clock.clone()));
         let store = Box::new(Measured { inner: store, metrics: metrics.clone() });
         let (handle, driver) = driver::start(store, clock, Limits::default())?;
+        let checking =
+            checking::start(settings.store, handle.condition().clone()).map_err(DriverError::Start)?;
         let metrics_address = page.as_ref().map(|(_, address)| *address);
         let page = page.map(|(listener, _)| {
             let page = server::scrape::serve(listener, handle.clone(), protection.clone(), metrics);
@@ -175,7 +179,7 @@ impl Coordinator {
         tasks::spawn("server", async move {
             let _ = report.send(serve.await); // whoever stopped listening does not want to know
         });
-        Ok(Self { address, metrics_address, page, tokens, pin, handle, driver, shutdown, served })
+        Ok(Self { address, metrics_address, page, checking, tokens, pin, handle, driver, shutdown, served })
     }
 
     /// Where it listens.
@@ -200,7 +204,7 @@ impl Coordinator {
 
     /// Runs until `until` is done, then stops; ends early only with the reason.
     pub async fn run(self, until: impl Future<Output = ()>) -> Result<(), ServiceError> {
-        let Self { handle, driver, shutdown, mut served, page: _page, .. } = self;
+        let Self { handle, driver, shutdown, mut served, page: _page, checking: _checking, .. } = self;
         let driver = driver.ended();
         tokio::pin!(driver);
         let early = tokio::select! {

@@ -3,6 +3,7 @@
 mod backup;
 mod bench;
 mod cancel;
+mod check;
 mod data;
 mod disputes;
 mod expressivity;
@@ -113,12 +114,8 @@ enum Verb {
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
     Logs(logs::Logs),
-    /// Copy the store into a file, also while it is served
-    Backup(backup::Backup),
-    /// Put a backup in the place of the store
-    Restore(backup::Restore),
-    /// Copy the store to another kind of store or another place
-    Migrate(migrate::Migrate),
+    #[command(flatten)]
+    Store(StoreVerb),
     /// Show what happened to a fold
     History(history::History),
     /// List results of further attempts with what they say differently
@@ -139,6 +136,30 @@ enum Verb {
     Worker(worker::Worker),
     /// Show versions
     Version(version::Version),
+}
+
+/// What is done with the store as a whole.
+#[derive(Debug, Subcommand)]
+enum StoreVerb {
+    /// Copy the store into a file, also while it is served
+    Backup(backup::Backup),
+    /// Put a backup in the place of the store
+    Restore(backup::Restore),
+    /// Copy the store to another kind of store or another place
+    Migrate(migrate::Migrate),
+    /// Read everything in the store and say what is damaged
+    Check(check::Check),
+}
+
+impl StoreVerb {
+    fn run(self) -> Outcome {
+        match self {
+            Self::Backup(verb) => verb.run(),
+            Self::Restore(verb) => verb.run(),
+            Self::Migrate(verb) => verb.run(),
+            Self::Check(verb) => verb.run(),
+        }
+    }
 }
 
 impl Togl {
@@ -183,9 +204,7 @@ impl Togl {
             Verb::Workers(verb) => verb.run().await,
             Verb::Explain(verb) => verb.run().await,
             Verb::Logs(verb) => verb.run().await,
-            Verb::Backup(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Restore(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Migrate(verb) => tokio::task::block_in_place(|| verb.run()),
+            Verb::Store(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::History(verb) => verb.run().await,
             Verb::Replicates(verb) => verb.run().await,
             Verb::Disputes(verb) => verb.run().await,

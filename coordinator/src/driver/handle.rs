@@ -10,6 +10,7 @@ use togl_scheduler::{
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::condition::Condition;
 use crate::reads::Reads;
 use crate::store::{LogPiece, Readers, StoreError};
 
@@ -59,6 +60,7 @@ pub struct Handle {
     supply: watch::Receiver<u64>,
     reads: Reads,
     incarnation: u64,
+    condition: Arc<Condition>,
 }
 
 impl Handle {
@@ -68,8 +70,9 @@ impl Handle {
         supply: watch::Receiver<u64>,
         readers: Arc<dyn Readers>,
         incarnation: u64,
+        condition: Arc<Condition>,
     ) -> Self {
-        Self { mail, changes, supply, reads: Reads::new(readers), incarnation }
+        Self { mail, changes, supply, reads: Reads::new(readers), incarnation, condition }
     }
 
     /// Tells the scheduler about one event. When it returns, what it led to is stored.
@@ -109,6 +112,11 @@ impl Handle {
     /// The number of the store; reports for another one do not belong here.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
+    }
+
+    /// Whether the coordinator can be relied on.
+    pub fn condition(&self) -> &Arc<Condition> {
+        &self.condition
     }
 
     /// All sweeps but the archived ones, in the order of their first submission.

@@ -7,6 +7,7 @@ mod crowd;
 mod door;
 mod facts;
 mod gate;
+mod health;
 mod keeper;
 mod letters;
 mod pass;
@@ -107,6 +108,7 @@ where
     IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
     let incarnation = format!("{:016x}", handle.incarnation());
+    let condition = handle.condition().clone();
     let shared = Arc::new(Shared { handle, keeper: keeper.clone(), board: Board::default(), incarnation });
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
@@ -115,9 +117,9 @@ where
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
     let (reporter, health) = tonic_health::server::health_reporter();
-    reporter.set_serving::<SweepsServer<SweepsService>>().await;
-    reporter.set_serving::<WorkersServer<WorkersService>>().await;
-    Server::builder()
+    let telling =
+        health::tell::<SweepsServer<SweepsService>, WorkersServer<WorkersService>>(reporter, condition);
+    let serving = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(5)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .http2_max_header_list_size(HEADERS)
@@ -130,9 +132,11 @@ where
         .add_service(health)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?) // what older tools ask for
-        .serve_with_incoming_shutdown(incoming, shutdown)
-        .await?;
-    Ok(())
+        .serve_with_incoming_shutdown(incoming, shutdown);
+    tokio::select! {
+        served = serving => Ok(served?),
+        () = telling => Ok(()),
+    }
 }
 
 /// Lets tools such as grpcurl ask which calls there are.

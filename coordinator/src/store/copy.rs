@@ -3,6 +3,7 @@
 
 use super::StoreError;
 use super::address::StoreAddress;
+use super::check::FoldRow;
 use super::postgres::PostgresStore;
 use super::sqlite::{self, SqliteStore};
 
@@ -148,9 +149,15 @@ impl Table {
     pub(super) fn list(&self) -> String {
         self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
     }
+
+    /// The column that says to which fold a row belongs.
+    pub(super) fn fold_column(&self) -> Option<&'static str> {
+        let wanted = if self.name == "fold" { "id" } else { "fold" };
+        self.columns.iter().map(|(name, _)| *name).find(|name| *name == wanted)
+    }
 }
 
-type Row = Vec<Value>;
+pub(super) type Row = Vec<Value>;
 
 /// What takes rows one by one.
 pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> Result<(), StoreError>;
@@ -159,6 +166,16 @@ pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> Result<(), StoreError>;
 pub(super) trait Source: Send {
     /// Gives every row of a table, in order. A table that the store is too old to have is empty.
     fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError>;
+
+    /// What is wrong with the place that the rows lie in, where that can be looked at.
+    fn inspect(&mut self) -> Result<Vec<String>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    /// Folds whose rows in a damaged table cannot be read, where that can be found out.
+    fn unreadable(&mut self, _table: &Table) -> Vec<FoldRow> {
+        Vec::new()
+    }
 }
 
 /// A store that is being filled.
@@ -245,7 +262,7 @@ fn copy(from: &mut dyn Source, to: &mut dyn Target, incarnation: Option<i64>) ->
 }
 
 /// Reads `from` as it is now, also while a coordinator serves it.
-fn read<T>(
+pub(super) fn read<T>(
     from: &StoreAddress,
     work: impl FnOnce(&mut dyn Source) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError>

@@ -2,9 +2,11 @@
 //! for whoever reads results beside it. Back ends keep facts; they decide nothing and know no wire type.
 //!
 //! [`sqlite`] is the embedded default, [`postgres`] is for labs that outgrow one machine, [`memory`] is for tests;
-//! one suite of contract tests runs on all. [`address`] says which one is meant, [`copy`] moves contents between them.
+//! one suite of contract tests runs on all. [`address`] says which one is meant, [`copy`] moves contents between them,
+//! [`check`] finds what is damaged.
 
 pub mod address;
+pub mod check;
 pub mod copy;
 pub mod history;
 mod lookup;
@@ -311,7 +313,11 @@ pub enum StoreError {
 impl StoreError {
     /// Whether what is stored is not what was stored: then only a backup helps.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Corrupt { .. } | Self::Impossible { .. } | Self::AnotherStore { .. })
+        match self {
+            Self::Corrupt { .. } | Self::Impossible { .. } | Self::AnotherStore { .. } => true,
+            Self::Sqlite(error) => sqlite::damage(error).is_some(),
+            _ => false,
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 //!
 //! A transaction raises a counter. When the connection breaks in the middle of one, the store connects again, waits
 //! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
-//! If the server does not come back in time, the commit fails and the coordinator stops; nothing was acknowledged.
+//! A server that is silent for too long counts as one whose connection broke. If it does not come back within half a minute
+//! of the first attempt, the commit fails and the coordinator stops; nothing was acknowledged.
 
 mod access;
 mod facts;
@@ -26,16 +27,14 @@ use togl_sweeps::{FoldKey, SweepName};
 pub use self::access::Access;
 pub(super) use self::link::{Failed, Link};
 use self::stage::Staged;
+use self::write::{Answers, Statements};
 use super::address::{StoreAddress, shown};
 use super::history::Happened;
 use super::{
     FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
     StoreError, StoredSweep, SweepCounts,
 };
-use crate::clock;
-
-/// How often a lost server is looked for before the coordinator stops.
-const TRIES: u32 = 120;
+use crate::clock::{self, Stopwatch};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -49,6 +48,17 @@ const BURIALS: u32 = 4;
 /// How often one transaction is tried; a server that dies of it three times would die again.
 const ROUNDS: u32 = 3;
 
+/// How long a server is waited for.
+#[derive(Debug, Clone, Copy)]
+struct Patience {
+    /// Without an answer, before its connection is given up.
+    silence: Duration,
+    /// For a whole commit, before the coordinator stops.
+    commit: Duration,
+}
+
+const PATIENCE: Patience = Patience { silence: Duration::from_secs(10), commit: Duration::from_secs(30) };
+
 /// The store of a coordinator that serves. Keeps everybody else away until it is dropped.
 #[derive(Debug)]
 pub struct PostgresStore {
@@ -60,8 +70,7 @@ pub struct PostgresStore {
     holder: i64,
     /// Transactions so far.
     commits: i64,
-    /// How often a lost server is looked for.
-    tries: u32,
+    patience: Patience,
 }
 
 /// A store that is only read, while a coordinator serves it or not.
@@ -91,7 +100,7 @@ impl PostgresStore {
             incarnation,
             holder,
             commits,
-            tries: TRIES,
+            patience: PATIENCE,
         })
     }
 
@@ -110,45 +119,54 @@ impl PostgresStore {
     }
 
     /// Writes one transaction once.
-    fn write(&mut self, staged: &Staged, number: i64) -> Result<(), Failed> {
-        let holder = self.holder;
-        self.link().try_write(|client, statements| write::commit(client, statements, staged, number, holder))
+    fn write(&mut self, staged: &Arc<Staged>, number: i64) -> Result<(), Failed> {
+        let (holder, silence, staged) = (self.holder, self.patience.silence, staged.clone());
+        self.link().try_within(silence, move |client, statements| {
+            write::commit(client, statements, &staged, number, holder)
+        })
     }
 
     /// Connects again and says how many transactions the server knows. The lock is ours again when this returns, so
     /// no session of ours is left that could still write.
-    fn come_back(&mut self) -> Result<i64, StoreError> {
-        let old = self.link().backend();
-        let mut last = None;
-        for look in 0..self.tries {
-            if look > 0 {
-                std::thread::sleep(PAUSE);
-            }
-            match self.look_again(old, look >= BEFORE_ENDING) {
-                Ok(commits) => return Ok(commits),
-                Err(error @ (StoreError::Unreachable { .. } | StoreError::Held { .. })) => last = Some(error),
-                Err(other) => return Err(other),
-            }
-        }
-        Err(last.unwrap_or_else(|| StoreError::TakenOver { address: self.address.clone() }))
-    }
-
-    fn look_again(&mut self, old: i32, end_the_old: bool) -> Result<i64, StoreError> {
-        let mut link = Link::connect(&self.access)?;
-        if end_the_old {
-            link.end(old)?;
-        }
-        link.lock()?;
-        let (commits, holder) = link.with(|client| {
-            schema::configure(client)?;
-            let row = client.query_one("SELECT commits, holder FROM store", &[])?;
-            Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?))
-        })?;
-        if holder != self.holder {
-            return Err(StoreError::TakenOver { address: self.address.clone() });
-        }
+    fn come_back(&mut self, since: &Stopwatch) -> Result<i64, StoreError> {
+        let (access, old, holder) = (self.access.clone(), self.link().backend(), self.holder);
+        let left = self.patience.commit.saturating_sub(Duration::from_secs_f64(since.seconds()));
+        let found = link::within(left, &Answers::default(), move || look_for(&access, old, holder, left))?;
+        let (address, reason) = (self.address.clone(), link::silent(self.patience.commit));
+        let (link, commits) = found.unwrap_or(Err(StoreError::Unreachable { address, reason }))?;
         *self.link() = link;
         Ok(commits)
+    }
+}
+
+/// Looks for the server for a while. Gives a connection that has the lock, and how many transactions the server knows.
+fn look_for(access: &Access, old: i32, holder: i64, time: Duration) -> Result<(Link, i64), StoreError> {
+    let (since, mut looks) = (Stopwatch::start(), 0);
+    loop {
+        match look_again(access, old, holder, looks >= BEFORE_ENDING) {
+            Err(StoreError::Unreachable { .. } | StoreError::Held { .. })
+                if since.seconds() + PAUSE.as_secs_f64() < time.as_secs_f64() => {}
+            found => return found,
+        }
+        looks += 1;
+        std::thread::sleep(PAUSE);
+    }
+}
+
+fn look_again(access: &Access, old: i32, holder: i64, end_the_old: bool) -> Result<(Link, i64), StoreError> {
+    let mut link = Link::connect(access)?;
+    if end_the_old {
+        link.end(old)?;
+    }
+    link.lock()?;
+    let (commits, found) = link.with(|client| {
+        schema::configure(client)?;
+        let row = client.query_one("SELECT commits, holder FROM store", &[])?;
+        Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?))
+    })?;
+    match found == holder {
+        true => Ok((link, commits)),
+        false => Err(StoreError::TakenOver { address: shown(access) }),
     }
 }
 
@@ -183,8 +201,9 @@ impl Store for PostgresStore {
     }
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        let number = self.commits + 1;
+        let (number, since) = (self.commits + 1, Stopwatch::start());
         let staged = stage::stage(changes, number.cast_unsigned(), clock::unix_milliseconds())?;
+        let staged = Arc::new(staged);
         for round in 1..=ROUNDS {
             let error = match self.write(&staged, number) {
                 Ok(()) => {
@@ -196,13 +215,16 @@ impl Store for PostgresStore {
                 Err(Failed::Lost(error)) => error,
             };
             tracing::warn!(%error, "the connection to the store broke; looking what became of the commit");
-            let stored = self.come_back()?;
+            let stored = self.come_back(&since)?;
             tracing::info!(number, stored, "connected to the store again");
             if stored == number {
                 self.commits = number;
                 return Ok(());
             }
-            if stored != self.commits || round == ROUNDS {
+            if stored != self.commits {
+                return Err(link::named(write::rolled_back(stored, self.commits), &self.address));
+            }
+            if round == ROUNDS || since.seconds() > self.patience.commit.as_secs_f64() {
                 return Err(error);
             }
         }
@@ -210,12 +232,16 @@ impl Store for PostgresStore {
     }
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
-        match self.link().try_with(|client| write::append_log(client, pieces)) {
+        let (since, silence, pieces) = (Stopwatch::start(), self.patience.silence, pieces.to_vec());
+        let append = move |client: &mut ::postgres::Client, statements: &mut Statements| {
+            write::append_log(client, &statements.answers, &pieces)
+        };
+        match self.link().try_within(silence, append) {
             Ok(()) => Ok(()),
             Err(Failed::Refused(error)) => Err(error),
             // Whether the piece was kept does not matter much; that the next commit finds a connection does.
             Err(Failed::Lost(error)) => {
-                self.come_back()?;
+                self.come_back(&since)?;
                 Err(error)
             }
         }

@@ -198,7 +198,7 @@ fn children(parent: u32) -> Vec<u32> {
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-fn signal(name: &str, pid: u32) {
+pub(crate) fn signal(name: &str, pid: u32) {
     // A child that is gone already is as dead as it should be.
     _ = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).output();
 }

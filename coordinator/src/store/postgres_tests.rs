@@ -7,7 +7,7 @@ use togl_sweeps::result::example;
 
 use super::*;
 use crate::store::contract::{History, fill, fold, sweep, worker};
-use crate::store::postgres_server::Server;
+use crate::store::postgres_server::{Server, signal};
 
 fn sql(config: &Access, text: &str) {
     config.connect(NoTls).unwrap().batch_execute(text).unwrap();
@@ -15,6 +15,15 @@ fn sql(config: &Access, text: &str) {
 
 fn refused(config: &Access) -> String {
     PostgresStore::open(config).map(|_| ()).unwrap_err().to_string()
+}
+
+/// Opens a store whose lock goes with a session that takes a moment to end.
+fn open_again(config: &Access) -> PostgresStore {
+    loop {
+        if let Ok(store) = PostgresStore::open(config) {
+            break store;
+        }
+    }
 }
 
 fn pause() -> Change {
@@ -30,6 +39,8 @@ fn stores_in_postgres_are_refused_or_mended_as_files_are() {
     a_transaction_is_kept_whole_or_not_at_all(&server);
     a_session_that_the_server_ends_costs_nothing(&server);
     a_coordinator_that_was_replaced_writes_nothing_more(&server);
+    a_store_that_was_rolled_back_is_not_written_any_more(&server);
+    a_lock_that_is_never_let_go_ends_in_time(&server);
     readers_come_back_by_themselves(&server);
 }
 
@@ -97,16 +108,46 @@ fn a_coordinator_that_was_replaced_writes_nothing_more(server: &Server) {
     let mut old = PostgresStore::open(&config).unwrap();
     let backend = old.link().backend();
     sql(&config, &format!("SELECT pg_terminate_backend({backend})"));
-    let mut new = loop {
-        // The lock goes with the session, which takes a moment to end.
-        if let Ok(store) = PostgresStore::open(&config) {
-            break store;
-        }
-    };
+    let mut new = open_again(&config);
     new.commit(&[pause()]).unwrap();
     drop(new);
     let error = old.commit(&[pause()]).unwrap_err();
     assert!(matches!(error, StoreError::TakenOver { .. }), "{error}");
+}
+
+/// A database that is put back to an older state under a coordinator.
+fn a_store_that_was_rolled_back_is_not_written_any_more(server: &Server) {
+    for broken in [false, true] {
+        let config = server.database();
+        fill(Box::new(PostgresStore::open(&config).unwrap()), 4, |_| {});
+        let mut store = PostgresStore::open(&config).unwrap();
+        sql(&config, "UPDATE togl.store SET commits = commits - 2");
+        if broken {
+            sql(&config, &format!("SELECT pg_terminate_backend({})", store.link().backend()));
+        }
+        let message = store.commit(&[pause()]).unwrap_err().to_string();
+        assert!(message.contains("it was rolled back") && message.contains("togl restore"), "{message}");
+    }
+}
+
+/// Another session holds what a commit needs, and does not let go.
+fn a_lock_that_is_never_let_go_ends_in_time(server: &Server) {
+    let config = server.database();
+    let before = fill(Box::new(PostgresStore::open(&config).unwrap()), 2, |_| {});
+    let mut store = PostgresStore::open(&config).unwrap();
+    let limit: String =
+        store.link().with(|client| Ok(client.query_one("SHOW lock_timeout", &[])?.try_get(0)?)).unwrap();
+    assert_eq!(limit, "20s", "well within half a minute");
+    store.patience = Patience { silence: Duration::from_millis(200), commit: Duration::from_secs(2) };
+    let mut other = config.connect(NoTls).unwrap();
+    other.batch_execute("BEGIN; LOCK TABLE togl.store").unwrap();
+    let watch = Stopwatch::start();
+    store.commit(&[pause()]).unwrap_err();
+    assert!(watch.seconds() < 10.0, "{}", watch.seconds());
+    // Once the lock is free, the session that waited for it may still do what nobody was promised; then it is over.
+    drop((store, other));
+    let found = open_again(&config).load().unwrap();
+    assert!(found == before || found.sweeps[&sweep("s")].state == togl_scheduler::SweepState::Paused);
 }
 
 fn readers_come_back_by_themselves(server: &Server) {
@@ -166,7 +207,7 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     let config = server.database();
     let before = fill(Box::new(PostgresStore::open(&config).unwrap()), 2, |_| {});
     let mut store = PostgresStore::open(&config).unwrap();
-    store.tries = 3;
+    store.patience.commit = Duration::from_secs(1);
     server.kill();
     let result = Box::new(example(0.5).check().unwrap());
     let digest = togl_scheduler::Digest::of(&result);
@@ -176,4 +217,27 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
     server.up();
     assert_eq!(PostgresStore::open(&config).unwrap().load().unwrap(), before);
+}
+
+/// The session of the coordinator stands still, and so does nothing else: neither the network nor the server says a word.
+#[test]
+fn a_session_that_stands_still_stops_the_coordinator_in_time_and_nothing_is_acknowledged() {
+    let Some(server) = Server::quick() else { return };
+    let config = server.database();
+    let before = fill(Box::new(PostgresStore::open(&config).unwrap()), 2, |_| {});
+    let mut store = PostgresStore::open(&config).unwrap();
+    assert!(store.patience.commit <= Duration::from_secs(30), "what the documents promise");
+    assert!(store.patience.silence < store.patience.commit);
+    store.patience = Patience { silence: Duration::from_millis(200), commit: Duration::from_secs(2) };
+    let backend = store.link().backend().cast_unsigned();
+    signal("STOP", backend);
+    let watch = Stopwatch::start();
+    let error = store.commit(&[pause()]).unwrap_err();
+    assert!(watch.seconds() < 10.0, "{}", watch.seconds());
+    assert!(matches!(error, StoreError::Held { .. } | StoreError::Unreachable { .. }), "{error}");
+    drop(store);
+    signal("KILL", backend);
+    // The server ends all sessions when one was killed, and comes back.
+    let found = open_again(&config).load().unwrap();
+    assert_eq!(found, before);
 }

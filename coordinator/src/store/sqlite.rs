@@ -1,12 +1,14 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
 //! the last transaction, `schema` the tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows
-//! they are about, `read` what a start needs of them, `facts` what people look at.
+//! they are about, `read` what a start needs of them, `facts` what people look at, `scan` whether all of it is whole,
+//! `explain` what SQLite complains about.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
 //! is acknowledged that is not in the file at its place.
 
 mod counter;
+mod explain;
 mod facts;
 mod fleet;
 mod held;
@@ -14,6 +16,7 @@ mod known;
 mod pages;
 mod place;
 mod read;
+mod scan;
 mod schema;
 mod write;
 
@@ -23,14 +26,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use rusqlite::{Connection, OpenFlags};
 use togl_scheduler::{Change, Snapshot};
 use togl_sweeps::{FoldKey, SweepName};
 
 use self::counter::Counter;
+use self::explain::explain;
+pub(super) use self::explain::{damage, refine, said};
 use self::held::{Disturbance, Held};
 use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
+pub(super) use self::scan::{damaged_pages, inspect};
 use super::address::StoreAddress;
 use super::history::Happened;
 use super::{
@@ -288,33 +294,6 @@ pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Resu
         return Ok(Place { path, _locks: (lock, file) });
     }
     Err(StoreError::NotEmpty { place: path.display().to_string(), hint })
-}
-
-/// What an error of SQLite means for the user of `path`.
-fn explain(path: &Path, error: rusqlite::Error) -> StoreError {
-    let path = path.to_owned();
-    if let rusqlite::Error::SqliteFailure(failure, _) = &error
-        && failure.extended_code == ffi::SQLITE_IOERR_DATA
-    {
-        return StoreError::Corrupt { path, detail: "a page does not fit its checksum".to_owned() };
-    }
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            StoreError::Corrupt { path, detail: error.to_string() }
-        }
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            StoreError::NotWritable { path, source: std::io::Error::other(error) }
-        }
-        _ => StoreError::Sqlite(error),
-    }
-}
-
-/// The same for an error that may be one of SQLite.
-pub(super) fn refine(path: &Path, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Sqlite(error) => explain(path, error),
-        other => other,
-    }
 }
 
 impl Store for SqliteStore {

@@ -250,7 +250,7 @@ fn stranger() {
 #[test]
 fn reading_a_served_store_with_another_program_takes_nothing_from_it() {
     let (_folder, path, mut store) = served();
-    let reader = store.reader().unwrap();
+    drop(store.reader().unwrap());
     let mut stranger = Command::new(std::env::current_exe().unwrap());
     stranger.args(["--exact", "store::sqlite::tests::held::stranger", "--test-threads=1"]);
     let output = stranger.env("TOGL_STRANGER_READS", &path).output().unwrap();
@@ -260,5 +260,5 @@ fn reading_a_served_store_with_another_program_takes_nothing_from_it() {
         "whoever looks does not tidy up after somebody who is still there"
     );
     store.commit(&steer(SweepState::Active)).unwrap();
-    assert_eq!(reader.sweeps().unwrap()[0].state, SweepState::Active);
+    assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, SweepState::Active);
 }

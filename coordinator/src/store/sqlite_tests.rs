@@ -22,7 +22,7 @@ fn place() -> (TempDir, PathBuf) {
 }
 
 /// A connection that anybody could open, with the checksums of pages kept right.
-fn raw(path: &Path) -> Connection {
+pub(crate) fn raw(path: &Path) -> Connection {
     pages::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap()
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql};
 
+use super::super::check::FoldRow;
 use super::super::sqlite::{self, beside};
 use super::super::{StoreError, impossible};
 use super::{Kind, Row, Source, Summary, Table, Take, Target, Value};
@@ -53,6 +54,30 @@ impl Source for File<'_> {
             take(row?)?;
         }
         Ok(())
+    }
+
+    fn inspect(&mut self) -> Result<Vec<String>, StoreError> {
+        sqlite::inspect(self.0)
+    }
+
+    fn unreadable(&mut self, table: &Table) -> Vec<FoldRow> {
+        // Answered by an index, so that it is known whose row is lost.
+        let folds = "SELECT id, trial, split, seed FROM fold ORDER BY trial, split, seed";
+        let Some(mut folds) = self.0.prepare(folds).ok().filter(|_| table.fold_column().is_some()) else {
+            return Vec::new();
+        };
+        let folds = folds.query_map([], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?]));
+        let folds: Vec<FoldRow> = folds.into_iter().flatten().map_while(Result::ok).collect();
+        let (list, column) = (table.list(), table.fold_column().unwrap_or_default());
+        let Ok(mut probe) = self.0.prepare(&format!("SELECT {list} FROM {} WHERE {column} = ?1", table.name))
+        else {
+            return Vec::new();
+        };
+        let mut is_lost = |fold: &FoldRow| {
+            let rows = probe.query_map([fold[0]], |_| Ok(()));
+            rows.and_then(|rows| rows.collect::<rusqlite::Result<Vec<()>>>()).is_err()
+        };
+        folds.into_iter().filter(|fold| is_lost(fold)).collect()
     }
 }
 

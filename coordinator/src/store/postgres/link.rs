@@ -1,7 +1,10 @@
 //! A connection to PostgreSQL and the lock that goes with it. The client waits with a small runtime of its own, which
 //! must not happen on a thread that already runs one: every call borrows a thread, which costs microseconds beside
-//! the milliseconds of a flushed commit.
+//! the milliseconds of a flushed commit. The client would also wait for ever: a call that decisions depend on gives its
+//! thread up, with the connection, when the server stays silent.
 
+use std::mem;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use ::postgres::config::SslMode;
@@ -12,7 +15,7 @@ use super::super::StoreError;
 use super::super::address::{said, shown};
 use super::access::{Access, Trust};
 use super::tls::{Connector, Distrust};
-use super::write::Statements;
+use super::write::{Answers, Statements};
 
 /// The advisory lock of a store: the letters `togl`. Advisory locks belong to a database, as the schema does.
 const LOCK: i64 = 0x746f_676c;
@@ -29,6 +32,16 @@ pub(in super::super) enum Failed {
     Lost(StoreError),
     /// It did not happen.
     Refused(StoreError),
+}
+
+impl Failed {
+    /// The same, of this store.
+    fn at(self, address: &str) -> Self {
+        match self {
+            Self::Lost(error) => Self::Lost(named(error, address)),
+            Self::Refused(error) => Self::Refused(named(error, address)),
+        }
+    }
 }
 
 impl From<StoreError> for Failed {
@@ -103,7 +116,7 @@ impl Link {
         if connector.is_none() {
             config.ssl_mode(SslMode::Disable);
         }
-        let connected = apart(|| {
+        let connected = within(PATIENCE, &Answers::default(), move || {
             let mut client = match connector {
                 Some(connector) => config.connect(connector)?,
                 None => config.connect(NoTls)?,
@@ -112,10 +125,11 @@ impl Link {
             Ok((client, backend))
         })?;
         match connected {
-            Ok((client, backend)) => {
-                Ok(Self { client: Some(client), statements: Statements::new(), address, backend })
+            Some(Ok((client, backend))) => {
+                Ok(Self { client: Some(client), statements: Statements::default(), address, backend })
             }
-            Err(error) => Err(refused(address, &error)),
+            Some(Err(error)) => Err(refused(address, &error)),
+            None => Err(StoreError::Unreachable { address, reason: silent(PATIENCE) }),
         }
     }
 
@@ -183,10 +197,30 @@ impl Link {
     ) -> Result<T, Failed> {
         let Self { client, statements, address, .. } = self;
         let client = client.as_mut().ok_or_else(|| closed(address))?;
-        apart(|| work(client, statements))?.map_err(|failed| match failed {
-            Failed::Lost(error) => Failed::Lost(named(error, address)),
-            Failed::Refused(error) => Failed::Refused(named(error, address)),
-        })
+        apart(|| work(client, statements))?.map_err(|failed| failed.at(address))
+    }
+}
+
+impl Link {
+    /// The same, for work that decisions wait for: if the server says nothing for so long, the connection is given up.
+    pub(super) fn try_within<T: Send + 'static>(
+        &mut self,
+        silence: Duration,
+        work: impl FnOnce(&mut Client, &mut Statements) -> Result<T, Failed> + Send + 'static,
+    ) -> Result<T, Failed> {
+        let mut client = self.client.take().ok_or_else(|| closed(&self.address))?;
+        let mut statements = mem::take(&mut self.statements);
+        let answers = statements.answers.clone();
+        let done = within(silence, &answers, move || {
+            let done = work(&mut client, &mut statements);
+            (client, statements, done)
+        })?;
+        let Some((client, statements, done)) = done else {
+            let (address, reason) = (self.address.clone(), silent(silence));
+            return Err(Failed::Lost(StoreError::Postgres { address, reason }));
+        };
+        (self.client, self.statements) = (Some(client), statements);
+        done.map_err(|failed| failed.at(&self.address))
     }
 }
 
@@ -201,7 +235,7 @@ fn closed(address: &str) -> Failed {
     Failed::Lost(StoreError::Postgres { address: address.to_owned(), reason: "closed".to_owned() })
 }
 
-fn named(error: StoreError, name: &str) -> StoreError {
+pub(super) fn named(error: StoreError, name: &str) -> StoreError {
     match error {
         StoreError::Postgres { reason, .. } => StoreError::Postgres { address: name.to_owned(), reason },
         StoreError::TakenOver { .. } => StoreError::TakenOver { address: name.to_owned() },
@@ -244,4 +278,32 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, StoreError> {
             .map_err(|error| StoreError::Impossible { what: "thread", detail: error.to_string() })?;
         thread.join().map_err(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// The same as long as there are answers. A server that stays silent keeps the thread, which ends with its connection or with
+/// the process: nobody waits for it, and there is no result.
+pub(super) fn within<T: Send + 'static>(
+    silence: Duration,
+    answers: &Answers,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<T>, StoreError> {
+    let (send, receive) = mpsc::sync_channel(1);
+    let thread = std::thread::Builder::new().name("togl-postgres".to_owned());
+    let no_thread = |detail: String| StoreError::Impossible { what: "thread", detail };
+    let started = thread.spawn(move || _ = send.send(work())); // whoever gave up does not want to know
+    started.map_err(|error| no_thread(error.to_string()))?;
+    let mut heard = answers.count();
+    loop {
+        match receive.recv_timeout(silence) {
+            Ok(result) => return Ok(Some(result)),
+            Err(RecvTimeoutError::Timeout) if answers.count() > heard => heard = answers.count(),
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => return Err(no_thread("it panicked".to_owned())),
+        }
+    }
+}
+
+/// What is said about a server that says nothing.
+pub(super) fn silent(silence: Duration) -> String {
+    format!("no answer for {} seconds", silence.as_secs_f64())
 }

@@ -138,7 +138,7 @@ fn unusable(problem: impl Into<String>) -> Failed {
 pub(super) fn configure(client: &mut Client) -> Result<(), Failed> {
     // The keepalives are the server's: the lock of a coordinator whose machine is gone must not stay for hours.
     client.batch_execute(
-        "SET search_path TO togl; SET lock_timeout TO '60s'; SET jit TO off;
+        "SET search_path TO togl; SET lock_timeout TO '20s'; SET jit TO off;
          SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3",
     )?;
     let durable: String = client.query_one("SHOW synchronous_commit", &[])?.try_get(0)?;

@@ -2,6 +2,8 @@
 //! does not hold is an error, never silently dropped.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::postgres::types::ToSql;
 use ::postgres::{Client, Statement, Transaction};
@@ -15,7 +17,25 @@ use super::stage::{Keys, Notes, Op, Rows, Staged, State};
 type Written = Result<(), Failed>;
 
 /// Statements that a connection keeps ready.
-pub(super) type Statements = HashMap<String, Statement>;
+#[derive(Default)]
+pub(super) struct Statements {
+    ready: HashMap<String, Statement>,
+    pub(super) answers: Answers,
+}
+
+/// How often the server has answered: whether a long transaction goes on.
+#[derive(Default, Clone)]
+pub(super) struct Answers(Arc<AtomicU64>);
+
+impl Answers {
+    pub(super) fn count(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
 
 /// References to folds that one statement carries at the most.
 const CHUNK: usize = 50_000;
@@ -45,7 +65,13 @@ pub(super) fn commit(
     // First: a session of somebody else that is still writing would hold this row.
     let sql = "UPDATE store SET commits = $1::bigint WHERE commits = $1::bigint - 1 AND holder = $2";
     if writer.run(sql, &[&number, &holder])? != 1 {
-        return Err(StoreError::TakenOver { address: String::new() }.into());
+        let row = transaction.query_one("SELECT commits, holder FROM store", &[])?;
+        let (stored, whose): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        return Err(match whose == holder {
+            true => rolled_back(stored, number - 1),
+            false => StoreError::TakenOver { address: String::new() },
+        }
+        .into());
     }
     for op in &staged.ops {
         writer.perform(op)?;
@@ -54,6 +80,15 @@ pub(super) fn commit(
     crate::crash::point("commit-written");
     transaction.commit()?;
     Ok(())
+}
+
+/// What a store that is not at its last transaction means.
+pub(super) fn rolled_back(stored: i64, expected: i64) -> StoreError {
+    let problem = format!(
+        "has {stored} transactions where this coordinator has made {expected}: it was rolled back, or somebody else wrote to \
+         it; nothing more is acknowledged; restore the newest backup with `togl restore FILE --replace`"
+    );
+    StoreError::Unusable { address: String::new(), problem }
 }
 
 /// Refuses a statement that did not find all its rows.
@@ -67,11 +102,13 @@ fn expect(found: u64, wanted: usize, what: &'static str) -> Written {
 
 impl Writer<'_, '_> {
     fn run(&mut self, sql: &str, values: &[&(dyn ToSql + Sync)]) -> Result<u64, Failed> {
-        if !self.statements.contains_key(sql) {
+        if !self.statements.ready.contains_key(sql) {
             let statement = self.transaction.prepare(sql)?;
-            self.statements.insert(sql.to_owned(), statement);
+            self.statements.ready.insert(sql.to_owned(), statement);
         }
-        Ok(self.transaction.execute(&self.statements[sql], values)?)
+        let found = self.transaction.execute(&self.statements.ready[sql], values)?;
+        self.statements.answers.add();
+        Ok(found)
     }
 
     fn perform(&mut self, op: &Op) -> Written {
@@ -362,7 +399,7 @@ impl<'a> States<'a> {
 }
 
 /// Adds output of trainers; what belongs to no issued attempt is dropped.
-pub(super) fn append_log(client: &mut Client, pieces: &[LogPiece]) -> Written {
+pub(super) fn append_log(client: &mut Client, answers: &Answers, pieces: &[LogPiece]) -> Written {
     let mut transaction = client.transaction()?;
     for LogPiece { fold, attempt, text } in pieces {
         let sql = "SELECT attempt.fold, log.text FROM trial JOIN fold ON fold.trial = trial.id
@@ -380,6 +417,7 @@ pub(super) fn append_log(client: &mut Client, pieces: &[LogPiece]) -> Written {
         let sql = "INSERT INTO log (fold, attempt, text) VALUES ($1, $2, $3)
                    ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
         transaction.execute(sql, &[&id, &number, &whole.as_bytes()])?;
+        answers.add();
     }
     Ok(transaction.commit()?)
 }

@@ -60,31 +60,54 @@ pub(super) const HEADER: usize = 100;
 /// wants, and the next program that reads it would take it for unused and remove the log.
 pub(super) fn header(connection: &Connection) -> rusqlite::Result<([u8; HEADER], u64)> {
     let (mut header, mut length) = ([0; HEADER], 0);
-    let mut file: *mut sqlite3_file = ptr::null_mut();
-    // SAFETY: the handle is open for as long as `connection` is borrowed, and so is the file that it names, which has
-    // its methods then; the buffers have the lengths that are asked for.
+    let file = file_of(connection)?;
+    // SAFETY: the file is open for as long as `connection` is borrowed; the buffers have the lengths that are asked for.
     let code = unsafe {
-        let argument = ptr::from_mut(&mut file).cast();
-        match ffi::sqlite3_file_control(
-            connection.handle(),
-            c"main".as_ptr(),
-            SQLITE_FCNTL_FILE_POINTER,
-            argument,
-        ) {
-            SQLITE_OK if !file.is_null() && !(*file).pMethods.is_null() => {
-                match read(file, header.as_mut_ptr().cast(), HEADER as c_int, 0) {
-                    SQLITE_OK | SQLITE_IOERR_SHORT_READ => file_size(file, &mut length),
-                    code => code,
-                }
-            }
-            SQLITE_OK => SQLITE_ERROR,
+        match read(file, header.as_mut_ptr().cast(), HEADER as c_int, 0) {
+            SQLITE_OK | SQLITE_IOERR_SHORT_READ => file_size(file, &mut length),
             code => code,
         }
     };
     match code {
         SQLITE_OK => Ok((header, length.cast_unsigned())),
-        code => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)),
+        code => Err(failure(code)),
     }
+}
+
+/// Whether a page of the file behind a connection is as it was written, whatever its log says; none behind the end. One
+/// that is all zeros was never written, because nobody needs it.
+pub(super) fn is_whole(connection: &Connection, page: u64) -> rusqlite::Result<Option<bool>> {
+    let mut bytes = [0u8; PAGE];
+    let file = file_of(connection)?;
+    let offset = page.saturating_mul(PAGE as u64).cast_signed();
+    // SAFETY: as above.
+    match unsafe { read(file, bytes.as_mut_ptr().cast(), PAGE as c_int, offset) } {
+        SQLITE_OK => Ok(Some(true)),
+        SQLITE_IOERR_DATA => Ok(Some(bytes.iter().all(|byte| *byte == 0))),
+        SQLITE_IOERR_SHORT_READ => Ok(None),
+        code => Err(failure(code)),
+    }
+}
+
+/// The file behind a connection: one of ours, open for as long as the connection is.
+fn file_of(connection: &Connection) -> rusqlite::Result<*mut sqlite3_file> {
+    let mut file: *mut sqlite3_file = ptr::null_mut();
+    // SAFETY: the handle is open for as long as `connection` is borrowed; the call writes one pointer, and what it
+    // points to is a file, which has its methods while it is open.
+    let (code, open) = unsafe {
+        let argument = ptr::from_mut(&mut file).cast();
+        let handle = connection.handle();
+        let code = ffi::sqlite3_file_control(handle, c"main".as_ptr(), SQLITE_FCNTL_FILE_POINTER, argument);
+        (code, code == SQLITE_OK && !file.is_null() && !(*file).pMethods.is_null())
+    };
+    match open {
+        true => Ok(file),
+        false => Err(failure(if code == SQLITE_OK { SQLITE_ERROR } else { code })),
+    }
+}
+
+fn failure(code: c_int) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
 }
 
 /// The digest of a page: of its number, so that pages cannot change places, and of what SQLite wrote.
