@@ -18,9 +18,12 @@ pub(super) async fn tell<A: NamedService, B: NamedService>(
     reporter: HealthReporter,
     condition: Arc<Condition>,
 ) {
-    let mut told = None;
+    let (mut told, mut was_well) = (None, true);
     loop {
-        let well = condition.is_well();
+        // Twice in a row: a process that was paused as a whole is at work again a moment later.
+        let is_well = condition.is_well();
+        let well = is_well || was_well;
+        was_well = is_well;
         if told != Some(well) {
             let status = if well { ServingStatus::Serving } else { ServingStatus::NotServing };
             for name in ["", A::NAME, B::NAME] {
