@@ -12,6 +12,7 @@ use togl_proto::wire::{self};
 use togl_sweeps::TrialConfig;
 use tonic::{Code, Status};
 
+use crate::facts;
 use crate::output::Row;
 use crate::problem::Problem;
 use crate::state::StateDir;
@@ -157,12 +158,19 @@ impl Sweep {
     }
 }
 
+impl Sweep {
+    /// The same sweep, which is done if nothing is left to do.
+    pub fn settled(self) -> Self {
+        let done = self.state == "active" && self.finished + self.failed == self.folds;
+        Self { state: if done { "done".to_owned() } else { self.state }, ..self }
+    }
+}
+
 impl From<wire::SweepSummary> for Sweep {
     fn from(s: wire::SweepSummary) -> Self {
-        let done = s.state == "active" && s.finished + s.failed == s.folds;
-        Self {
-            state: if done { "done".to_owned() } else { s.state },
+        let sweep = Self {
             name: s.name,
+            state: s.state,
             trials: s.trials,
             folds: s.folds,
             pending: s.pending,
@@ -171,7 +179,8 @@ impl From<wire::SweepSummary> for Sweep {
             failed: s.failed,
             priority: s.priority,
             note: s.note,
-        }
+        };
+        sweep.settled()
     }
 }
 
@@ -331,8 +340,15 @@ pub fn fold_text(fold: Option<&wire::Fold>) -> String {
 }
 
 fn title(config: &str, fold: Option<&wire::Fold>) -> String {
-    let named =
-        TrialConfig::from_canonical(config).map(|trial| format!("{} on {}", trial.method(), trial.dataset));
-    let named = named.unwrap_or_else(|_| "a trial of another version".to_owned());
-    fold.map_or_else(|| named.clone(), |f| format!("{named}, split {}, seed {}", f.split, f.seed))
+    fold.map_or_else(|| named(config), |fold| fold_title(config, fold.split, fold.seed))
+}
+
+/// What a fold is called, by the canonical JSON of its trial.
+pub fn fold_title(config: &str, split: u32, seed: u64) -> String {
+    format!("{}, split {split}, seed {seed}", named(config))
+}
+
+fn named(config: &str) -> String {
+    TrialConfig::from_canonical(config)
+        .map_or_else(|_| "a trial of another version".to_owned(), |trial| facts::title(&trial))
 }

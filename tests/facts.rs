@@ -86,3 +86,60 @@ fn folds_are_chosen_by_state_worker_class_trial_and_data_set() {
         assert!(said.code == 2 && said.err.contains(reason), "{options:?}: {}", said.err);
     }
 }
+
+#[test]
+fn every_verb_that_looks_works_on_a_store_that_nobody_serves() {
+    let desk = filled();
+    let fold = first_column(&desk.togl(&["folds", "bench", "--limit", "1"])).remove(0);
+    let looks: [(&[&str], &str); 8] = [
+        (&["sweeps"], "bench  done   3       30     0        0        30        0"),
+        (&["status", "bench"], "bench (done): 30 of 30 folds finished, 0 running, 0 pending, 0 failed"),
+        (&["workers"], "bench-0  "),
+        (&["explain", &fold], ": it is finished (attempt 1)\n  in sweeps: bench\n  attempt 1 on bench-"),
+        (&["history", &fold], "  accepted   1        bench-"),
+        (&["replicates"], ""),
+        (&["table", "bench"], "50.0 ± 0.0"),
+        (&["folds", "bench"], "finished  0.5000"),
+    ];
+    for (verb, expected) in looks {
+        let said = desk.togl(verb);
+        assert_eq!(said.code, 0, "{verb:?}: {}", said.err);
+        assert!(said.out.contains(expected), "{verb:?}: {}", said.out);
+        assert!(!said.err.contains("error"), "{verb:?}: {}", said.err);
+    }
+    std::fs::write(desk.path("bench.yaml"), "version: 1\nname: bench\nbase: {dataset: no-op}\nsplits: [0]\n")
+        .unwrap();
+    let plan = desk.togl(&["plan", "bench.yaml"]);
+    assert!(plan.code == 0 && plan.out.contains("  orphaned   30"), "{}{}", plan.out, plan.err);
+    let told = desk.togl(&["status", "bench"]).err;
+    assert!(
+        told.starts_with("no coordinator serves ") && told.contains("; this is what its store holds"),
+        "{told}"
+    );
+    let silent = desk.togl(&["logs", &fold]);
+    assert_eq!((silent.code, silent.err), (1, format!("error: the trainers of {fold} wrote nothing\n")));
+    let followed = desk.togl(&["logs", "-f", &fold]);
+    assert_eq!(followed.code, 0, "{}", followed.err);
+    let unknown = desk.togl(&["status", "bunch"]);
+    assert_eq!((unknown.code, unknown.err.contains("did you mean `bench`?")), (1, true), "{}", unknown.err);
+}
+
+#[test]
+fn a_sweep_is_deleted_when_somebody_says_so_and_the_file_shrinks() {
+    let desk = filled();
+    let size = || std::fs::metadata(desk.path("state/store.sqlite")).unwrap().len();
+    let before = size();
+    let asked = desk.togl(&["delete", "bench"]);
+    assert_eq!(asked.code, 2, "nobody is there to be asked");
+    assert!(
+        asked.err.contains("30 folds with 30 results") && asked.err.contains("hint: say --yes"),
+        "{}",
+        asked.err
+    );
+    let said = desk.togl(&["delete", "bench", "--yes"]);
+    assert!(said.code == 0 && said.err.contains("\ndeleted bench; the store had "), "{}", said.err);
+    assert!(size() < before, "{} after {before}", size());
+    let gone = desk.togl(&["table", "bench"]);
+    assert_eq!(gone.code, 1, "{}", gone.err);
+    assert!(desk.togl(&["delete", "bench", "--yes"]).err.starts_with("error: there is no sweep `bench`"));
+}

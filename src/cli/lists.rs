@@ -2,12 +2,16 @@
 
 use std::process::ExitCode;
 
+use serde::Serialize;
+use togl_coordinator::store::PastWorker;
 use togl_proto::wire;
 
 use super::Outcome;
-use crate::output::{self, Format};
+use super::history::rfc3339;
+use crate::facts;
+use crate::output::{self, Format, Row};
 use crate::problem::Problem;
-use crate::remote::{self, Sweep, Target, Worker};
+use crate::remote::{self, Target};
 
 /// List sweeps
 #[derive(Debug, clap::Args)]
@@ -55,6 +59,33 @@ struct Drain {
     target: Target,
 }
 
+/// A worker that had folds once.
+#[derive(Serialize)]
+struct Past {
+    worker: String,
+    host: String,
+    attempts: u64,
+    finished: u64,
+    /// UTC, as in RFC 3339; empty if it is not known.
+    last_lease: String,
+}
+
+impl From<PastWorker> for Past {
+    fn from(past: PastWorker) -> Self {
+        let PastWorker { worker, host, attempts, finished, last_at } = past;
+        Self { worker: worker.to_string(), host, attempts, finished, last_lease: rfc3339(last_at) }
+    }
+}
+
+impl Row for Past {
+    const COLUMNS: &'static [&'static str] = &["WORKER", "HOST", "ATTEMPTS", "FINISHED", "LAST LEASE (UTC)"];
+
+    fn cells(&self) -> Vec<String> {
+        let Self { worker, host, attempts, finished, last_lease } = self;
+        vec![worker.clone(), host.clone(), attempts.to_string(), finished.to_string(), last_lease.clone()]
+    }
+}
+
 impl Drain {
     async fn run(self, undo: bool) -> Outcome {
         let mut client = self.target.connect().await?;
@@ -75,12 +106,7 @@ impl Drain {
 
 impl Sweeps {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let reply = client
-            .list_sweeps(wire::ListSweepsRequest { archived: self.archived })
-            .await
-            .map_err(remote::refused)?;
-        let sweeps: Vec<Sweep> = reply.into_inner().sweeps.into_iter().map(Into::into).collect();
+        let sweeps = self.target.live().await?.sweeps(self.archived).await?;
         if sweeps.is_empty() && self.format == Format::Human {
             eprintln!("no sweeps yet; send one with `togl submit FILE`");
             return Ok(ExitCode::SUCCESS);
@@ -97,9 +123,13 @@ impl Workers {
             Some(Action::Undrain(drain)) => return drain.run(true).await,
             None => {}
         }
-        let mut client = self.target.connect().await?;
-        let reply = client.list_workers(wire::ListWorkersRequest {}).await.map_err(remote::refused)?;
-        let workers: Vec<Worker> = reply.into_inner().workers.into_iter().map(Into::into).collect();
+        let workers = match self.target.live().await?.workers().await? {
+            facts::Workers::Here(workers) => workers,
+            facts::Workers::Past(workers) => {
+                output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), self.format)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
         if workers.is_empty() && self.format == Format::Human {
             eprintln!("no workers yet; add one with the line that `togl serve` printed");
             return Ok(ExitCode::SUCCESS);

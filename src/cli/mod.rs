@@ -5,6 +5,7 @@ mod bench;
 mod cancel;
 mod check;
 mod data;
+mod delete;
 mod disputes;
 mod expressivity;
 mod folds;
@@ -88,6 +89,8 @@ enum Verb {
     Cancel(cancel::Cancel),
     /// Stop a sweep and take it out of the lists; its results are kept
     Archive(cancel::Archive),
+    /// Delete a sweep with the results that no other sweep has
+    Delete(delete::Delete),
     /// Hand out no more folds of a sweep
     Pause(steer::Steer),
     /// Go on with a paused sweep
@@ -191,6 +194,7 @@ impl Togl {
             Verb::Watch(verb) => verb.run().await,
             Verb::Cancel(verb) => verb.run().await,
             Verb::Archive(verb) => verb.run().await,
+            Verb::Delete(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Pause(verb) => verb.pause().await,
             Verb::Resume(verb) => verb.resume().await,
             Verb::Retry(verb) => verb.retry().await,

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{self, FoldFilter, FoldWord, ResultRow};
-use togl_proto::wire;
 use togl_sweeps::estimate::{Estimate, Experience, Past, Workload};
 use togl_sweeps::plan::{FoldState, KnownFold, Plan as Counts};
 use togl_sweeps::spec::PlannedTrial;
@@ -16,10 +15,10 @@ use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
 use super::Outcome;
 use crate::calibrate;
-use crate::facts;
+use crate::facts::{self, Facts, Remote, Workers};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::Target;
 
 /// Say what a sweep file would do
 #[derive(Debug, clap::Args)]
@@ -113,10 +112,14 @@ impl Plan {
         Ok(known)
     }
 
+    /// None if nobody is connected, or the coordinator that served here is gone.
     async fn slots_of_workers(&self) -> Result<Option<u64>, Problem> {
-        let mut client = self.target.connect().await?;
-        let workers = client.list_workers(wire::ListWorkersRequest {}).await.map_err(remote::refused)?;
-        let connected = workers.into_inner().workers.into_iter().filter(|worker| worker.state == "connected");
+        let client = match self.target.connect().await {
+            Err(problem) if problem.is_unreachable() && self.target.coordinator.is_none() => return Ok(None),
+            connected => connected?,
+        };
+        let Workers::Here(workers) = Remote::new(client).workers().await? else { return Ok(None) };
+        let connected = workers.iter().filter(|worker| worker.state == "connected");
         Ok(Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0))
     }
 

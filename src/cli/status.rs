@@ -33,9 +33,7 @@ pub struct Watch {
 
 impl Status {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let request = wire::StatusRequest { sweep: self.sweep };
-        let status: SweepStatus = client.status(request).await.map_err(remote::refused)?.into_inner().into();
+        let status = self.target.live().await?.status(&self.sweep).await?;
         match self.format {
             Plain::Human => output::print(&describe(&status))?,
             Plain::Json => output::print(&output::json(&status)?)?,

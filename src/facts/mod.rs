@@ -7,14 +7,14 @@ mod remote;
 mod stored;
 
 use serde::Serialize;
-use togl_coordinator::store::LogPiece;
 use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::reading::{Fact, Wanted};
+use togl_coordinator::store::{LogPiece, PastWorker};
 use togl_sweeps::{FoldKey, SweepName, TrialConfig};
 use tonic::async_trait;
 
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::{Sweep, SweepStatus, Target, Worker};
 
 pub use self::collected::{Collected, Depth, collected};
 pub use self::remote::Remote;
@@ -32,6 +32,15 @@ pub trait Facts: Send {
     /// Hands out what is wanted, all of it from one state. What was handed out before an error must not be used.
     async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem>;
 
+    /// All sweeps with how far they are, in the order of their submission; archived ones only if they are wanted.
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem>;
+
+    /// One sweep with what runs and what failed.
+    async fn status(&mut self, sweep: &str) -> Result<SweepStatus, Problem>;
+
+    /// Workers that are here, or were here once.
+    async fn workers(&mut self) -> Result<Workers, Problem>;
+
     /// What the trainers of a fold wrote, the first attempt first. The trial may be shortened, here and below.
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem>;
 
@@ -40,6 +49,14 @@ pub trait Facts: Send {
 
     /// What happened to a fold, and which one is meant.
     async fn history(&mut self, fold: &str) -> Result<(FoldKey, Vec<Happened>), Problem>;
+}
+
+/// Who trains, or did.
+pub enum Workers {
+    /// Those of a coordinator.
+    Here(Vec<Worker>),
+    /// Those that a store remembers.
+    Past(Vec<PastWorker>),
 }
 
 /// Why a fold is not running, or what became of it.

@@ -13,9 +13,9 @@ use togl_proto::wire;
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tonic::async_trait;
 
-use super::{AttemptLine, Explanation, Facts, Take};
+use super::{AttemptLine, Explanation, Facts, Take, Workers};
 use crate::problem::Problem;
-use crate::remote::{Client, refused};
+use crate::remote::{Client, Sweep, SweepStatus, refused};
 
 /// A coordinator.
 pub struct Remote {
@@ -50,6 +50,22 @@ impl Facts for Remote {
         }
         Err(Problem::unreachable("the coordinator ended its answer before everything was said")
             .hint("ask again"))
+    }
+
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem> {
+        let request = wire::ListSweepsRequest { archived };
+        let reply = self.client.list_sweeps(request).await.map_err(refused)?;
+        Ok(reply.into_inner().sweeps.into_iter().map(Into::into).collect())
+    }
+
+    async fn status(&mut self, sweep: &str) -> Result<SweepStatus, Problem> {
+        let request = wire::StatusRequest { sweep: sweep.to_owned() };
+        Ok(self.client.status(request).await.map_err(refused)?.into_inner().into())
+    }
+
+    async fn workers(&mut self) -> Result<Workers, Problem> {
+        let reply = self.client.list_workers(wire::ListWorkersRequest {}).await.map_err(refused)?;
+        Ok(Workers::Here(reply.into_inner().workers.into_iter().map(Into::into).collect()))
     }
 
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem> {

@@ -3,15 +3,22 @@
 
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::history::Happened;
-use togl_coordinator::store::reading::{Reading, Wanted};
-use togl_coordinator::store::{LogPiece, Reader, Readers, StoreError, find_fold};
+use togl_coordinator::store::reading::{Reading, Wanted, find_sweep};
+use togl_coordinator::store::{
+    FoldFilter, FoldQuery, FoldState, FoldWord, LogPiece, Reader, Readers, StoreError, StoredFold,
+    StoredSweep, SweepCounts, SweepState, find_fold,
+};
 use togl_sweeps::FoldKey;
 use tonic::async_trait;
 
-use super::{AttemptLine, Explanation, Facts, Take};
+use super::{AttemptLine, Explanation, Facts, Take, Workers, sweep_name};
 use crate::embedded::RESTORE;
 use crate::problem::Problem;
+use crate::remote::{FailedFold, RunningFold, Sweep, SweepStatus, fold_title};
 use crate::state::StateDir;
+
+/// Folds of one kind that a status shows.
+const SHOWN: u64 = 100;
 
 /// A store.
 pub struct Stored {
@@ -40,6 +47,47 @@ fn problem(error: StoreError) -> Problem {
     }
 }
 
+fn sweep(stored: StoredSweep, counts: SweepCounts) -> Sweep {
+    let SweepCounts { trials, folds, note, .. } = counts;
+    let sweep = Sweep {
+        name: stored.name.to_string(),
+        state: stored.state.to_string(),
+        trials,
+        folds: folds.total(),
+        pending: folds.pending,
+        running: folds.running,
+        finished: folds.finished,
+        failed: folds.failed,
+        priority: stored.priority,
+        note,
+    };
+    sweep.settled()
+}
+
+fn running(fold: StoredFold) -> Option<RunningFold> {
+    let FoldState::Running { attempt, worker } = fold.state else { return None };
+    Some(RunningFold {
+        title: fold_title(&fold.trial, fold.fold.split, fold.fold.seed),
+        fold: fold.fold.to_string(),
+        attempt: attempt.0,
+        worker: worker.to_string(),
+        slot: 0,
+        epoch: 0,
+        max_epochs: 0,
+        validation_accuracy: None,
+    })
+}
+
+fn failed(fold: StoredFold) -> Option<FailedFold> {
+    let FoldState::Failed(failure) = fold.state else { return None };
+    Some(FailedFold {
+        title: fold_title(&fold.trial, fold.fold.split, fold.fold.seed),
+        fold: fold.fold.to_string(),
+        class: failure.class.to_string(),
+        message: failure.message,
+    })
+}
+
 #[async_trait]
 impl Facts for Stored {
     fn is_live(&self) -> bool {
@@ -52,6 +100,39 @@ impl Facts for Stored {
             page.into_iter().try_for_each(&mut *take)?;
         }
         Ok(())
+    }
+
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem> {
+        let reader = self.open()?;
+        let mut sweeps = reader.sweeps().map_err(problem)?;
+        sweeps.retain(|sweep| archived || sweep.state != SweepState::Archived);
+        let counted = |stored: StoredSweep| {
+            let counts = reader.counts(&stored.name).map_err(problem)?;
+            Ok(sweep(stored, counts))
+        };
+        sweeps.into_iter().map(counted).collect()
+    }
+
+    async fn status(&mut self, name: &str) -> Result<SweepStatus, Problem> {
+        let reader = self.open()?;
+        let stored = find_sweep(reader.as_ref(), &sweep_name(name)?).map_err(problem)?;
+        let counts = reader.counts(&stored.name).map_err(problem)?;
+        let listed = |state| {
+            let filter = FoldFilter { states: vec![state], ..FoldFilter::default() };
+            let query = FoldQuery { sweep: stored.name.clone(), filter, from: 0, skip: 0, limit: SHOWN };
+            Ok::<_, Problem>(reader.folds(&query).map_err(problem)?.folds.into_iter())
+        };
+        Ok(SweepStatus {
+            trials_finished: counts.trials_finished,
+            eta_seconds: 0,
+            in_training: listed(FoldWord::Running)?.filter_map(running).collect(),
+            failures: listed(FoldWord::Failed)?.filter_map(failed).collect(),
+            sweep: sweep(stored, counts),
+        })
+    }
+
+    async fn workers(&mut self) -> Result<Workers, Problem> {
+        Ok(Workers::Past(self.open()?.workers().map_err(problem)?))
     }
 
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem> {

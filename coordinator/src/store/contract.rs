@@ -2,6 +2,7 @@
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
 mod backends;
+mod delete;
 mod facts;
 mod fleet;
 mod life;
@@ -19,6 +20,7 @@ use super::postgres_server::Server;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store};
 
 use self::backends::{Backend, Make, Place, memory, sqlite};
+use self::delete::a_deleted_sweep_takes_along_what_only_it_has_and_nothing_else;
 use self::facts::{
     a_fold_is_found_by_the_beginning_of_its_trial_also_after_an_edit,
     a_read_that_an_edit_overtakes_shows_the_sweep_as_it_was,
@@ -80,6 +82,7 @@ contracts!(
     folds_say_where_they_stand_and_sweeps_count_them,
     a_fold_is_found_by_the_beginning_of_its_trial_also_after_an_edit,
     who_had_folds_is_remembered,
+    a_deleted_sweep_takes_along_what_only_it_has_and_nothing_else,
     readers_see_whole_transactions_while_others_are_written,
     a_fold_has_a_history_that_only_grows,
 );

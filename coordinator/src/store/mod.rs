@@ -8,6 +8,7 @@
 pub mod address;
 pub mod check;
 pub mod copy;
+pub mod delete;
 pub mod history;
 mod lookup;
 pub mod memory;
@@ -31,7 +32,7 @@ use togl_scheduler::{Change, Digest, Snapshot};
 use togl_sweeps::{CheckedResult, FoldKey, FoldResult, SweepName};
 
 use self::history::Happened;
-pub use togl_scheduler::FoldState;
+pub use togl_scheduler::{FoldState, SweepState};
 
 pub use self::lookup::{FoldLookupError, find_fold, trials_beginning};
 pub use self::rows::{

@@ -29,6 +29,7 @@ pub(super) use self::link::{Failed, Link};
 use self::stage::Staged;
 use self::write::{Answers, Statements};
 use super::address::{StoreAddress, shown};
+use super::copy::TABLES;
 use super::history::Happened;
 use super::{
     FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
@@ -107,6 +108,37 @@ impl PostgresStore {
     /// Which store this is, for people.
     pub(super) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The number that a question is answered with; none if there is no row.
+    pub(super) fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
+        self.link().with(|client| match client.query_opt(sql, &[])? {
+            Some(row) => Ok(Some(row.try_get(0)?)),
+            None => Ok(None),
+        })
+    }
+
+    /// Bytes of the tables.
+    pub(super) fn size(&mut self) -> Result<u64, StoreError> {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+                   WHERE relnamespace = to_regnamespace('togl') AND relkind = 'r'";
+        Ok(self.number(sql)?.unwrap_or(0).cast_unsigned())
+    }
+
+    /// Carries out statements in one transaction, then gives back the room that they left.
+    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+        let number = self.commits + 1;
+        self.link().with(|client| {
+            client.batch_execute(&format!(
+                "BEGIN; {statements}; UPDATE store SET commits = {number}; COMMIT"
+            ))?;
+            for table in &TABLES {
+                client.batch_execute(&format!("VACUUM FULL {}", table.name))?;
+            }
+            Ok(())
+        })?;
+        self.commits = number;
+        Ok(())
     }
 
     /// The mark of this opening.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use togl_sweeps::{FoldKey, SweepName};
+use togl_sweeps::{FoldKey, SweepName, nearest};
 
 use super::replicates::{self, Replicate};
 use super::{
@@ -69,6 +69,18 @@ enum Next {
     Replicates { from: u64 },
 }
 
+/// The sweep of this name; otherwise the nearest name is told.
+pub fn find_sweep(reader: &dyn Reader, name: &SweepName) -> Result<StoredSweep, StoreError> {
+    let mut sweeps = reader.sweeps()?;
+    match sweeps.iter().position(|sweep| sweep.name == *name) {
+        Some(at) => Ok(sweeps.swap_remove(at)),
+        None => {
+            let hint = nearest::hint(name.as_str(), sweeps.iter().map(|sweep| sweep.name.as_str()));
+            Err(StoreError::UnknownSweep { name: name.to_string(), hint })
+        }
+    }
+}
+
 /// A read that goes on.
 pub struct Reading {
     reader: Box<dyn Reader>,
@@ -83,15 +95,10 @@ pub struct Reading {
 impl Reading {
     /// Begins to read. A sweep that is not there is refused, with the nearest name.
     pub fn new(reader: Box<dyn Reader>, wanted: Wanted) -> Result<Self, StoreError> {
-        let mut sweeps: VecDeque<StoredSweep> = reader.sweeps()?.into();
-        if let Some(name) = &wanted.sweep {
-            if !sweeps.iter().any(|sweep| sweep.name == *name) {
-                let known = sweeps.iter().map(|sweep| sweep.name.as_str());
-                let hint = togl_sweeps::nearest::hint(name.as_str(), known);
-                return Err(StoreError::UnknownSweep { name: name.to_string(), hint });
-            }
-            sweeps.retain(|sweep| sweep.name == *name);
-        }
+        let sweeps: VecDeque<StoredSweep> = match &wanted.sweep {
+            Some(name) => [find_sweep(reader.as_ref(), name)?].into(),
+            None => reader.sweeps()?.into(),
+        };
         Ok(Self { reader, wanted, sweeps, next: Next::Sweep, told: HashSet::new() })
     }
 

@@ -26,9 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use togl_scheduler::{Change, Snapshot};
-use togl_sweeps::{FoldKey, SweepName};
 
 use self::counter::Counter;
 use self::explain::explain;
@@ -38,11 +37,7 @@ use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 pub(super) use self::scan::{damaged_pages, inspect};
 use super::address::StoreAddress;
-use super::history::Happened;
-use super::{
-    FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
-    StoreError, StoredSweep, SweepCounts,
-};
+use super::{LogPiece, Readers, Store, StoreError};
 use crate::private;
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -129,6 +124,34 @@ impl SqliteStore {
             }
         };
         StoreError::Disturbed { path: self.path.clone(), what: disturbance.as_str(), advice }
+    }
+}
+
+/// What deleting needs.
+impl SqliteStore {
+    /// The number that a question is answered with; none if there is no row.
+    pub(super) fn number(&self, sql: &str) -> Result<Option<i64>, StoreError> {
+        let found = self.connection.query_row(sql, [], |row| row.get(0)).optional();
+        found.map_err(|error| explain(&self.path, error))
+    }
+
+    /// Bytes of the file.
+    pub(super) fn size(&self) -> Result<u64, StoreError> {
+        settle(&self.connection, &self.path)?;
+        let file = std::fs::metadata(&self.path);
+        Ok(file.map_err(|source| StoreError::NotReadable { path: self.path.clone(), source })?.len())
+    }
+
+    /// Carries out statements in one transaction, then gives back the room that they left.
+    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+        let number = self.commits + 1;
+        let written = self.connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE; {statements}; UPDATE store SET commits = {number}; COMMIT; VACUUM"
+        ));
+        written.map_err(|error| explain(&self.path, error))?;
+        (self.known, self.commits) = (Known::default(), number);
+        self.counter.set(number);
+        Ok(())
     }
 }
 
@@ -345,58 +368,6 @@ impl Store for SqliteStore {
         // Readers of this process may still be open, and then closing alone would leave the log behind.
         settle(&connection, &path)?;
         connection.close().map_err(|(_, error)| explain(&path, error))
-    }
-}
-
-impl SqliteReader {
-    fn refined<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
-        read.map_err(|error| refine(&self.path, error))
-    }
-}
-
-impl Reader for SqliteReader {
-    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
-        self.refined(facts::sweeps(&self.connection))
-    }
-
-    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
-        self.refined(facts::counts(&self.connection, sweep))
-    }
-
-    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-        self.refined(facts::results(&self.connection, query))
-    }
-
-    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
-        self.refined(facts::folds(&self.connection, query))
-    }
-
-    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError> {
-        self.refined(facts::count_folds(&self.connection, query))
-    }
-
-    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
-        self.refined(facts::fold(&self.connection, fold))
-    }
-
-    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
-        self.refined(facts::folds_between(&self.connection, least, greatest))
-    }
-
-    fn digits(&self) -> Result<usize, StoreError> {
-        self.refined(facts::digits(&self.connection))
-    }
-
-    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-        self.refined(facts::log(&self.connection, fold))
-    }
-
-    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-        self.refined(facts::history(&self.connection, fold))
-    }
-
-    fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
-        self.refined(facts::workers(&self.connection))
     }
 }
 

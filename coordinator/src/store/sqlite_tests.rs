@@ -9,11 +9,12 @@ mod held;
 use std::fs;
 
 use tempfile::TempDir;
-use togl_sweeps::FoldResult;
+use togl_sweeps::{FoldKey, FoldResult};
 
 use super::*;
-use crate::store::ResultQuery;
 use crate::store::contract::{filled_sqlite, fold, impossible_fact, sweep};
+use crate::store::queries::{self, Dialect};
+use crate::store::{FoldFilter, FoldQuery, Reader, ResultQuery};
 
 fn place() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
@@ -52,6 +53,26 @@ fn results_can_be_read_while_a_coordinator_serves_and_after_it_stopped() {
     let reader = open_read_only(&path).unwrap();
     assert_eq!(reader.results(&query).unwrap().rows.len(), 2);
     SqliteStore::open(&path).expect("a reader does not keep a coordinator away");
+}
+
+#[test]
+fn no_page_looks_at_all_rows_of_a_table() {
+    let (_folder, path) = place();
+    let store = SqliteStore::open(&path).unwrap();
+    let query = FoldQuery { sweep: sweep("s"), filter: FoldFilter::default(), from: 5, skip: 0, limit: 10 };
+    let folds = queries::folds(&query, 1, Dialect::Sqlite).sql;
+    for sql in [queries::RESULTS, queries::MORE, queries::BETWEEN, &folds] {
+        let mut plan = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let (mut rows, mut steps) = (plan.raw_query(), Vec::<String>::new()); // plans need no values
+        while let Some(row) = rows.next().unwrap() {
+            steps.push(row.get(3).unwrap());
+        }
+        assert!(
+            !steps.is_empty()
+                && steps.iter().all(|step| !step.starts_with("SCAN ") || step == "SCAN CONSTANT ROW"),
+            "{steps:#?}"
+        );
+    }
 }
 
 #[test]

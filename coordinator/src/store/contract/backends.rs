@@ -12,6 +12,11 @@ pub(super) trait Backend {
 
     /// Why a second coordinator is not let in; none where nothing can be shared.
     fn second(&self) -> Option<StoreError>;
+
+    /// What it is called; none for what has no name.
+    fn address(&self) -> Option<StoreAddress> {
+        None
+    }
 }
 
 /// Makes places, each of its own.
@@ -53,6 +58,10 @@ impl Backend for Place {
 
     fn second(&self) -> Option<StoreError> {
         Some(self.address.open().map(|_| ()).unwrap_err())
+    }
+
+    fn address(&self) -> Option<StoreAddress> {
+        Some(self.address.clone())
     }
 }
 

@@ -9,14 +9,16 @@ use super::super::history::Happened;
 use super::super::queries::{self, Dialect, Query};
 use super::super::rows::fold_state;
 use super::super::{
-    FoldAttempt, FoldDetail, FoldPage, FoldQuery, LogPiece, Outcome, PastWorker, ResultPage, ResultQuery,
-    ResultRow, StoreError, StoredFold, StoredSweep, SweepCounts, decode, lookup, unknown_sweep, word,
+    FoldAttempt, FoldDetail, FoldPage, FoldQuery, LogPiece, Outcome, PastWorker, Reader, ResultPage,
+    ResultQuery, ResultRow, StoreError, StoredFold, StoredSweep, SweepCounts, decode, lookup, unknown_sweep,
+    word,
 };
 use super::known::find_fold;
 use super::read::fold_key;
+use super::{SqliteReader, refine};
 
 /// All sweeps, in the order of their first submission.
-pub(super) fn sweeps(on: &Connection) -> Result<Vec<StoredSweep>, StoreError> {
+fn sweeps(on: &Connection) -> Result<Vec<StoredSweep>, StoreError> {
     let mut statement = on.prepare_cached("SELECT name, yaml, state, priority FROM sweep ORDER BY place")?;
     let mut rows = statement.query([])?;
     let mut sweeps = Vec::new();
@@ -36,7 +38,7 @@ fn sweep_id(on: &Connection, sweep: &SweepName) -> Result<i64, StoreError> {
 }
 
 /// What has become of the folds of a sweep.
-pub(super) fn counts(on: &Connection, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
+fn counts(on: &Connection, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
     let id = sweep_id(on, sweep)?;
     let note: Option<String> =
         on.query_row("SELECT note FROM sweep WHERE id = ?1", [id], |row| row.get(0))?;
@@ -58,7 +60,7 @@ pub(super) fn counts(on: &Connection, sweep: &SweepName) -> Result<SweepCounts, 
 }
 
 /// A page of results.
-pub(super) fn results(on: &Connection, query: &ResultQuery) -> Result<ResultPage, StoreError> {
+fn results(on: &Connection, query: &ResultQuery) -> Result<ResultPage, StoreError> {
     let sweep = sweep_id(on, &query.sweep)?;
     let limit = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let (from, next) = (limit(query.from), limit(query.from.saturating_add(query.limit)));
@@ -85,7 +87,7 @@ fn worker(name: &str) -> Result<WorkerId, StoreError> {
 }
 
 /// A page of folds.
-pub(super) fn folds(on: &Connection, query: &FoldQuery) -> Result<FoldPage, StoreError> {
+fn folds(on: &Connection, query: &FoldQuery) -> Result<FoldPage, StoreError> {
     let Query { sql, values } = queries::folds(query, sweep_id(on, &query.sweep)?, Dialect::Sqlite);
     let mut statement = on.prepare_cached(&sql)?;
     let mut rows = statement.query(params_from_iter(values))?;
@@ -99,7 +101,7 @@ pub(super) fn folds(on: &Connection, query: &FoldQuery) -> Result<FoldPage, Stor
 }
 
 /// How many folds a query has.
-pub(super) fn count_folds(on: &Connection, query: &FoldQuery) -> Result<u64, StoreError> {
+fn count_folds(on: &Connection, query: &FoldQuery) -> Result<u64, StoreError> {
     let Query { sql, values } = queries::count_folds(query, sweep_id(on, &query.sweep)?, Dialect::Sqlite);
     let count: i64 = on.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))?;
     Ok(count.cast_unsigned())
@@ -128,7 +130,7 @@ fn stored_fold(row: &Row<'_>) -> Result<StoredFold, StoreError> {
 }
 
 /// Everything about a fold.
-pub(super) fn fold(on: &Connection, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
+fn fold_detail(on: &Connection, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
     let mut statement = on.prepare_cached(&queries::fold())?;
     let mut rows = statement.query(params![fold.trial.as_bytes(), fold.split, fold.seed.cast_signed()])?;
     let Some(row) = rows.next()? else { return Ok(None) };
@@ -151,11 +153,7 @@ pub(super) fn fold(on: &Connection, fold: &FoldKey) -> Result<Option<FoldDetail>
 }
 
 /// The first two folds between two trials.
-pub(super) fn folds_between(
-    on: &Connection,
-    least: &FoldKey,
-    greatest: &FoldKey,
-) -> Result<Vec<FoldKey>, StoreError> {
+fn folds_between(on: &Connection, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
     let seed = least.seed.cast_signed();
     let mut statement = on.prepare_cached(queries::BETWEEN)?;
     let mut rows =
@@ -168,14 +166,14 @@ pub(super) fn folds_between(
 }
 
 /// How many digits tell all trials apart.
-pub(super) fn digits(on: &Connection) -> Result<usize, StoreError> {
+fn digits(on: &Connection) -> Result<usize, StoreError> {
     let mut statement = on.prepare_cached(queries::TRIALS)?;
     let trials = statement.query_map([], |row| Ok(TrialId::from_bytes(row.get(0)?)))?;
     Ok(lookup::digits(trials.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// Everybody who ever had a fold.
-pub(super) fn workers(on: &Connection) -> Result<Vec<PastWorker>, StoreError> {
+fn workers(on: &Connection) -> Result<Vec<PastWorker>, StoreError> {
     let mut statement = on.prepare_cached(queries::WORKERS)?;
     let mut rows = statement.query([])?;
     let mut workers = Vec::new();
@@ -192,7 +190,7 @@ pub(super) fn workers(on: &Connection) -> Result<Vec<PastWorker>, StoreError> {
 }
 
 /// What the trainers of a fold wrote.
-pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
+fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
     let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
     let mut statement =
         on.prepare_cached("SELECT attempt, text FROM log WHERE fold = ?1 ORDER BY attempt")?;
@@ -203,7 +201,7 @@ pub(super) fn log(on: &Connection, fold: &FoldKey) -> Result<Vec<LogPiece>, Stor
 }
 
 /// What happened to a fold.
-pub(super) fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
     let Some(id) = find_fold(on, fold)? else { return Ok(Vec::new()) };
     let sql = "SELECT h.at, h.event, h.attempt, worker.name, coalesce(h.detail, 'on ' || worker.host)
                FROM (SELECT number, at, event, attempt, detail FROM history WHERE fold = ?1
@@ -224,4 +222,56 @@ pub(super) fn history(on: &Connection, fold: &FoldKey) -> Result<Vec<Happened>, 
         happened.push(Happened { at: row.get(0)?, event: row.get(1)?, attempt, worker, detail: row.get(4)? });
     }
     Ok(happened)
+}
+
+impl SqliteReader {
+    fn refined<T>(&self, read: Result<T, StoreError>) -> Result<T, StoreError> {
+        read.map_err(|error| refine(&self.path, error))
+    }
+}
+
+impl Reader for SqliteReader {
+    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
+        self.refined(sweeps(&self.connection))
+    }
+
+    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
+        self.refined(counts(&self.connection, sweep))
+    }
+
+    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
+        self.refined(results(&self.connection, query))
+    }
+
+    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
+        self.refined(folds(&self.connection, query))
+    }
+
+    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError> {
+        self.refined(count_folds(&self.connection, query))
+    }
+
+    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
+        self.refined(fold_detail(&self.connection, fold))
+    }
+
+    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
+        self.refined(folds_between(&self.connection, least, greatest))
+    }
+
+    fn digits(&self) -> Result<usize, StoreError> {
+        self.refined(digits(&self.connection))
+    }
+
+    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
+        self.refined(log(&self.connection, fold))
+    }
+
+    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
+        self.refined(history(&self.connection, fold))
+    }
+
+    fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
+        self.refined(workers(&self.connection))
+    }
 }

@@ -1,0 +1,72 @@
+//! `togl delete SWEEP`: takes a sweep and what only it has out of a store that nobody serves. Asks first.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use togl_coordinator::store::StoreError;
+use togl_coordinator::store::delete::Deletion;
+
+use super::Outcome;
+use crate::facts::sweep_name;
+use crate::problem::Problem;
+use crate::state::StateDir;
+
+/// Delete a sweep with the results that no other sweep has
+#[derive(Debug, clap::Args)]
+pub struct Delete {
+    /// Name of the sweep
+    sweep: String,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// The state directory [default: the user's own]
+    #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
+    state: Option<PathBuf>,
+}
+
+impl Delete {
+    pub(super) fn run(self) -> Outcome {
+        let (state, name) = (StateDir::resolve(self.state.clone())?, sweep_name(&self.sweep)?);
+        let deletion = Deletion::prepare(state.store(), &name).map_err(explained)?;
+        let Deletion { folds, results, shared, .. } = deletion;
+        eprintln!(
+            "{name}: {folds} folds with {results} results would be deleted for ever; {shared} folds stay, because other \
+             sweeps have them"
+        );
+        if !self.yes && !confirmed()? {
+            return Err(Problem::negative("nothing was deleted"));
+        }
+        let freed = deletion.carry_out().map_err(explained)?;
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        eprintln!(
+            "deleted {name}; the store had {:.1} MB and has {:.1} MB",
+            megabytes(freed.before),
+            megabytes(freed.after)
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What the user says.
+fn confirmed() -> Result<bool, Problem> {
+    if !io::stdin().is_terminal() {
+        return Err(
+            Problem::usage("nobody is there to be asked").hint("say --yes to delete without being asked")
+        );
+    }
+    eprint!("Delete them? [y/N] ");
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn explained(error: StoreError) -> Problem {
+    match error {
+        StoreError::UnknownSweep { .. } => Problem::negative(error),
+        StoreError::Locked { .. } | StoreError::Held { .. } => Problem::usage(error)
+            .hint("sweeps are deleted while no coordinator serves them; `togl archive` takes one out of the lists at once"),
+        other => Problem::usage(other),
+    }
+}
