@@ -56,15 +56,15 @@ chaos-postgres: build ## The same with the store in PostgreSQL, whose sessions a
 
 # On the stable compiler, without cargo-fuzz: these are the flags that libFuzzer needs to see which code ran.
 FUZZ_SECONDS ?= 60
-FUZZ_CRATES ?= worker/data proto coordinator
-FUZZ_TARGETS ?= tu idx cifar graph6 copy worker_message lease store result
+FUZZ_CRATES ?= worker/data proto coordinator analysis
+FUZZ_TARGETS ?= tu idx cifar graph6 copy worker_message lease store result parquet arrow csv ndjson
 # A whole store fits; what other targets begin with is far shorter and grows slowly.
 FUZZ_LENGTH ?= 262144
 FUZZ_HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 FUZZ_FLAGS = -Cpasses=sancov-module -Ccodegen-units=1 --cfg=fuzzing \
 	$(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table)
 
-fuzz: ## Fuzz the readers of data files, messages and stores, FUZZ_SECONDS each
+fuzz: ## Fuzz the readers of data files, messages, stores and saved folds, FUZZ_SECONDS each
 	for crate in $(FUZZ_CRATES); do \
 		RUSTFLAGS="$(FUZZ_FLAGS)" $(CARGO) build --manifest-path $$crate/fuzz/Cargo.toml \
 			--target-dir target/fuzz --target $(FUZZ_HOST) || exit 1; \

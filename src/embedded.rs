@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use togl_coordinator::service::{Coordinator, ServiceError, Settings};
 
 use crate::problem::Problem;
-use crate::state::{Announcement, StateDir};
+use crate::state::{Announcement, Served, StateDir};
 
 /// A coordinator and its announcement in the state directory.
 pub struct Embedded {
@@ -45,19 +45,29 @@ impl Embedded {
 pub const RESTORE: &str =
     "`togl check` says what is damaged; `togl restore FILE --replace` puts a backup in its place";
 
+fn use_the_other(served: Option<&Served>) -> String {
+    let at = served.map_or_else(String::new, |served| format!(" at {}", served.address));
+    format!(
+        "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"
+    )
+}
+
 /// What a coordinator's problem means for the user.
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
     use togl_coordinator::driver::DriverError;
     use togl_coordinator::store::StoreError;
     match error {
+        // The port is taken because this very state is served, which is what the user should hear.
+        ServiceError::Listen { address, .. } if let Some(served) = state.served().filter(|served| served.is_at(address)) => {
+            let (folder, Served { address, pid }) = (state.path().display(), &served);
+            Problem::usage(format!("{folder} is served already, at {address} by process {pid}"))
+                .hint(use_the_other(Some(&served)))
+        }
         ServiceError::Listen { .. } => {
             Problem::usage(error).hint("choose another port with --listen or --metrics HOST:PORT")
         }
         ServiceError::Store(StoreError::Locked { .. } | StoreError::Held { .. }) => {
-            let at = state.served().map_or_else(String::new, |served| format!(" at {}", served.address));
-            Problem::usage(error).hint(format!(
-                "send sweeps to the running coordinator{at} with `togl submit FILE`, or choose another folder with --state"
-            ))
+            Problem::usage(error).hint(use_the_other(state.served().as_ref()))
         }
         ServiceError::Store(ref store) if store.is_damage() => Problem::usage(error).hint(RESTORE),
         ServiceError::Driver(DriverError::Store(ref store)) if store.is_damage() => {

@@ -5,8 +5,11 @@ use std::io::IsTerminal;
 
 use togl_coordinator::clock::{Clock, SystemClock};
 use togl_coordinator::sparing::Sparing;
+use togl_sweeps::visible::log_field;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
@@ -19,9 +22,15 @@ pub fn start(format: LogFormat, level: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!("{level},resvg=off,usvg=off,tiny_skia=off,tiny_skia_path=off"))
     });
+    // What others wrote is shown and not obeyed, also in a log.
+    let fields =
+        debug_fn(|out, field, value| write!(out, "{}", log_field(field.name(), value))).delimited(" ");
     let lines = fmt::layer().with_writer(std::io::stderr);
     let lines = match format {
-        LogFormat::Human => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).boxed(),
+        LogFormat::Human => {
+            let ansi = std::io::stderr().is_terminal();
+            lines.fmt_fields(fields).with_ansi(ansi).with_target(false).boxed()
+        }
         LogFormat::Json => lines.json().with_ansi(false).boxed(),
     };
     tracing_subscriber::registry().with(filter).with(Others::new()).with(lines).init();

@@ -1,6 +1,9 @@
 //! `togl`: what a person types. Parses arguments, calls one file of `cli` per verb, turns its outcome into an
 //! exit code. Decides nothing itself.
 
+#[macro_use]
+mod output;
+
 mod bench;
 mod calibrate;
 mod cli;
@@ -10,15 +13,17 @@ mod embedded;
 mod facts;
 mod local;
 mod log;
-mod output;
 mod problem;
 mod progress;
 mod remote;
 mod state;
 
+use std::borrow::Cow;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
+use togl_sweeps::visible::visible;
 
 fn main() -> ExitCode {
     let arguments = match cli::Togl::try_parse() {
@@ -40,6 +45,10 @@ fn main() -> ExitCode {
 }
 
 fn usage_error(error: &clap::Error) -> ExitCode {
-    let _ = error.print(); // a closed pipe is nothing to complain about
+    let is_obeyed = |argument: OsString| matches!(visible(&argument.to_string_lossy()), Cow::Owned(_));
+    match std::env::args_os().any(is_obeyed) {
+        true => eprint!("{}", error.render()), // without colours, of which an argument could be one
+        false => drop(error.print()),          // a closed pipe is nothing to complain about
+    }
     ExitCode::from(if error.use_stderr() { problem::USAGE } else { problem::DONE })
 }

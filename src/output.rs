@@ -1,12 +1,24 @@
-//! Printing data: the one place that writes to standard output. Talk goes to standard error elsewhere.
-//! A reader that closes the pipe early is not an error.
+//! The one place where text reaches a terminal: data on standard output, talk on standard error. What others wrote
+//! (names, messages, logs) is shown there and not obeyed. A reader that closes the pipe early is not an error.
 
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use togl_analysis::spreadsheet;
+use togl_sweeps::visible::{visible, visible_in_line, visible_json};
 
 use crate::problem::Problem;
+
+/// As that of the standard library, for this program: what others wrote is shown and not obeyed.
+macro_rules! eprint {
+    ($($words:tt)*) => { $crate::output::talk(&format!($($words)*)) };
+}
+
+/// As that of the standard library, for this program: what others wrote is shown and not obeyed.
+macro_rules! eprintln {
+    ($($words:tt)*) => { $crate::output::talk(&(format!($($words)*) + "\n")) };
+}
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -35,8 +47,27 @@ pub fn colour() -> bool {
     io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-/// Prints text as it is.
+/// Says something on standard error, where nobody may be listening.
+pub fn talk(text: &str) {
+    let _ = io::stderr().lock().write_all(visible(text).as_bytes());
+}
+
+/// Prints text for people, or JSON.
 pub fn print(text: &str) -> Result<(), Problem> {
+    written(&visible(text))
+}
+
+/// Prints what programs read, such as CSV or SVG, as it is; unless it goes to a terminal after all.
+pub fn data(text: &str) -> Result<(), Problem> {
+    if io::stdout().is_terminal() { print(text) } else { written(text) }
+}
+
+/// Prints text with colours of ours, whose maker has made visible what others wrote.
+pub fn styled(text: &str) -> Result<(), Problem> {
+    written(text)
+}
+
+fn written(text: &str) -> Result<(), Problem> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
@@ -55,30 +86,31 @@ pub trait Row: Serialize {
 /// Prints a list in the format asked for.
 pub fn list<R: Row>(rows: &[R], format: Format) -> Result<(), Problem> {
     let text = match format {
-        Format::Human => aligned(R::COLUMNS, &rows.iter().map(Row::cells).collect::<Vec<_>>()),
+        Format::Human => {
+            let shown = |row: &R| row.cells().iter().map(|cell| visible_in_line(cell).into_owned()).collect();
+            aligned(R::COLUMNS, &rows.iter().map(shown).collect::<Vec<_>>())
+        }
         Format::Json => json(&rows)?,
         Format::Ndjson => {
             let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
-            lines.map_err(Problem::ours)?.into_iter().map(|line| line + "\n").collect()
+            lines.map_err(Problem::ours)?.iter().map(|line| visible_json(line).into_owned() + "\n").collect()
         }
-        Format::Csv => csv(R::COLUMNS, rows),
+        Format::Csv => return data(&csv(R::COLUMNS, rows)),
     };
     print(&text)
 }
 
 /// Indented JSON with a final newline.
 pub fn json(value: &impl Serialize) -> Result<String, Problem> {
-    Ok(serde_json::to_string_pretty(value).map_err(Problem::ours)? + "\n")
+    let text = serde_json::to_string_pretty(value).map_err(Problem::ours)?;
+    Ok(visible_json(&text).into_owned() + "\n")
 }
 
 fn csv<R: Row>(columns: &[&str], rows: &[R]) -> String {
-    let quote = |cell: &str| {
-        let plain = !cell.contains(['"', ',', '\n', '\r']);
-        if plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
-    };
     let join = |cells: Vec<String>| cells.join(",") + "\n";
-    let header = join(columns.iter().map(|c| quote(&c.to_lowercase())).collect());
-    rows.iter().fold(header, |text, row| text + &join(row.cells().iter().map(|c| quote(c)).collect()))
+    let header = join(columns.iter().map(|c| spreadsheet::field(&c.to_lowercase())).collect());
+    rows.iter()
+        .fold(header, |text, row| text + &join(row.cells().iter().map(|c| spreadsheet::field(c)).collect()))
 }
 
 fn aligned(columns: &[&str], rows: &[Vec<String>]) -> String {
@@ -120,5 +152,13 @@ mod tests {
         let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
         assert_eq!(aligned(Pair::COLUMNS, &cells), "NAME      N\na,b       1\nlängeres  22\n");
         assert_eq!(csv(Pair::COLUMNS, &rows), "name,n\n\"a,b\",1\nlängeres,22\n");
+        assert_eq!(csv(Pair::COLUMNS, &[Pair("=1+1".to_owned(), 1)]), "name,n\n'=1+1,1\n");
+    }
+
+    #[test]
+    fn json_is_safe_to_look_at_and_means_the_same() {
+        let text = json(&"\u{9b}2J\u{7f}\u{202e}").unwrap();
+        assert_eq!(text, "\"\\u009b2J\\u007f\\u202e\"\n");
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "\u{9b}2J\u{7f}\u{202e}");
     }
 }

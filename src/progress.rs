@@ -6,6 +6,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
+use togl_sweeps::visible::visible_in_line;
 
 use crate::remote::{RunningFold, SweepStatus};
 
@@ -112,7 +113,7 @@ impl Bars {
             bar.set_length(fold.max_epochs.max(1).into());
             bar.set_position(fold.epoch.into());
             let accuracy = fold.validation_accuracy.map(|a| format!(", validation {:.1} %", 100.0 * a));
-            bar.set_message(format!("{}{}", fold.title, accuracy.unwrap_or_default()));
+            bar.set_message(format!("{}{}", visible_in_line(&fold.title), accuracy.unwrap_or_default()));
         }
         let busy = |key: &(String, u32)| running.iter().any(|f| (&f.worker, f.slot) == (&key.0, key.1));
         let idle: Vec<_> = self.slots.keys().filter(|key| !busy(key)).cloned().collect();

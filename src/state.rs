@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +26,13 @@ pub struct Served {
     pub address: String,
     /// Process id, for people.
     pub pid: u32,
+}
+
+impl Served {
+    /// Whether it is announced at the port of this address.
+    pub fn is_at(&self, address: SocketAddr) -> bool {
+        self.address.parse::<SocketAddr>().is_ok_and(|own| own.port() == address.port())
+    }
 }
 
 impl StateDir {

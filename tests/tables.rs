@@ -281,3 +281,25 @@ fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_
         assert_eq!(desk.files(), before, "{arguments:?}");
     }
 }
+
+#[test]
+fn names_that_a_terminal_would_obey_or_a_spreadsheet_run_are_only_shown() {
+    let desk = Desk::new();
+    let runs = fs::read_to_string(desk.path("runs.csv")).unwrap();
+    fs::write(desk.path("runs.csv"), runs.replace(",DD,", ",=\u{1b}[2J\u{202e},")).unwrap();
+    desk.import("folds.csv");
+    let said = desk.togl(&["table", "--from", "folds.csv"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.out.contains("=\\u{1b}[2J\\u{202e}") && !said.out.contains('\u{1b}'), "{}", said.out);
+    let said = desk.togl(&["table", "--from", "folds.csv", "--format", "csv"]);
+    assert!(said.out.contains("'=\u{1b}[2J"), "data stays as it is, with a guard: {}", said.out);
+    let said = desk.togl(&["table", "--from", "folds.csv", "--filter", "dataset=\u{1b}[31mDD"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("\\u{1b}[31mDD") && !said.err.contains('\u{1b}'), "{}", said.err);
+    let said = desk.togl(&["table", "--nonsense\u{202e}\u{1b}[2J"]);
+    assert!(
+        said.err.contains("--nonsense\\u{202e}") && !said.err.contains(['\u{1b}', '\u{202e}']),
+        "{}",
+        said.err
+    );
+}

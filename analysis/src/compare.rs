@@ -14,6 +14,7 @@ use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::aligned;
+use crate::spreadsheet::field;
 use crate::table::{Cell, Row, Table, TableColumn};
 
 /// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
@@ -163,13 +164,13 @@ impl Comparison {
         for cell in &self.cells {
             let published = cell.published.as_ref();
             let fields = [
-                quoted(&cell.row.join(" ")),
-                quoted(&cell.column),
+                field(&cell.row.join(" ")),
+                field(&cell.column),
                 number(cell.mean),
                 number(cell.std),
                 cell.n.to_string(),
                 cell.planned.to_string(),
-                quoted(published.map_or("", |cell| cell.method.as_str())),
+                field(published.map_or("", |cell| cell.method.as_str())),
                 number(published.map(|cell| cell.mean)),
                 number(published.and_then(|cell| cell.std)),
                 number(cell.difference),
@@ -191,10 +192,6 @@ impl Comparison {
 }
 
 pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
-}
 
 fn line(cell: &ComparedCell) -> Vec<String> {
     let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"));

@@ -129,6 +129,18 @@ pub enum Error {
     /// A test of significance would not be honest here.
     #[error("no test: {0}")]
     Refused(#[from] Refusal),
+    /// A ranking for which too little has finished.
+    #[error(
+        "cannot rank: {refusal}; not counted, because not everything has finished there: {}; finish these, or leave out \
+         what has not finished with `--filter`",
+        listed(sets)
+    )]
+    Unfinished {
+        /// Why there is no test.
+        refusal: Refusal,
+        /// The data sets that are incomplete.
+        sets: Vec<String>,
+    },
     /// A file that is not what its name promises.
     #[error("cannot read `{}`: {reason}", path.display())]
     BadFile {

@@ -33,6 +33,8 @@ pub struct FoldRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldFrame {
     data: DataFrame,
+    /// Files it was read from that could carry a digest and do not: damage to them would not be noticed.
+    without_digest: Vec<String>,
 }
 
 impl FoldFrame {
@@ -61,24 +63,25 @@ impl FoldFrame {
         let data = schema::conform(data, origin)?;
         let in_order = is_in_order(&data)?;
         if in_order && has_one_run_per_trial(&data)? {
-            return Ok(Self { data });
+            return Ok(Self::unmarked(data));
         }
         refuse_duplicates(&data)?;
         if in_order {
-            return Ok(Self { data });
+            return Ok(Self::unmarked(data));
         }
         // The trial is the last key only so that the order is total even if two trials claim one position.
         let keys = ["position", "split", "seed", "trial"];
         let data = data.sort(keys, SortMultipleOptions::default().with_maintain_order(true))?;
-        Ok(Self { data })
+        Ok(Self::unmarked(data))
     }
 
     /// Several frames as one. Positions of later frames follow those of earlier ones, so that rows stay in the
     /// order of the frames; a column that only some have is null in the others.
     pub fn concat(frames: impl IntoIterator<Item = Self>) -> Result<Self> {
-        let mut parts = Vec::new();
+        let (mut parts, mut without_digest) = (Vec::new(), Vec::new());
         let mut next_position: u64 = 0;
         for frame in frames {
+            without_digest.extend(frame.without_digest);
             let last = frame.data.column("position")?.u64()?.max();
             parts.push(frame.data.lazy().with_column(col("position") + lit(next_position)));
             next_position = last.map_or(next_position, |last| next_position + last + 1);
@@ -87,7 +90,29 @@ impl FoldFrame {
             return Self::from_rows([]);
         }
         let data = concat_lf_diagonal(parts, UnionArgs::default())?.collect()?;
-        Self::from_data(&data, "the combined frames")
+        Ok(Self { without_digest, ..Self::from_data(&data, "the combined frames")? })
+    }
+
+    fn unmarked(data: DataFrame) -> Self {
+        Self { data, without_digest: Vec::new() }
+    }
+
+    /// Other rows from where these come from.
+    fn with(&self, data: DataFrame) -> Self {
+        Self { data, without_digest: self.without_digest.clone() }
+    }
+
+    /// The same rows, marked as read from a file that carries no digest.
+    pub(crate) fn without_digest(mut self, file: String) -> Self {
+        self.without_digest.push(file);
+        self
+    }
+
+    /// What a reader should know about where the rows come from.
+    pub fn remark(&self) -> Option<String> {
+        let files = self.without_digest.join(", ");
+        (!files.is_empty())
+            .then(|| format!("from {files}, which another program wrote: no digest tells of damage"))
     }
 
     /// Number of folds.
@@ -114,7 +139,7 @@ impl FoldFrame {
     pub fn only(&self, folds: &[FoldKey]) -> Result<Self> {
         let wanted: HashSet<&FoldKey> = folds.iter().collect();
         let mask: Vec<bool> = self.keys()?.iter().map(|key| wanted.contains(key)).collect();
-        Ok(Self { data: self.data.filter(&BooleanChunked::from_slice("wanted".into(), &mask))? })
+        Ok(self.with(self.data.filter(&BooleanChunked::from_slice("wanted".into(), &mask))?))
     }
 
     /// Only the folds whose trials have one of the given values in each of the given settings.
@@ -122,7 +147,7 @@ impl FoldFrame {
         if filter.is_empty() {
             return Ok(self.clone());
         }
-        Ok(Self { data: self.data.filter(&columns::matching(&self.data, filter)?)? })
+        Ok(self.with(self.data.filter(&columns::matching(&self.data, filter)?)?))
     }
 
     /// What a choice may look at: settings and validation columns, and nothing else.
@@ -135,7 +160,7 @@ impl FoldFrame {
         let mut places = places.to_vec();
         places.sort_unstable();
         places.dedup();
-        Ok(Self { data: self.data.take(&IdxCa::from_vec("row".into(), places))? })
+        Ok(self.with(self.data.take(&IdxCa::from_vec("row".into(), places))?))
     }
 }
 

@@ -30,6 +30,7 @@ pub mod report;
 pub mod schema;
 pub mod select;
 pub mod spread;
+pub mod spreadsheet;
 pub mod statistics;
 pub mod table;
 #[cfg(test)]

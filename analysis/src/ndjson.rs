@@ -9,15 +9,19 @@ use polars::prelude::{Column, DataFrame, NamedFrom, Series};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
+use crate::files::Declared;
 use crate::schema::{self, Kind};
 
 type Line = Map<String, Value>;
 
 /// Reads all lines; `path` is for errors.
-pub fn read(reader: impl BufRead, path: &Path) -> Result<DataFrame> {
-    let lines = parse(reader, path)?;
+pub fn read(bytes: &[u8], path: &Path) -> Result<DataFrame> {
+    let lines = parse(bytes, path)?;
+    let names = names(&lines);
+    let declared = Declared { rows: lines.len() as u64, columns: names.len() as u64, bytes: 0 };
+    declared.check(bytes.len()).map_err(|error| Error::bad_file(path, error))?;
     let mut columns = Vec::new();
-    for name in names(&lines) {
+    for name in names {
         let spec = schema::columns().find(|spec| spec.name == name);
         let values: Vec<&Value> =
             lines.iter().map(|(_, line)| line.get(&name).unwrap_or(&Value::Null)).collect();

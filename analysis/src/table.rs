@@ -159,6 +159,7 @@ impl Table {
         let levelled = grouped.levelled;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
+        table.remarks.extend(frame.remark());
         table.mark_best(Winners::PerColumn);
         table.reword();
         Ok(table)

@@ -17,6 +17,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::{RootCertStore, ServerConfig, version};
 use togl_proto::token::Pin;
+use togl_sweeps::bounded;
 
 use crate::private;
 use crate::tokens::UnixSeconds;
@@ -166,7 +167,8 @@ fn client_verifier(
     provider: Arc<rustls::crypto::CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, CertificateError> {
     let refuse = |reason: String| malformed(file, reason, "name a PEM file of CA certificates");
-    let text = std::fs::read(file).map_err(|source| failed(file, source))?;
+    let text = std::fs::File::open(file).and_then(|opened| bounded::bytes(opened, bounded::SECRET));
+    let text = text.map_err(|source| failed(file, source))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&text) {
         let certificate = certificate.map_err(|error| refuse(error.to_string()))?;

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
+use togl_sweeps::bounded;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -33,7 +34,8 @@ pub struct Identity {
 impl Identity {
     /// From one PEM file that holds both.
     pub fn read(file: &Path) -> Result<Self, String> {
-        let text = std::fs::read(file).map_err(|error| error.to_string())?;
+        let text = std::fs::File::open(file).and_then(|file| bounded::bytes(file, bounded::SECRET));
+        let text = text.map_err(|error| error.to_string())?;
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let certificates = certificates.map_err(|error| error.to_string())?;
         if certificates.is_empty() {

@@ -29,6 +29,9 @@ pub struct Logs {
     follow: bool,
     #[command(flatten)]
     target: Target,
+    /// Print it as it was written, escapes of a terminal included
+    #[arg(long, conflicts_with = "format")]
+    raw: bool,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -55,11 +58,15 @@ impl Logs {
         match self.format {
             Plain::Human => {
                 let text = |e: &Entry| format!("--- attempt {}\n{}\n", e.attempt, e.text.trim_end());
-                output::print(&entries.iter().map(text).collect::<String>())?;
+                self.show(&entries.iter().map(text).collect::<String>())?;
             }
             Plain::Json => output::print(&output::json(&entries)?)?,
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn show(&self, text: &str) -> Result<(), Problem> {
+        if self.raw { output::styled(text) } else { output::print(text) }
     }
 
     async fn follow(&self, facts: &mut dyn Facts) -> Outcome {
@@ -67,7 +74,7 @@ impl Logs {
         loop {
             // In this order: what was written before the end is shown.
             let ended = has_ended(facts, &self.fold).await?;
-            output::print(&seen.news(facts.log(&self.fold).await?))?;
+            self.show(&seen.news(facts.log(&self.fold).await?))?;
             if ended || !facts.is_live() {
                 return Ok(ExitCode::SUCCESS);
             }

@@ -48,10 +48,16 @@ pub struct Prioritise {
     /// Name of the sweep
     sweep: String,
     /// Higher runs first; sweeps begin with the priority of their file, or 0
-    #[arg(allow_negative_numbers = true)]
+    #[arg(allow_negative_numbers = true, value_parser = whole)]
     priority: i32,
     #[command(flatten)]
     target: Target,
+}
+
+fn whole(text: &str) -> Result<i32, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not a whole number; sweeps begin with 0, and higher runs first, such as 10")
+    })
 }
 
 impl Prioritise {

@@ -10,8 +10,8 @@ use togl_analysis::{
     Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, render,
 };
 
-use togl_sweeps::SweepSpec;
 use togl_sweeps::spec::{Selection, TableSpec};
+use togl_sweeps::{SweepSpec, bounded};
 
 use super::Outcome;
 use super::plot;
@@ -112,7 +112,11 @@ impl Table {
             Some(Published::Sweep) => self.compared_with_sweep(&source)?,
             None => self.rendered(&table),
         };
-        output::print(&text)?;
+        match (self.format, self.compare) {
+            (TableFormat::Human, None) => output::styled(&text)?,
+            (TableFormat::Human, Some(_)) => output::print(&text)?,
+            _ => output::data(&text)?,
+        }
         if let Some(folder) = &self.out {
             write(folder, &source.title, &source.frame, &table)?;
         }
@@ -223,8 +227,9 @@ impl Table {
 
     fn check_again(&self, file: &Path, source: &Source) -> Outcome {
         let name = format!("`{}`", file.display());
-        let text =
-            std::fs::read_to_string(file).map_err(|e| Problem::usage(format!("cannot read {name}: {e}")))?;
+        let text = std::fs::File::open(file)
+            .and_then(|file| bounded::text(file, bounded::DOCUMENT))
+            .map_err(|e| Problem::usage(format!("cannot read {name}: {e}")))?;
         let saved = SavedTable::parse(&text, &name).map_err(explained)?;
         let table = match &self.layout {
             Some(_) => self.make(source)?,
@@ -255,8 +260,11 @@ pub fn explained(error: Error) -> Problem {
         | Error::AllLeftOut { .. }
         | Error::NoValues { .. }
         | Error::NothingPublished { .. } => Problem::negative(error),
-        Error::Io { what, .. } => {
+        Error::Io { what, ref source, .. } => {
             let hint = match what {
+                _ if is_full(source) => {
+                    "the disk is full; make room, or choose another disk with --out; nothing was replaced"
+                }
                 "cannot read" => "check the name; it must be a file that can be read, not a folder",
                 _ => "--out must name a file in a folder that is there and can be written",
             };
@@ -264,6 +272,10 @@ pub fn explained(error: Error) -> Problem {
         }
         other => Problem::usage_of(&other),
     }
+}
+
+fn is_full(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
 }
 
 /// Makes the table that the sweep file asks for.
@@ -288,8 +300,10 @@ pub fn write_figures(folder: &Path, stem: &str, collected: &Collected) -> Result
 
 /// Writes all files of a table and says where they are.
 pub fn write(folder: &Path, stem: &str, frame: &FoldFrame, table: &Made) -> Result<(), Problem> {
-    let paths = render::write_all(folder, stem, table, frame)
-        .map_err(|error| Problem::usage_of(&error).hint("choose a writable folder with --out"))?;
+    let paths = render::write_all(folder, stem, table, frame).map_err(|error| match &error {
+        Error::Io { source, .. } if is_full(source) => explained(error),
+        _ => Problem::usage_of(&error).hint("choose a writable folder with --out"),
+    })?;
     for path in paths {
         eprintln!("wrote {}", path.display());
     }

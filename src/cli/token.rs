@@ -43,7 +43,7 @@ struct Create {
     #[arg(long, default_value = "")]
     name: String,
     /// When it ends, such as 12h, 30d or 1y [default: never]
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
     expires: Option<Duration>,
     #[command(flatten)]
     place: Place,
@@ -177,6 +177,11 @@ fn keep_output_private() -> Result<(), Problem> {
     let refuse =
         |error| Problem::usage(format!("others could read the file that the token goes to: {error}"));
     output.set_permissions(Permissions::from_mode(0o600)).map_err(refuse)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text)
+        .map_err(|_| format!("`{text}` is not a time; write a number and its unit, such as 12h, 30d or 1y"))
 }
 
 fn usage(role: Role) -> &'static str {

@@ -153,7 +153,8 @@ impl FromStr for SweepName {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
-        let fits = is_plain(text, 64, |_| false);
+        // The signs of settings that were given on the command line: `quickstart+depth=4`.
+        let fits = is_plain(&text.replace(['+', '=', ','], "-"), 64, |_| false);
         fits.then(|| Self(text.to_owned())).ok_or_else(|| IdError::Sweep(text.to_owned()))
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod baselines;
 pub mod blocks;
+pub mod bounded;
 pub mod condition;
 pub mod draws;
 pub mod estimate;
@@ -15,6 +16,7 @@ pub mod identity;
 pub mod ids;
 mod keys;
 pub mod nearest;
+pub mod overrides;
 pub mod plan;
 pub mod presets;
 pub mod random;
@@ -25,6 +27,7 @@ pub mod settings;
 pub mod spec;
 pub mod trial;
 pub mod union;
+pub mod visible;
 mod words;
 mod yaml;
 

@@ -141,7 +141,7 @@ fn part_key(key: &str) -> Value {
 fn sweep_key(key: &str) -> Value {
     match key {
         "version" => json!({"const": SPEC_VERSION}),
-        "name" => json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"}),
+        "name" => json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._+=,-]{0,63}$"}),
         "description" => json!({"type": "string"}),
         "union" => list(reference("part")),
         "priority" => json!({"type": "integer"}),

@@ -12,6 +12,7 @@ use crate::trial::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
     SettingError, TrialConfig, WlLabels,
 };
+use crate::yaml;
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -206,7 +207,8 @@ impl Setting {
             Kind::Real(least, most) => format!("a number from {least} to {most}"),
             Kind::Position => "a number of layers or `last`".to_owned(),
         };
-        format!("`{shown}` does not fit; expected {expected}")
+        let quoted = value.as_str().and_then(yaml::quoted).unwrap_or_else(|| format!("`{shown}`"));
+        format!("{quoted} does not fit; expected {expected}")
     }
 
     /// The setting's value in a trial, as JSON.

@@ -55,12 +55,24 @@ pub struct SweepSpec {
 
 /// What is wrong with a sweep file. Shown as `line:column: message`; the caller puts the file name in front.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}{message}", place(*.at))]
+#[error("{}{message}{}", place(*.at), below(.further))]
 pub struct SpecError {
     /// Line and column, from 1, where known.
     pub at: Option<(u64, u64)>,
     /// What is wrong and what would be right.
     pub message: String,
+    /// What else is wrong, further down; each on a line of its own.
+    pub further: Vec<SpecError>,
+}
+
+impl SpecError {
+    pub(crate) fn new(at: Option<(u64, u64)>, message: impl Into<String>) -> Self {
+        Self { at, message: message.into(), further: Vec::new() }
+    }
+}
+
+fn below(further: &[SpecError]) -> String {
+    further.iter().map(|error| format!("\n{error}")).collect()
 }
 
 fn place(at: Option<(u64, u64)>) -> String {
@@ -82,6 +94,11 @@ impl SweepSpec {
     /// Reads and checks the text of a sweep file.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         crate::read::sweep(text)
+    }
+
+    /// The priority that the text of a sweep file gives, whatever else it says; 0 if it gives none.
+    pub fn priority_of(text: &str) -> i32 {
+        crate::read::priority(text).unwrap_or(0)
     }
 
     /// Folds that the grid's points would make, before equal trials are merged; saturates.

@@ -74,9 +74,17 @@ impl Node {
             Kind::Map(_) => "a mapping".to_owned(),
             Kind::Flag(flag) => format!("`{flag}`"),
             Kind::Number(number) => format!("`{number}`"),
-            Kind::Text(text) => format!("`{text}`"),
+            Kind::Text(text) => quoted(text).unwrap_or_else(|| format!("`{text}`")),
         }
     }
+}
+
+/// Says of text that would be a number or a flag without its quotes that it has some.
+pub(crate) fn quoted(text: &str) -> Option<String> {
+    let number =
+        text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) && text.parse::<f64>().is_ok();
+    let is_meant = number || matches!(text, "true" | "false");
+    is_meant.then(|| format!("the quoted text \"{text}\" (leave the quotes away)"))
 }
 
 impl<'de> Deserialize<'de> for Kind {
@@ -162,9 +170,9 @@ fn explain(error: &serde_yaml::Error) -> SpecError {
     match error {
         Error::DuplicateMappingKey { key, .. } => {
             let key = key.as_deref().unwrap_or("?");
-            SpecError { at, message: format!("the key `{key}` is given twice; keep one of them") }
+            SpecError::new(at, format!("the key `{key}` is given twice; keep one of them"))
         }
-        other => SpecError { at, message: in_our_words(&other.to_string()) },
+        other => SpecError::new(at, in_our_words(&other.to_string())),
     }
 }
 

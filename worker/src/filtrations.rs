@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use togl_learning::{Checkpoint, filtrations};
+use togl_sweeps::bounded;
 
 use crate::data::Data;
 use crate::saving::Saving;
@@ -75,8 +76,9 @@ impl Filtrations {
 }
 
 fn read(file: &Path) -> anyhow::Result<Option<Checkpoint>> {
-    let bytes =
-        std::fs::read(file).map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
+    let bytes = std::fs::File::open(file)
+        .and_then(|file| bounded::bytes(file, bounded::TABLE))
+        .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
     let hint = "hint: name a file of --keep-models or of the checkpoint folder";
     let network = Checkpoint::from_bytes(&bytes)
         .map_err(|error| Usage(format!("{}: {error}\n\n  {hint}", file.display())))?;

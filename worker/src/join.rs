@@ -13,20 +13,22 @@ use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
 use togl_proto::client::{self, Access, ConnectError};
+use togl_sweeps::bounded;
 use tokio::sync::{mpsc, watch};
 
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::slot::Program;
-use crate::{devices, host, slot, version};
+use crate::{devices, host, own, slot, version};
 
 /// Joins a coordinator and trains what it hands out.
 #[derive(Debug, clap::Args)]
 pub struct Join {
-    /// Where the coordinator listens, as HOST:PORT
-    address: String,
-    /// File that holds the worker token; otherwise TOGL_TOKEN, otherwise standard input
+    /// Where the coordinator listens, as HOST:PORT [default: the one that serves the state directory of this machine]
+    address: Option<String>,
+    /// File that holds the worker token; otherwise TOGL_TOKEN, otherwise that of the state directory if its coordinator is
+    /// meant, otherwise standard input
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// PEM file with a certificate and its key, for a coordinator that asks for one
@@ -60,12 +62,13 @@ pub struct Join {
 impl Join {
     /// Runs until stopped; the exit code follows the documented table.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let access = self.access()?;
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
+        let address = self.address(&state)?;
+        let access = self.access(&state, &address)?;
         let (room, spool) = Spool::open_free(&state)?;
         let devices = devices::choose(self.device.as_deref(), self.slots)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stopped = runtime.block_on(self.work(access, spool, devices))?;
+        let stopped = runtime.block_on(self.work(address, access, spool, devices))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
             Stopped::Asked | Stopped::Idle => Ok(ExitCode::SUCCESS),
@@ -73,11 +76,21 @@ impl Join {
         }
     }
 
-    fn access(&self) -> anyhow::Result<Access> {
+    fn address(&self, state: &Path) -> anyhow::Result<String> {
+        let nobody = || {
+            let state = state.display();
+            crate::Usage(format!(
+                "no coordinator is named, and none serves {state}\n\n  hint: start one with `togl serve`, or name one as HOST:PORT"
+            ))
+        };
+        Ok(self.address.clone().or_else(|| own::address(state)).ok_or_else(nobody)?)
+    }
+
+    fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
         let usage = |error: ConnectError| crate::Usage(error.to_string());
-        client::check_address(&self.address).map_err(usage)?;
-        let access = Access::new(&self.token()?, self.identity.as_deref()).map_err(usage)?;
-        if !access.is_encrypted() && !client::is_local(&self.address) {
+        client::check_address(address).map_err(usage)?;
+        let access = Access::new(&self.token(state, address)?, self.identity.as_deref()).map_err(usage)?;
+        if !access.is_encrypted() && !client::is_local(address) {
             tracing::warn!(
                 "the token has no `.ca` part, so the connection is not encrypted, which coordinators refuse from other \
                  machines; copy the whole token that yours has printed"
@@ -86,14 +99,18 @@ impl Join {
         Ok(access)
     }
 
-    fn token(&self) -> anyhow::Result<String> {
+    fn token(&self, state: &Path, address: &str) -> anyhow::Result<String> {
+        let own = || own::token(state, address).filter(|_| !self.with_parent);
         let text = match (&self.token_file, std::env::var("TOGL_TOKEN")) {
-            (Some(file), _) => std::fs::read_to_string(file).map_err(|error| {
-                crate::Usage(format!("cannot read the token file {}: {error}", file.display()))
-            })?,
+            (Some(file), _) => {
+                std::fs::File::open(file).and_then(|opened| bounded::text(opened, bounded::SECRET)).map_err(
+                    |error| crate::Usage(format!("cannot read the token file {}: {error}", file.display())),
+                )?
+            }
             (None, Ok(token)) => token,
+            (None, Err(_)) if let Some(own) = own() => own,
             (None, Err(_)) if self.with_parent => String::new(),
-            (None, Err(_)) => std::io::read_to_string(std::io::stdin())
+            (None, Err(_)) => bounded::text(std::io::stdin(), bounded::SECRET)
                 .context("cannot read the token from standard input")?,
         };
         let token = text.trim().to_owned();
@@ -105,7 +122,13 @@ impl Join {
         Ok(token)
     }
 
-    async fn work(self, access: Access, spool: Spool, devices: Vec<String>) -> anyhow::Result<Stopped> {
+    async fn work(
+        self,
+        address: String,
+        access: Access,
+        spool: Spool,
+        devices: Vec<String>,
+    ) -> anyhow::Result<Stopped> {
         let keeping = self.saving.keeping();
         say_where_checkpoints_are(&keeping);
         let identity = identity(devices);
@@ -122,7 +145,6 @@ impl Join {
         let slots = (0..identity.devices.len()).map(|number| start_slot(number, &program, &slot_events));
         let slots = slots.collect();
         let (link_events, link_inbox) = mpsc::channel(256);
-        let address = self.address;
         let connect = move || {
             let (access, address) = (access.clone(), address.clone());
             async move { access.workers(&address).await }

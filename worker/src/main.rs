@@ -1,6 +1,11 @@
 //! `togl-worker`: trains. The only program that links libtorch. Parses arguments and calls one file per verb;
 //! tensor code is in `togl-learning`.
 
+/// As that of the standard library, for this program: what others wrote is shown and not obeyed.
+macro_rules! eprintln {
+    ($($words:tt)*) => { std::eprintln!("{}", togl_sweeps::visible::visible(&format!($($words)*))) };
+}
+
 mod bench;
 mod checkpoints;
 mod data;
@@ -11,6 +16,7 @@ mod filtrations;
 mod fold;
 mod host;
 mod join;
+mod own;
 mod protocol;
 mod saving;
 mod slot;
@@ -23,6 +29,9 @@ mod wishes;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use togl_sweeps::visible::log_field;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format::debug_fn;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -111,7 +120,10 @@ fn start_log(verbose: u8) {
     let level = if verbose > 0 { "debug" } else { "info" };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    // What others wrote is shown and not obeyed, also in a log.
+    let fields =
+        debug_fn(|out, field, value| write!(out, "{}", log_field(field.name(), value))).delimited(" ");
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    log.with_ansi(ansi).with_target(false).init();
+    log.with_ansi(ansi).with_target(false).fmt_fields(fields).init();
 }

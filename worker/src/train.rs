@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use indicatif::{ProgressBar, ProgressStyle};
 use togl_agent::clock::Clock;
 use togl_learning::{Device, Job, Progress, TrainError, baselines};
-use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig};
+use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig, bounded};
 
 use crate::data::Data;
 use crate::energy::{self, Watch};
@@ -189,7 +189,8 @@ fn progress_bar(trial: &TrialConfig) -> ProgressBar {
 
 /// A trial from a sweep file that has exactly one, or from canonical JSON.
 pub fn read_trial(file: &std::path::Path) -> anyhow::Result<TrialConfig> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = std::fs::File::open(file).and_then(|file| bounded::text(file, bounded::WRITTEN_BY_HAND));
+    let text = text.map_err(|error| {
         let hint = "hint: --trial names a sweep file with one trial, or the canonical JSON of one";
         Usage(format!("cannot read {}: {error}\n\n  {hint}", file.display()))
     })?;

@@ -5,8 +5,8 @@ use plotters::prelude::*;
 
 use super::style::{BODY, GREY, HEADING, Side, text_width, wrapped, write};
 use super::{Area, Figure, failed};
-use crate::error::Result;
-use crate::statistics::{Friedman, friedman};
+use crate::error::{Error, Result};
+use crate::statistics::{Friedman, Refusal, friedman};
 use crate::table::{Cell, Table, Winners};
 
 const MARGIN: i32 = 20;
@@ -41,7 +41,13 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
     let scores: Vec<Vec<f64>> = (0..methods.len())
         .map(|method| used.iter().filter_map(|set| cell(method, *set).mean).collect())
         .collect();
-    let friedman = friedman(&scores)?;
+    let unfinished = |refusal| match refusal {
+        Refusal::TooFew { .. } if !unused.is_empty() => {
+            Error::Unfinished { refusal, sets: unused.iter().map(|set| sets[*set].clone()).collect() }
+        }
+        other => other.into(),
+    };
+    let friedman = friedman(&scores).map_err(unfinished)?;
     let over = if per_column { plural(&[&table.column_setting]) } else { plural(&table.row_settings) };
     Ok(Ranking {
         methods,

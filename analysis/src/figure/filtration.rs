@@ -6,6 +6,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use serde::Deserialize;
+use togl_sweeps::bounded;
 
 use super::arrangement::arranged;
 use super::style::{BODY, GREY, HEADING, SUBHEADING, Side, wrapped, write};
@@ -71,7 +72,9 @@ pub struct GraphFiltrations {
 impl Filtrations {
     /// Reads the file; says what does not fit together.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| Error::io("cannot read", path, source))?;
+        let text = std::fs::File::open(path)
+            .and_then(|file| bounded::text(file, bounded::DOCUMENT))
+            .map_err(|source| Error::io("cannot read", path, source))?;
         let read: Self = serde_json::from_str(&text).map_err(|error| {
             let reason = format!("this is not what `togl-worker filtrations` writes: {error}");
             Error::bad_file(path, reason)

@@ -9,7 +9,7 @@ use super::*;
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::spread::Spread;
-use crate::table::Table;
+use crate::table::{Row, Table};
 use crate::test_folds::{fold, folds, frame, trial};
 
 fn depths() -> FoldFrame {
@@ -174,6 +174,13 @@ fn a_ranking_needs_complete_data_sets_and_says_which_were_left_out() {
     );
     let texts = texts(&critical_difference(&ranking, 0.05).unwrap());
     assert!(texts.contains("GAT-4  (1.00)") && texts.contains("CD = 1.91"), "{texts}");
+    let one = Table {
+        columns: table.columns[3..].to_vec(),
+        rows: table.rows.iter().map(|row| Row { cells: row.cells[3..].to_vec(), ..row.clone() }).collect(),
+        ..table.clone()
+    };
+    let said = super::ranking(&one).unwrap_err().to_string();
+    assert!(said.contains("not everything has finished there: D; finish these"), "{said}");
     let few = Table { rows: table.rows[..2].to_vec(), ..table };
     assert!(matches!(super::ranking(&few).unwrap_err(), Error::Refused(_)));
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use csv::{ErrorKind, StringRecord};
 
 use crate::error::{Error, Result};
+use crate::files::contents;
 
 /// What programs write where there is no value.
 const NOTHING: [&str; 5] = ["", "NaN", "nan", "null", "None"];
@@ -23,7 +24,7 @@ pub struct Export<'a> {
 impl<'a> Export<'a> {
     /// Reads the file, which must have these columns.
     pub fn open<'n>(path: &'a Path, needed: impl Iterator<Item = &'n str>) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|source| Error::io("cannot read", path, source))?;
+        let bytes = contents(path)?;
         let refuse = |error: csv::Error| explained(path, &error, &bytes);
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
         let mut names: Vec<String> = reader.headers().map_err(refuse)?.iter().map(str::to_owned).collect();

@@ -260,9 +260,8 @@ pub fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
 
 /// What the parts of a layout have to say, each thing once.
 pub fn remarks(parts: &[Table]) -> Vec<String> {
-    let mut remarks: Vec<String> = parts.iter().flat_map(|part| part.remarks.clone()).collect();
-    remarks.dedup();
-    remarks
+    let mut seen = HashSet::new();
+    parts.iter().flat_map(|part| part.remarks.clone()).filter(|remark| seen.insert(remark.clone())).collect()
 }
 
 /// Says in a layout how "General" numbers are chosen.

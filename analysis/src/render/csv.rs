@@ -2,6 +2,7 @@
 
 use crate::emphasis::{Emphasis, NOT_WORSE};
 use crate::spread::Spread;
+use crate::spreadsheet::field;
 use crate::table::Table;
 
 /// The table as CSV in long form: the row's labels, the column's label, then the cell.
@@ -48,12 +49,5 @@ pub fn csv(table: &Table) -> String {
 }
 
 fn line(fields: impl Iterator<Item = String>) -> String {
-    fields.map(|field| quoted(&field)).collect::<Vec<_>>().join(",") + "\n"
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", field.replace('"', "\"\""));
-    }
-    field.to_owned()
+    fields.map(|text| field(&text)).collect::<Vec<_>>().join(",") + "\n"
 }

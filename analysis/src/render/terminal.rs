@@ -1,5 +1,8 @@
 //! Tables for a terminal: aligned columns, winners bold where colour is wanted and pointed at where it is not.
-//! Whether colour is wanted is the caller's to know; nothing here looks at a terminal.
+//! Whether colour is wanted is the caller's to know; nothing here looks at a terminal. Names that others chose are made
+//! visible before they get a place and a style, so that only our own escapes are obeyed.
+
+use togl_sweeps::visible::visible_in_line;
 
 use super::width::{left, right, width};
 use super::{Shown, group_spans, lines_below, row_headers, row_labels_in_words, shown};
@@ -21,7 +24,7 @@ pub fn terminal(table: &Table, colour: bool) -> String {
     let labels: Vec<LabelColumn> = label_columns(table);
     let cells: Vec<CellColumn> =
         (0..table.columns.len()).map(|at| CellColumn::of(table, at, colour)).collect();
-    let mut lines = vec![table.title.clone(), String::new()];
+    let mut lines = vec![visible_in_line(&table.title).into_owned(), String::new()];
     let header = labels.iter().map(|column| left(&column.header, column.room));
     let header: Vec<String> =
         header.chain(cells.iter().map(|column| right(&column.header, column.room()))).collect();
@@ -37,11 +40,9 @@ pub fn terminal(table: &Table, colour: bool) -> String {
         lines.push(if dimmed { format!("{DIM}{}{PLAIN}", line.trim_end()) } else { line });
     }
     lines.push(String::new());
-    lines.extend(lines_below(
-        table,
-        if colour { "bold" } else { BEST },
-        if colour { "italic" } else { COMPARISON },
-    ));
+    let (best, comparison) = if colour { ("bold", "italic") } else { (BEST, COMPARISON) };
+    let below = lines_below(table, best, comparison);
+    lines.extend(below.iter().map(|line| visible_in_line(line).into_owned()));
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -55,10 +56,11 @@ fn group_line(table: &Table, labels: &[LabelColumn], cells: &[CellColumn]) -> Ve
     let (mut names, mut rules) = (" ".repeat(before), " ".repeat(before));
     let mut next = 0;
     for (group, count) in spans {
+        let group = visible_in_line(group);
         let rooms = cells[next..next + count].iter().map(CellColumn::room);
         let room = rooms.sum::<usize>() + GAP.len() * (count - 1);
-        let spare = room.saturating_sub(width(group));
-        names.push_str(&left(&(" ".repeat(spare / 2) + group), room));
+        let spare = room.saturating_sub(width(&group));
+        names.push_str(&left(&(" ".repeat(spare / 2) + &group), room));
         names.push_str(GAP);
         rules.push_str(&if group.is_empty() { " ".repeat(room) } else { "─".repeat(room) });
         rules.push_str(GAP);
@@ -77,12 +79,13 @@ fn label_columns(table: &Table) -> Vec<LabelColumn> {
     let headers = row_headers(table).into_iter().enumerate();
     headers
         .map(|(at, header)| {
-            let label = |labels: Vec<String>| labels.get(at).cloned();
+            let label = |labels: Vec<String>| labels.get(at).map(|label| visible_in_line(label).into_owned());
+            let header = visible_in_line(header);
             let labels: Vec<String> =
                 table.rows.iter().filter_map(|row| label(row_labels_in_words(row))).collect();
             let room =
-                labels.iter().map(|label| width(label)).chain([width(header)]).max().unwrap_or_default();
-            LabelColumn { header: header.to_owned(), labels, room }
+                labels.iter().map(|label| width(label)).chain([width(&header)]).max().unwrap_or_default();
+            LabelColumn { header: header.into_owned(), labels, room }
         })
         .collect()
 }
@@ -137,7 +140,7 @@ impl CellColumn {
         let widest =
             |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| width(piece(p))).max().unwrap_or_default();
         Self {
-            header: table.columns[at].label.clone(),
+            header: visible_in_line(&table.columns[at].label).into_owned(),
             mean_room: widest(|pieces| &pieces.mean),
             std_room: widest(|pieces| &pieces.std),
             after_room: widest(|pieces| &pieces.after),

@@ -78,7 +78,7 @@ fn folds(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
         "the sweep has {folds} folds ({shape}), more than limits.max_folds = {most}; shorten an axis, or raise \
          `limits: {{max_folds: ...}}` if it is meant"
     );
-    Err(SpecError { at: None, message })
+    Err(SpecError::new(None, message))
 }
 
 /// Looks at every point: it can be built, and every axis has an effect somewhere.
@@ -120,7 +120,7 @@ fn misfit(error: &PointError, read: &ReadPart) -> SpecError {
     let name = &error.source.name;
     let varied = read.varied.iter().find(|varied| varied.name == *name);
     let at = varied.map(|varied| varied.at).or_else(|| read.fixed.get(name).copied()).flatten();
-    SpecError { at: at.or(read.at.filter(|_| !read.path.is_empty())), message: error.to_string() }
+    SpecError::new(at.or(read.at.filter(|_| !read.path.is_empty())), error.to_string())
 }
 
 /// Remembers which grids hold a trial, where they differ in splits or seeds.
@@ -131,7 +131,7 @@ pub(super) fn assign_parts(spec: &mut SweepSpec) -> Result<()> {
     let mut parts_of: HashMap<_, Vec<usize>> = HashMap::new();
     for (at, part) in spec.grid.parts.iter().enumerate() {
         for point in part.points() {
-            let trial = point.map_err(|error| SpecError { at: None, message: error.to_string() })?;
+            let trial = point.map_err(|error| SpecError::new(None, error.to_string()))?;
             let parts = parts_of.entry(trial.id()).or_default();
             if parts.last() != Some(&at) {
                 parts.push(at);

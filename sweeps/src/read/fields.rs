@@ -12,7 +12,7 @@ pub(super) type Result<T> = std::result::Result<T, SpecError>;
 pub(super) fn refuse<T>(at: Place, path: &str, message: impl AsRef<str>) -> Result<T> {
     let message = message.as_ref();
     let message = if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") };
-    Err(SpecError { at, message })
+    Err(SpecError::new(at, message))
 }
 
 /// The path of a key below another.

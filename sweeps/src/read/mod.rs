@@ -10,6 +10,7 @@ mod axes;
 mod blocks;
 mod check;
 mod fields;
+mod others;
 mod part;
 mod published;
 mod random;
@@ -23,20 +24,36 @@ const MOST_PARTS: usize = 1000;
 
 /// Reads and checks a sweep.
 pub(crate) fn sweep(text: &str) -> std::result::Result<SweepSpec, SpecError> {
-    let node = yaml::parse(text)?;
+    let tree = yaml::parse(text)?;
+    let (mut spec, read) = blocks_of(&tree).map_err(|first| others::beside(first, tree))?;
+    check::size(&spec, &read)?;
+    check::points(&read)?;
+    check::assign_parts(&mut spec)?;
+    Ok(spec)
+}
+
+/// The priority of a file, where it can be read.
+pub(crate) fn priority(text: &str) -> Option<i32> {
+    let tree = yaml::parse(text).ok()?;
+    let fields = Fields::read(&tree, "", keys::SWEEP).ok()?;
+    fields.optional("priority", blocks::priority).ok()?
+}
+
+/// What the blocks of the file say, each by itself.
+fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
     if !matches!(node.kind, yaml::Kind::Map(_)) {
         let message = "a sweep file is a mapping that begins with `version: 1`";
         return refuse(node.at, "", message);
     }
-    let fields = Fields::read(&node, "", keys::SWEEP)?;
+    let fields = Fields::read(node, "", keys::SWEEP)?;
     check_version(&fields)?;
     let read = parts(&fields)?;
     let limits = fields.optional("limits", blocks::limits)?.unwrap_or_default();
     let (table, selection) = fields.optional("table", blocks::table)?.unwrap_or((TableSpec::default(), None));
     let (splits, seeds) = folds(&fields, (&[0], &[0]))?;
-    let mut spec = SweepSpec {
+    let spec = SweepSpec {
         name: name(&fields)?,
-        description: fields.optional("description", fields::text)?.unwrap_or_default(),
+        description: fields.optional("description", text)?.unwrap_or_default(),
         grid: Union { parts: read.iter().map(|read| read.part.clone()).collect() },
         splits,
         seeds,
@@ -49,10 +66,7 @@ pub(crate) fn sweep(text: &str) -> std::result::Result<SweepSpec, SpecError> {
         published: many(&fields, "published", published::published)?,
         parts_of: None,
     };
-    check::size(&spec, &read)?;
-    check::points(&read)?;
-    check::assign_parts(&mut spec)?;
-    Ok(spec)
+    Ok((spec, read))
 }
 
 fn check_version(fields: &Fields<'_>) -> Result<()> {

@@ -19,7 +19,7 @@ use crate::no_cycles::NoCycles;
 use crate::pattern::Pattern;
 use crate::progress::{Observer, nobody};
 use crate::sphere_torus::SphereTorus;
-use crate::splits::SplitRule;
+use crate::splits::{SplitError, SplitRule};
 use crate::tu;
 
 /// What a caller may choose when opening a data set.
@@ -119,7 +119,7 @@ pub fn find(name: &str) -> Result<&'static dyn Source, Error> {
     let found = SOURCES.iter().find(|source| source.name().eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let hint = nearest(name, SOURCES.iter().map(|source| source.name()));
-        Error::UnknownDataset { name: name.to_string(), hint }
+        Error::UnknownDataset { name: name.to_string(), looked_at: Vec::new(), hint }
     })
 }
 
@@ -213,7 +213,20 @@ pub fn known_or_present(name: &str, data_dir: Option<&Path>) -> Result<(), Error
     let present = data_dir.map(unlisted).unwrap_or_default();
     let hint =
         nearest(name, SOURCES.iter().map(|source| source.name()).chain(present.iter().map(String::as_str)));
-    Err(Error::UnknownDataset { name: name.to_string(), hint })
+    let looked_at = if tu::is_plain_name(name) { tu::places(name, data_dir) } else { Vec::new() };
+    Err(Error::UnknownDataset { name: name.to_string(), looked_at, hint })
+}
+
+/// Refuses a split that a data set does not have, as far as its rule is known here.
+pub fn check_split(name: &str, split: u64, data_dir: Option<&Path>) -> Result<(), Error> {
+    let rule = match find(name) {
+        Ok(source) => Some(source.split_rule()),
+        Err(_) => tu::find_unlisted(name, data_dir).map(|source| source.split_rule()),
+    };
+    match rule.map(SplitRule::valid_splits).filter(|valid| !valid.contains(split)) {
+        None => Ok(()),
+        Some(valid) => Err(SplitError::OutOfRange { dataset: name.to_string(), split, valid }.into()),
+    }
 }
 
 /// A set in the data folder that is called like a generated one would never be read, and nobody would notice.

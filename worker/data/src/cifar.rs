@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 
 use crate::error::Error;
-use crate::files::{FileSet, OpenFile};
+use crate::files::{self, FileSet, OpenFile};
 use crate::images::Images;
 use crate::tar;
 
@@ -74,7 +74,7 @@ fn from_folder(place: &Path, batches: &[&str], first: Option<usize>) -> Result<V
 /// The archive holds the batches in some order; they are put into theirs afterwards.
 fn from_archive(place: &Path, batches: &[&str], first: Option<usize>) -> Result<Vec<u8>, Error> {
     let refused = |source| Error::Read { path: place.to_path_buf(), source };
-    let file = std::fs::File::open(place).map_err(refused)?;
+    let file = files::open(place)?.ok_or_else(|| refused(std::io::ErrorKind::NotFound.into()))?;
     let reader = Box::new(GzDecoder::new(std::io::BufReader::new(file)));
     let mut archive = OpenFile::new(reader, place.display().to_string(), place.to_path_buf());
     from_tar(&mut archive, batches, first)

@@ -107,9 +107,14 @@ pub(crate) fn agent(url: &str, ca_file: Option<&Path>) -> Result<Agent, FetchErr
     Ok(config.build().into())
 }
 
+/// Bytes of a file of certificates that are read; what comes after them is no certificate.
+const MOST_AUTHORITIES: u64 = 16 << 20;
+
 fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
     let unusable = |reason: String| FetchError::Authorities { path: path.to_path_buf(), reason };
-    let text = fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_AUTHORITIES).read_to_end(&mut text));
+    read.map_err(|error| unusable(error.to_string()))?;
     let certificates = parse_pem(&text).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
         Ok(_) => None,

@@ -12,10 +12,12 @@ use crate::structure::StructureError;
 #[derive(Debug, Error)]
 pub enum Error {
     /// No source has this name.
-    #[error("unknown data set `{name}`\n\nhint: {hint}")]
+    #[error("unknown data set `{name}`{}\n\nhint: {hint}", searched(.looked_at))]
     UnknownDataset {
         /// What was asked for.
         name: String,
+        /// Every place where a set of one's own could lie.
+        looked_at: Vec<PathBuf>,
         /// The nearest name and all names.
         hint: String,
     },
@@ -88,6 +90,13 @@ pub enum Error {
     /// A split cannot be made.
     #[error(transparent)]
     Split(#[from] SplitError),
+}
+
+fn searched(paths: &[PathBuf]) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    format!(": it is not in the catalogue, and as your own it was looked for at {}", list(paths))
 }
 
 fn list(paths: &[PathBuf]) -> String {

@@ -49,7 +49,7 @@ impl FileSet {
                 let (path, limits) = (place.clone(), Limits::default());
                 return Ok(Some(FileSet { path, container: Container::Folder, limits }));
             }
-            if place.is_file() {
+            if place.try_exists().unwrap_or(false) {
                 return FileSet::open_archive(place).map(Some);
             }
         }
@@ -64,7 +64,7 @@ impl FileSet {
 
     fn open_archive(path: &Path) -> Result<FileSet, Error> {
         let refused = |source| Error::Read { path: path.to_path_buf(), source };
-        let file = File::open(path).map_err(refused)?;
+        let file = open(path)?.ok_or_else(|| refused(ErrorKind::NotFound.into()))?;
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| refused(error.into()))?;
         let names = archive.file_names_raw().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         let container = Container::Archive { archive: Box::new(archive), names };
@@ -116,13 +116,9 @@ impl FileSet {
     fn open_in_folder(&self, name: &str) -> Result<Option<OpenFile<'_>>, Error> {
         for candidate in [name.to_string(), format!("{name}.gz")] {
             let path = self.path.join(&candidate);
-            match File::open(&path) {
-                Ok(file) => {
-                    let shown = path.display().to_string();
-                    return Ok(Some(OpenFile::new(plain(file, &candidate), shown, path)));
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(source) => return Err(Error::Read { path, source }),
+            if let Some(file) = open(&path)? {
+                let shown = path.display().to_string();
+                return Ok(Some(OpenFile::new(plain(file, &candidate), shown, path)));
             }
         }
         Ok(None)
@@ -156,6 +152,20 @@ impl FileSet {
             return Err(Error::TooLarge { file: shown, limit: self.limits.file_bytes });
         }
         Ok(Some(OpenFile::new(plain(member, &names[position]), shown, self.path.clone())))
+    }
+}
+
+/// A file that is really one, if it is there: a pipe would make everybody wait, and a device may never end.
+pub(crate) fn open(path: &Path) -> Result<Option<File>, Error> {
+    let refused = |source| Error::Read { path: path.to_path_buf(), source };
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_file() || found.is_dir() => File::open(path).map(Some).map_err(refused),
+        Ok(_) => {
+            let problem = "this is not a file, but a device or a pipe".to_string();
+            Err(Error::Damaged { file: path.display().to_string(), problem })
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(refused(source)),
     }
 }
 

@@ -2,13 +2,13 @@
 //! regular graphs. It owns decoding and complementing; no input makes it panic or take memory beyond its
 //! own length.
 
-use std::fs::File;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use thiserror::Error as ThisError;
 
 use crate::error::Error;
-use crate::files::Limits;
+use crate::files::{self, Limits};
 use crate::lines::Lines;
 
 const HEADER: &[u8] = b">>graph6<<";
@@ -83,7 +83,8 @@ pub fn parse_graph6(line: &[u8]) -> Result<SimpleGraph, Graph6Error> {
 
 /// Reads a file with one graph per line.
 pub fn read_graph6(path: &Path) -> Result<Vec<SimpleGraph>, Error> {
-    let file = File::open(path).map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let missing = || Error::Read { path: path.to_path_buf(), source: ErrorKind::NotFound.into() };
+    let file = files::open(path)?.ok_or_else(missing)?;
     let shown = path.display().to_string();
     read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), Limits::default()))
 }

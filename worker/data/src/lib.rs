@@ -81,8 +81,8 @@ mod tu_format;
 pub use builder::DatasetBuilder;
 pub use cache::CacheOutcome;
 pub use catalogue::{
-    OpenOptions, Opened, Source, find, is_available, is_cached, known_or_present, open, open_observed,
-    sources, unlisted,
+    OpenOptions, Opened, Source, check_split, find, is_available, is_cached, known_or_present, open,
+    open_observed, sources, unlisted,
 };
 pub use check::{CheckReport, check, check_with};
 pub use dataset::{Dataset, DatasetParts, Graph, Task};

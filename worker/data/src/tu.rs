@@ -178,8 +178,8 @@ fn find_files(name: &str, options: &OpenOptions) -> Result<FileSet, Error> {
 pub(crate) fn found(name: &str, data_dir: Option<&Path>) -> Option<PathBuf> {
     let edges = edge_file(name);
     let holds = |place: &PathBuf| {
-        let unpacked = || place.join(&edges).is_file() || place.join(format!("{edges}.gz")).is_file();
-        place.is_file() || place.is_dir() && unpacked()
+        let unpacked = || place.join(&edges).exists() || place.join(format!("{edges}.gz")).exists();
+        if place.is_dir() { unpacked() } else { place.exists() }
     };
     places(name, data_dir).into_iter().find(holds)
 }
@@ -238,8 +238,8 @@ fn read(
     Dataset::new(parts).map_err(|source| Error::Structure { dataset: name.to_string(), source })
 }
 
-/// Unpacked before packed: whoever unpacked it may have changed it on purpose.
-fn places(name: &str, data_dir: Option<&Path>) -> Vec<PathBuf> {
+/// Where a set of this name may lie. Unpacked before packed: whoever unpacked it may have changed it on purpose.
+pub(crate) fn places(name: &str, data_dir: Option<&Path>) -> Vec<PathBuf> {
     let Some(data_dir) = data_dir else { return Vec::new() };
     let archive = format!("{name}.zip");
     let collection = data_dir.join("tu");

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
+use togl_data::SplitError;
 use togl_sweeps::FailureClass;
 use togl_topology::TopologyError;
 
@@ -140,9 +141,15 @@ impl From<TopologyError> for TrainError {
     }
 }
 
-impl From<togl_data::SplitError> for TrainError {
-    fn from(error: togl_data::SplitError) -> Self {
-        Self::Data(error.to_string())
+impl From<SplitError> for TrainError {
+    /// A split that the data set's rule does not have is missing everywhere; other data may lack it only here.
+    fn from(error: SplitError) -> Self {
+        match &error {
+            SplitError::OutOfRange { split, valid, .. } if !valid.contains(*split) => {
+                Self::Config(error.to_string())
+            }
+            _ => Self::Data(error.to_string()),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde_json::Value;
 use tch::{Kind, Tensor};
 use togl_data::{Dataset, DatasetParts, SplitRule, Task};
+use togl_sweeps::bounded;
 
 use crate::error::{Result, TrainError};
 
@@ -25,7 +26,9 @@ pub(crate) fn bad(what: impl std::fmt::Display) -> TrainError {
 impl Reference {
     /// Reads a whole file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|error| bad(format!("{}: {error}", path.display())))?;
+        let bytes = std::fs::File::open(path)
+            .and_then(|file| bounded::bytes(file, bounded::TABLE))
+            .map_err(|error| bad(format!("{}: {error}", path.display())))?;
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(bad)?;
         let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();
         let file = SafeTensors::deserialize(&bytes).map_err(bad)?;

@@ -14,6 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 use togl_proto::trust::{self, Judge, Shown};
+use togl_sweeps::bounded;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client;
@@ -53,7 +54,8 @@ struct Authorities {
 impl Authorities {
     fn read(file: &Path) -> Result<Self, Distrust> {
         let wrong = |reason: String| Distrust(format!("needs the CAs in {}: {reason}", file.display()));
-        let text = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
+        let text = std::fs::File::open(file).and_then(|file| bounded::bytes(file, bounded::SECRET));
+        let text = text.map_err(|error| wrong(error.to_string()))?;
         let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
         let certificates = certificates.map_err(|error| wrong(error.to_string()))?;
         let mut roots = RootCertStore::empty();

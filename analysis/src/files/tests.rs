@@ -10,14 +10,14 @@ use togl_sweeps::trial::{Backbone, Position};
 use super::*;
 use crate::test_folds::{fold, folds, frame, trial};
 
-fn folder_with(frame: &FoldFrame, name: &str) -> (TempDir, PathBuf) {
+pub(super) fn folder_with(frame: &FoldFrame, name: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     frame.write(&path).unwrap();
     (folder, path)
 }
 
-fn awkward_frame() -> FoldFrame {
+pub(super) fn awkward_frame() -> FoldFrame {
     let mut config = trial("naïve, \"quoted\"\nname", Backbone::Gat, 2);
     (config.lr, config.lr_min, config.togl, config.togl_position) = (0.1 + 0.2, 1e-300, true, Position::Last);
     let mut rows = folds(3, &config, &[1.0 / 3.0, 0.1, 1.0]);
@@ -39,6 +39,21 @@ fn what_is_written_is_read_back_to_the_last_bit_in_every_format() {
         assert_eq!(read, frame, "{name}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{name}: no temporary is left");
     }
+}
+
+#[test]
+fn text_that_a_spreadsheet_would_run_is_guarded_in_csv_and_read_back() {
+    let texts = ["=1+1", "'=1+1", "@x", "-2+3", "-5", "'", "\t=x"];
+    let rows = texts.iter().zip(0..).map(|(name, at)| fold(at, &trial(name, Backbone::Gcn, 2), 0, 0.5));
+    let data = frame(rows).data().clone().lazy().with_column(lit("=now").alias("@who"));
+    let frame = FoldFrame::from_data(&data.collect().unwrap(), "test").unwrap();
+    let (_folder, path) = folder_with(&frame, "folds.csv");
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(written.lines().next().unwrap().ends_with(",'@who"), "{written}");
+    for runs in [",=", ",@", ",-2+", ",\t", ",\"="] {
+        assert!(!written.contains(runs), "{runs} in {written}");
+    }
+    assert_eq!(FoldFrame::read(&path).unwrap(), frame);
 }
 
 #[test]
@@ -125,7 +140,7 @@ fn a_file_without_folds_and_one_of_unknown_kind_are_refused() {
 #[test]
 fn a_parquet_column_of_an_unknown_type_is_refused_instead_of_panicking() {
     let data = awkward_frame().data().clone().lazy();
-    let bytes = col("host").cast(polars::prelude::DataType::Binary).alias("picture");
+    let bytes = col("host").cast(DataType::Binary).alias("picture");
     let mut data = data.with_column(bytes).collect().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.parquet");

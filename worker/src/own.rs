@@ -1,0 +1,54 @@
+//! The coordinator that serves this machine's own state directory: where it is announced, and the worker token that the
+//! directory made for itself. Whoever may read that directory need not be told either.
+
+use std::fs::File;
+use std::path::Path;
+
+use serde::Deserialize;
+use togl_proto::client::is_local;
+use togl_sweeps::bounded;
+
+/// What a coordinator announces in its state directory.
+#[derive(Deserialize)]
+struct Announced {
+    address: String,
+}
+
+/// Where the coordinator of this directory listens, as last announced.
+pub fn address(state: &Path) -> Option<String> {
+    let text = read(&state.join("coordinator.json"))?;
+    Some(serde_json::from_str::<Announced>(&text).ok()?.address)
+}
+
+/// The directory's worker token, if it is its coordinator that is meant by `address`.
+pub fn token(state: &Path, address: &str) -> Option<String> {
+    let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
+    let own = self::address(state)?;
+    let is_meant = is_local(address) && port(address).is_some() && port(address) == port(&own);
+    if is_meant { read(&state.join("worker.token")) } else { None }
+}
+
+fn read(path: &Path) -> Option<String> {
+    File::open(path).and_then(|file| bounded::text(file, bounded::SECRET)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_coordinator_is_found_with_its_token_and_nobody_else_gets_it() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!((address(state.path()), token(state.path(), "127.0.0.1:7447")), (None, None));
+        std::fs::write(state.path().join("coordinator.json"), r#"{"address":"127.0.0.1:7447","pid":1}"#)
+            .unwrap();
+        std::fs::write(state.path().join("worker.token"), "togl1.worker.x\n").unwrap();
+        assert_eq!(address(state.path()).as_deref(), Some("127.0.0.1:7447"));
+        for own in ["127.0.0.1:7447", "localhost:7447"] {
+            assert_eq!(token(state.path(), own).as_deref(), Some("togl1.worker.x\n"), "{own}");
+        }
+        for other in ["127.0.0.1:7448", "example.org:7447", "nonsense"] {
+            assert_eq!(token(state.path(), other), None, "{other}");
+        }
+    }
+}
