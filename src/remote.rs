@@ -9,7 +9,7 @@ use togl_proto::client::{self, Access, AuthorisedChannel, ConnectError, is_local
 use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self};
-use togl_sweeps::TrialConfig;
+use togl_sweeps::{TrialConfig, bounded};
 use tonic::{Code, Status};
 
 use crate::facts;
@@ -76,7 +76,8 @@ impl Target {
 
     fn token(&self, address: &str) -> Result<Token, Problem> {
         if let Some(file) = &self.token_file {
-            let text = std::fs::read_to_string(file)
+            let text = std::fs::File::open(file)
+                .and_then(|file| bounded::text(file, bounded::SECRET))
                 .map_err(|e| Problem::usage(format!("cannot read {}: {e}", file.display())))?;
             return Token::parse(&text).map_err(|e| Problem::usage(format!("{}: {e}", file.display())));
         }
@@ -186,12 +187,13 @@ impl From<wire::SweepSummary> for Sweep {
 
 impl Row for Sweep {
     const COLUMNS: &'static [&'static str] =
-        &["NAME", "STATE", "TRIALS", "FOLDS", "PENDING", "RUNNING", "FINISHED", "FAILED"];
+        &["NAME", "STATE", "TRIALS", "FOLDS", "PENDING", "RUNNING", "FINISHED", "FAILED", "PRIORITY"];
 
     fn cells(&self) -> Vec<String> {
         let counts = [self.trials, self.folds, self.pending, self.running, self.finished, self.failed];
         let words = [self.name.clone(), self.state.clone()];
-        words.into_iter().chain(counts.iter().map(u64::to_string)).collect()
+        let priority = [self.priority.to_string()];
+        words.into_iter().chain(counts.iter().map(u64::to_string)).chain(priority).collect()
     }
 }
 

@@ -56,11 +56,12 @@ fn a_plan_mentions_data_sets_that_nobody_here_knows() {
     assert!(output.status.success(), "{said}");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
-    assert!(lines[0].starts_with("note: unknown data set `mine`; fine if workers have it"), "{said}");
-    assert!(
-        lines[1].starts_with("note: unknown data set `necklases` (did you mean `necklaces`?); fine"),
-        "{said}"
-    );
+    assert!(lines[0].starts_with("note: unknown data set `mine`: it is not in the catalogue"), "{said}");
+    assert!(lines[1].starts_with("note: unknown data set `necklases`: "), "{said}");
+    assert!(lines[1].contains(" (did you mean `necklaces`?); fine if workers have it"), "{said}");
+    for place in ["/tu/mine,", "/tu/mine.zip,", "/mine,", "/mine.zip;"] {
+        assert!(lines[0].contains(place), "every place that was looked at is said: {said}");
+    }
 }
 
 #[test]
@@ -120,7 +121,8 @@ fn a_port_where_somebody_else_listens_is_told_from_a_coordinator_that_is_not_the
 fn hints_of_data_sets_look_like_other_hints() {
     let refused = seen(&["data", "check", "NOSUCH"]);
     assert!(
-        refused.starts_with("exit 2\nerror: unknown data set `NOSUCH`\n\n  hint: there are "),
+        refused.starts_with("exit 2\nerror: unknown data set `NOSUCH`: ")
+            && refused.contains("\n\n  hint: there are "),
         "{refused}"
     );
 }
@@ -304,6 +306,52 @@ fn a_token_lives_from_create_to_revoke_while_the_coordinator_runs() {
     assert_eq!(with_it(&["sweeps"]), 2);
     assert_eq!(served.togl(&["token", "revoke", id]).status.code(), Some(1));
     assert!(served.stop().success(), "a coordinator that is asked to stop does so well");
+}
+
+#[test]
+fn a_second_coordinator_on_the_same_state_is_told_of_the_first() {
+    let (served, said) = Served::start(&[]);
+    let address =
+        said.lines().find(|line| line.starts_with("serving ")).unwrap().rsplit_once(" at ").unwrap().1;
+    for listen in [address, "127.0.0.1:0"] {
+        let second = served.togl(&["serve", "--listen", listen]);
+        let told = String::from_utf8(second.stderr).unwrap();
+        assert_eq!(second.status.code(), Some(2), "{told}");
+        assert!(told.contains(&format!("{}", served.child.id())), "the process that serves it: {told}");
+        assert!(
+            told.contains(&format!("the running coordinator at {address} with `togl submit FILE`")),
+            "{told}"
+        );
+    }
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_file_with_the_name_of_another_sweep_asks_before_it_drops_folds_and_keeps_the_priority() {
+    let (served, _) = Served::start(&[]);
+    let submit = |depths: &str, more: &[&str]| {
+        let file = served.state.path().join("x.yaml");
+        let grid = format!("version: 1\nname: x\nbase: {{dataset: cycles}}\ngrid: {{depth: {depths}}}\n");
+        std::fs::write(&file, grid).unwrap();
+        let said = served.togl(&[&["submit", file.to_str().unwrap()], more].concat());
+        (said.status.code().unwrap(), String::from_utf8(said.stderr).unwrap())
+    };
+    let sweeps = || String::from_utf8(served.togl(&["sweeps", "--format", "csv"]).stdout).unwrap();
+    assert_eq!(submit("[1, 2, 3]", &[]).0, 0);
+    assert!(served.togl(&["prioritise", "x", "7"]).status.success());
+    let (code, said) = submit("[3, 4]", &[]);
+    assert_eq!(code, 2, "{said}");
+    assert!(
+        said.contains("1 folds are new, 1 are kept, 2 are no longer in it") && said.contains("--yes"),
+        "{said}"
+    );
+    assert!(sweeps().contains("\nx,active,3,3,3,0,0,0,7\n"), "nothing was changed: {}", sweeps());
+    assert_eq!(submit("[3, 4]", &["--yes"]).0, 0);
+    assert!(sweeps().contains("\nx,active,2,2,2,0,0,0,7\n"), "{}", sweeps());
+    let (code, said) = submit("[3, 4]", &["depth=5,6", "seeds=0,1"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(sweeps().contains("\n\"x+depth=5,6+seeds=0,1\",active,2,4,4,"), "{}", sweeps());
+    assert!(served.stop().success());
 }
 
 #[test]

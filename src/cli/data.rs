@@ -1,7 +1,7 @@
 //! `togl data`: lists, fetches, checks and draws data sets. The work is done by `togl-data`; this chooses folders
 //! and prints.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -127,7 +127,31 @@ pub fn check_names<'a>(
     let folders = Folders::choose(data_dir)?;
     let names: BTreeSet<&str> = names.collect();
     let check = |name: &str| togl_data::known_or_present(name, Some(&folders.data));
-    names.into_iter().try_for_each(check).map_err(|error| Problem::usage_of(&error))
+    names.iter().try_for_each(|name| check(name)).map_err(|error| Problem::usage_of(&error))?;
+    let missing = names.into_iter().find(|name| is_offline() && is_missing(name, &folders));
+    missing.map_or(Ok(()), |name| Err(Problem::usage(missing_offline(name, &folders)).hint(FETCH_FIRST)))
+}
+
+/// Refuses a sweep with a split that its data set is known not to have; what nobody knows here may have it elsewhere.
+pub fn check_splits(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
+    let folders = Folders::choose(data_dir)?;
+    let mut highest: BTreeMap<String, u32> = BTreeMap::new();
+    for trial in spec.each_trial().flatten() {
+        // Folds that seeds draw are no splits of the data set; reading the file has checked them.
+        if trial.config.outer_folds == 0 {
+            let split = spec.folds_of(trial.id).map(|fold| fold.split).max().unwrap_or_default();
+            let known = highest.entry(trial.config.dataset).or_default();
+            *known = split.max(*known);
+        }
+    }
+    let check =
+        |(name, split): (&String, &u32)| togl_data::check_split(name, u64::from(*split), Some(&folders.data));
+    highest.iter().try_for_each(check).map_err(Problem::usage)
+}
+
+/// Whether nothing may be fetched here, as the variable says that workers heed.
+fn is_offline() -> bool {
+    std::env::var("TOGL_OFFLINE").is_ok_and(|text| !matches!(text.as_str(), "" | "0" | "false" | "no"))
 }
 
 /// Tells of data sets of a sweep that nobody knows on this machine. Workers elsewhere may have them, so that is no error.
@@ -140,9 +164,22 @@ pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<()
             let (problem, hint) = error.split_once("\n\nhint: ").unwrap_or((&error, ""));
             let nearest = hint.split_once('?').map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
             eprintln!("note: {problem}{nearest}; fine if workers have it in their data directories");
+        } else if is_offline() && is_missing(&name, &folders) {
+            eprintln!("note: {}; fine if workers have it or may fetch it", missing_offline(&name, &folders));
         }
     }
     Ok(())
+}
+
+const FETCH_FIRST: &str =
+    "fetch it with `togl data fetch`, or let this machine fetch by unsetting TOGL_OFFLINE";
+
+fn is_missing(name: &str, folders: &Folders) -> bool {
+    togl_data::is_available(name, &folders.options()).is_ok_and(|here| !here)
+}
+
+fn missing_offline(name: &str, folders: &Folders) -> String {
+    format!("{name} is not in {}, and TOGL_OFFLINE forbids to fetch it", folders.data.display())
 }
 
 /// Sizes are those of the catalogue; of other sets they are known when they are checked.
@@ -310,7 +347,7 @@ fn describe(report: &CheckReport) -> String {
 fn show(folders: &Folders, name: &str, index: usize) -> Outcome {
     let dataset = open(folders, name)?;
     let svg = togl_data::draw_svg(&dataset, index).map_err(|error| Problem::usage_of(&error))?;
-    output::print(&svg)?;
+    output::data(&svg)?;
     Ok(ExitCode::SUCCESS)
 }
 

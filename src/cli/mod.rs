@@ -21,6 +21,7 @@ mod replicates;
 mod report;
 mod run;
 mod serve;
+mod sources;
 mod status;
 mod steer;
 mod submit;
@@ -34,7 +35,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use togl_sweeps::SweepSpec;
+use togl_sweeps::{SweepSpec, bounded};
 
 use crate::problem::Problem;
 
@@ -226,13 +227,15 @@ impl Togl {
 /// Reads and checks a sweep file; errors carry its name.
 fn read_sweep(file: &Path) -> Result<(String, SweepSpec), Problem> {
     let name = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let text = std::fs::File::open(file).and_then(|file| bounded::text(file, bounded::WRITTEN_BY_HAND));
+    let text = text.map_err(|error| {
         Problem::usage(format!("cannot read the sweep file {name}: {error}"))
             .hint("name a YAML file, such as sweeps/quickstart.yaml")
     })?;
     let spec = SweepSpec::parse(&text).map_err(|error| {
         let colon = if error.at.is_some() { ":" } else { ": " };
-        Problem::usage(format!("{name}{colon}{error}"))
+        let lines = error.to_string().replace('\n', &format!("\n{name}:"));
+        Problem::usage(format!("{name}{colon}{lines}"))
     })?;
     Ok((text, spec))
 }

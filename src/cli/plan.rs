@@ -14,6 +14,7 @@ use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
 use super::Outcome;
+use super::sources::{Source, Sources};
 use crate::calibrate;
 use crate::facts::{self, Facts, Remote, Workers};
 use crate::output::{self, Plain};
@@ -23,8 +24,8 @@ use crate::remote::Target;
 /// Say what a sweep file would do
 #[derive(Debug, clap::Args)]
 pub struct Plan {
-    /// The sweep file
-    file: PathBuf,
+    #[command(flatten)]
+    sources: Sources,
     #[command(flatten)]
     target: Target,
     /// Measure an epoch on this machine for every kind of fold of which none has finished yet
@@ -58,7 +59,14 @@ struct Planned {
 
 impl Plan {
     pub(super) async fn run(self) -> Outcome {
-        let (_, spec) = super::read_sweep(&self.file)?;
+        for Source { spec, .. } in self.sources.read()? {
+            self.of_sweep(spec).await?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn of_sweep(&self, spec: SweepSpec) -> Result<(), Problem> {
+        super::data::check_splits(&spec, self.data_dir.clone())?;
         super::data::mention_unknown(&spec, self.data_dir.clone())?;
         let known = self.known(&spec).await?;
         let to_do = to_do(&spec, &known.folds)?;
@@ -79,10 +87,9 @@ impl Plan {
         let name = spec.name.to_string();
         let planned = Planned { name, counts, estimate, slots, finish_seconds, finish_seconds_at_most };
         match self.format {
-            Plain::Human => output::print(&describe(&planned))?,
-            Plain::Json => output::print(&output::json(&planned)?)?,
+            Plain::Human => output::print(&describe(&planned)),
+            Plain::Json => output::print(&output::json(&planned)?),
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     /// What is stored, and the slots of a coordinator that serves it.

@@ -8,6 +8,8 @@ use togl_proto::client;
 use togl_sweeps::SweepSpec;
 use tokio::sync::watch;
 
+use super::sources::{Source, Sources};
+use super::submit::Consent;
 use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
 use crate::facts::{self, Depth, Remote};
@@ -21,8 +23,10 @@ use crate::state::StateDir;
 /// Run a sweep file on this machine
 #[derive(Debug, clap::Args)]
 pub struct Run {
-    /// The sweep file
-    file: PathBuf,
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    consent: Consent,
     /// Folds to train at the same time [default: one per GPU, or one per CPU core]
     #[arg(long, value_name = "N")]
     slots: Option<u32>,
@@ -45,8 +49,10 @@ pub struct Run {
 
 impl Run {
     pub(super) async fn run(self) -> Outcome {
-        let (yaml, spec) = super::read_sweep(&self.file)?;
-        check_datasets(&spec, self.data_dir.clone())?;
+        let sources = self.sources.read()?;
+        for source in &sources {
+            check_datasets(&source.spec, self.data_dir.clone())?;
+        }
         let program = local::worker_program()?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } =
@@ -68,7 +74,7 @@ impl Run {
         });
         let command = async {
             let mut client = client::sweeps(&address, &tokens.operator).await.map_err(Problem::ours)?;
-            let outcome = self.carry_out(&mut client, yaml, spec.name.as_str(), worker, &state).await;
+            let outcome = self.carry_out_all(&mut client, sources, worker, &state).await;
             drop(client);
             let _ = finish.send(true);
             outcome
@@ -77,6 +83,25 @@ impl Run {
         drop(announcement);
         served.map_err(|error| embedded::explain(error, &state))?;
         outcome
+    }
+
+    /// One sweep after the other; the first that cannot be carried out ends the command.
+    async fn carry_out_all(
+        &self,
+        client: &mut Client,
+        sources: Vec<Source>,
+        worker: LocalWorker,
+        state: &StateDir,
+    ) -> Outcome {
+        let mut worst = ExitCode::from(problem::DONE);
+        for Source { yaml, spec } in sources {
+            self.consent.ask(client, &yaml).await?;
+            let ended = self.carry_out(client, yaml, spec.name.as_str(), worker.clone(), state).await?;
+            if ended != ExitCode::from(problem::DONE) {
+                worst = ended;
+            }
+        }
+        Ok(worst)
     }
 
     async fn carry_out(
@@ -95,7 +120,7 @@ impl Run {
         };
         let collected = facts::collected(&mut Remote::new(client.clone()), sweep, Depth::Curves).await?;
         let made = table::make(&collected)?;
-        output::print(&togl_analysis::render::terminal(&made, output::colour()))?;
+        output::styled(&togl_analysis::render::terminal(&made, output::colour()))?;
         let folder = match &self.out {
             Some(folder) => folder.clone(),
             None => state.tables(sweep)?,
@@ -140,12 +165,13 @@ impl Run {
     fn interrupted(&self) -> Problem {
         let state = self.state_option();
         Problem::interrupted("trainers stopped; finished folds are kept")
-            .hint(format!("go on with `togl run {}{state}`", self.file.display()))
+            .hint(format!("go on with `togl run {}{state}`", self.sources.typed()))
     }
 }
 
 /// A data set that does not exist should not wait for a worker to say so.
 fn check_datasets(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let trials = spec.trials().map_err(Problem::usage)?;
+    data::check_splits(spec, data_dir.clone())?;
     data::check_names(trials.iter().map(|trial| trial.config.dataset.as_str()), data_dir)
 }

@@ -1,14 +1,17 @@
-//! `togl submit`: sends a sweep file to a coordinator and says what that changed.
+//! `togl submit`: sends sweep files to a coordinator and says what that changed; asks before folds are dropped.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_proto::wire;
 use togl_sweeps::SweepSpec;
+use tonic::Code;
 
 use super::Outcome;
+use super::sources::{Source, Sources};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
@@ -16,8 +19,10 @@ use crate::remote::{self, Client, Target};
 /// Send a sweep file to a coordinator
 #[derive(Debug, clap::Args)]
 pub struct Submit {
-    /// The sweep file
-    file: PathBuf,
+    #[command(flatten)]
+    sources: Sources,
+    #[command(flatten)]
+    consent: Consent,
     #[command(flatten)]
     target: Target,
     /// Where data sets are, to tell of unknown ones
@@ -26,6 +31,47 @@ pub struct Submit {
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
+}
+
+/// Whether somebody has agreed to what cannot be seen in the command.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Consent {
+    /// Do not ask before folds are taken out of a sweep of the same name
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Consent {
+    /// Shows what a file would change in the sweep that has its name, and asks if folds would be dropped.
+    pub async fn ask(self, client: &mut Client, yaml: &str) -> Result<(), Problem> {
+        let request = wire::SubmitRequest { yaml: yaml.to_owned(), data_digests: HashMap::new() };
+        let change = match client.preview(request).await {
+            Ok(reply) => reply.into_inner().change,
+            Err(status) if status.code() == Code::Unimplemented => None, // an older coordinator
+            Err(status) => return Err(remote::refused(status)),
+        };
+        let Some(change) = change.filter(|change| change.removed > 0) else { return Ok(()) };
+        let wire::SubmitReply { sweep, folds, added, removed, .. } = change;
+        let kept = folds.saturating_sub(added);
+        let difference = format!(
+            "there is another sweep {sweep}: with this file {added} folds are new, {kept} are kept, {removed} are no longer in it"
+        );
+        let hint = "give the file another `name`, or say --yes; results are kept either way";
+        if self.yes {
+            eprintln!("{difference}");
+            return Ok(());
+        }
+        if !io::stdin().is_terminal() {
+            return Err(Problem::usage(difference).hint(hint));
+        }
+        eprint!("{difference}\nresults are kept; change the sweep? [y/N] ");
+        let mut answer = String::new();
+        io::stdin().lock().take(64).read_line(&mut answer)?;
+        match answer.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _ => Err(Problem::negative("nothing was changed").hint(hint)),
+        }
+    }
 }
 
 /// What a submission changed.
@@ -85,16 +131,20 @@ fn expected_digests(yaml: &str) -> HashMap<String, String> {
 
 impl Submit {
     pub(super) async fn run(self) -> Outcome {
-        let (yaml, spec) = super::read_sweep(&self.file)?;
+        let sources = self.sources.read()?;
         let mut client = self.target.connect().await?;
-        super::data::mention_unknown(&spec, self.data_dir.clone())?;
-        let submitted = submit(&mut client, yaml).await?;
-        match self.format {
-            Plain::Human => {
-                eprintln!("{}", submitted.sentence());
-                eprintln!("watch it with `togl watch {}`", submitted.sweep);
+        for Source { yaml, spec } in sources {
+            super::data::check_splits(&spec, self.data_dir.clone())?;
+            super::data::mention_unknown(&spec, self.data_dir.clone())?;
+            self.consent.ask(&mut client, &yaml).await?;
+            let submitted = submit(&mut client, yaml).await?;
+            match self.format {
+                Plain::Human => {
+                    eprintln!("{}", submitted.sentence());
+                    eprintln!("watch it with `togl watch {}`", submitted.sweep);
+                }
+                Plain::Json => output::print(&output::json(&submitted)?)?,
             }
-            Plain::Json => output::print(&output::json(&submitted)?)?,
         }
         Ok(ExitCode::SUCCESS)
     }

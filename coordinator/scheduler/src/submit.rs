@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use togl_sweeps::{FoldKey, SweepName, TrialId, nearest};
+use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId, nearest};
 
 use crate::books::Scheduler;
 use crate::change::{Change, Ending, SweepSaved, SweepState};
@@ -30,12 +30,38 @@ impl Scheduler {
             self.expect_digest(data, digest, changes);
         }
         let known = self.by_name.get(&submission.name).copied();
+        // Somebody may have said otherwise since; a file that says what it said keeps it so.
+        if let Some(sweep) = known.map(|at| &self.sweeps[at.at()])
+            && SweepSpec::priority_of(&sweep.yaml) == submission.priority
+        {
+            submission.priority = sweep.priority;
+        }
         let before = known.map(|at| self.keys_of(at)).unwrap_or_default();
         let at = match known {
             Some(at) if self.is_unchanged(at, &submission) => at,
             _ => self.save_sweep(now, known, submission, &seen, &before, changes),
         };
         Ok(Reply::Submitted(self.submitted(at, &seen, &before)))
+    }
+
+    /// What a submission would change, without changing anything. None if there is no sweep of its name, or it is archived.
+    pub fn preview(&self, submission: &Submission) -> Option<Submitted> {
+        let at = *self.by_name.get(&submission.name)?;
+        let folds: HashSet<FoldKey> = submission.folds.iter().copied().collect();
+        let trials: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
+        let before = self.keys_of(at);
+        let is_done = |fold: &&FoldKey| {
+            let place = self.place_of(fold);
+            place.is_some_and(|at| matches!(self.folds[at.at()].state, State::Finished { .. }))
+        };
+        Some(Submitted {
+            trials: trials.len() as u64,
+            folds: folds.len() as u64,
+            already_done: folds.iter().filter(is_done).count() as u64,
+            added: folds.difference(&before).count() as u64,
+            removed: before.difference(&folds).count() as u64,
+            ..Submitted::default()
+        })
     }
 
     fn check_submission(&self, submission: &Submission) -> Result<(), Rejection> {

@@ -122,6 +122,8 @@ impl Scheduler {
             Some(Failure::new(FailureClass::KillsItsWorker, message))
         } else if let Some(reason) = exhausted.and_then(|found| no_larger(found, tally.memory, limits)) {
             because(reason)
+        } else if class == FailureClass::Data && self.is_out_of_hosts(fold) {
+            because("every host that is here has tried".to_owned())
         } else if tally.errors >= limits.error_attempts {
             Some(Failure::new(class, message))
         } else if tally.free >= limits.free_retries {
@@ -131,6 +133,18 @@ impl Scheduler {
         } else {
             None
         }
+    }
+
+    /// Whether the data of a fold was wrong on every host that is here: the same host would find the same again.
+    fn is_out_of_hosts(&self, fold: &Fold) -> bool {
+        let without_data = |ending| ending == Some(Ending::Failed(FailureClass::Data));
+        let tried: BTreeSet<&str> = fold
+            .counted()
+            .filter(|(_, issue)| without_data(issue.ending))
+            .map(|(_, issue)| self.workers[issue.worker.at()].host.as_ref())
+            .collect();
+        let here = self.workers.iter().filter(|worker| worker.presence.is_some());
+        here.into_iter().all(|worker| tried.contains(worker.host.as_ref()))
     }
 
     /// Attempts that the most generous of its sweeps allows.

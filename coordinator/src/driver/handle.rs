@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Counts, Dispute, Event, Explanation, Rejection, Reply, Scheduler, SweepDetail,
-    SweepView, Timestamp, WorkerView,
+    BrokenInvariant, Counts, Dispute, Event, Explanation, Rejection, Reply, Scheduler, Submission, Submitted,
+    SweepDetail, SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -142,6 +142,11 @@ impl Handle {
     /// Folds of all sweeps by state; each fold counts once.
     pub async fn totals(&self) -> Result<Counts, CallError> {
         self.look(|scheduler, _| scheduler.totals()).await
+    }
+
+    /// What a submission would change; none if there is no sweep of its name yet.
+    pub async fn preview(&self, submission: Submission) -> Result<Option<Submitted>, CallError> {
+        self.look(move |scheduler, _| scheduler.preview(&submission)).await
     }
 
     /// One sweep in one line; none if there is none of that name.

@@ -27,6 +27,7 @@ const READ: &[Role] = &[Role::Operator, Role::Viewer];
 pub const CALLS: &[(&str, &[Role])] = &[
     ("/togl.v1.Workers/Session", TRAIN),
     ("/togl.v1.Sweeps/Submit", CHANGE),
+    ("/togl.v1.Sweeps/Preview", CHANGE),
     ("/togl.v1.Sweeps/Cancel", CHANGE),
     ("/togl.v1.Sweeps/Pause", CHANGE),
     ("/togl.v1.Sweeps/Resume", CHANGE),

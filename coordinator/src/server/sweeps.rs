@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use togl_proto::wire;
-use togl_scheduler::{Event, Reply, Submission};
+use togl_scheduler::{Event, Reply, Submission, Submitted};
 use togl_sweeps::{SweepName, SweepSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -23,23 +23,20 @@ type Answer<T> = Result<Response<T>, Status>;
 #[tonic::async_trait]
 impl wire::sweeps_server::Sweeps for SweepsService {
     async fn submit(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::SubmitReply> {
-        let wire::SubmitRequest { yaml, data_digests } = request.into_inner();
-        // Enumerating a large grid takes a while; the other calls must not wait for it.
-        let submission = tokio::task::spawn_blocking(move || plan(yaml, data_digests))
-            .await
-            .map_err(|_| Status::internal("planning the sweep failed"))??;
+        let submission = planned(request.into_inner()).await?;
         let sweep = submission.name.to_string();
-        let Reply::Submitted(s) = self.ask(Event::Submit(Box::new(submission))).await? else {
+        let Reply::Submitted(change) = self.ask(Event::Submit(Box::new(submission))).await? else {
             return Err(super::confused());
         };
-        Ok(Response::new(wire::SubmitReply {
-            sweep,
-            trials: s.trials,
-            folds: s.folds,
-            done: s.already_done,
-            added: s.added,
-            removed: s.removed,
-        }))
+        Ok(Response::new(submitted(sweep, change)))
+    }
+
+    async fn preview(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::PreviewReply> {
+        let submission = planned(request.into_inner()).await?;
+        let sweep = submission.name.to_string();
+        let change = self.0.handle.preview(submission).await.map_err(status)?;
+        let change = change.map(|change| submitted(sweep, change));
+        Ok(Response::new(wire::PreviewReply { known: change.is_some(), change }))
     }
 
     async fn cancel(&self, request: Request<wire::CancelRequest>) -> Answer<wire::CancelReply> {
@@ -218,6 +215,18 @@ impl SweepsService {
     async fn ask(&self, event: Event) -> Result<Reply, Status> {
         self.0.handle.call(event).await.map_err(status)
     }
+}
+
+/// Enumerating a large grid takes a while; the other calls must not wait for it.
+async fn planned(request: wire::SubmitRequest) -> Result<Submission, Status> {
+    let wire::SubmitRequest { yaml, data_digests } = request;
+    let planning = tokio::task::spawn_blocking(move || plan(yaml, data_digests));
+    planning.await.map_err(|_| Status::internal("planning the sweep failed"))?
+}
+
+fn submitted(sweep: String, change: Submitted) -> wire::SubmitReply {
+    let Submitted { trials, folds, already_done: done, added, removed, .. } = change;
+    wire::SubmitReply { sweep, trials, folds, done, added, removed }
 }
 
 /// Checks the text again and makes the event's content of it.

@@ -25,6 +25,8 @@ fn classes() -> Vec<FailureClass> {
 pub struct Asked {
     pub state: SweepState,
     pub priority: i32,
+    /// What the file said last.
+    pub priority_of_file: i32,
     pub folds: BTreeSet<u32>,
 }
 
@@ -103,11 +105,14 @@ impl ReferenceStateMachine for Model {
                 let asked = model.sweeps.entry(sweep).or_insert_with(|| Asked {
                     state: SweepState::Active,
                     priority: *priority,
+                    priority_of_file: *priority,
                     folds: folds.clone(),
                 });
                 let wanted = matches!(asked.state, SweepState::Active | SweepState::Paused);
                 let state = if wanted { asked.state } else { SweepState::Active };
-                *asked = Asked { state, priority: *priority, folds: folds.clone() };
+                let kept = asked.priority_of_file == *priority;
+                let now = if kept { asked.priority } else { *priority };
+                *asked = Asked { state, priority: now, priority_of_file: *priority, folds: folds.clone() };
             }
             Step::Cancel(name) => model.change(name, |asked| {
                 if asked.state != SweepState::Archived {

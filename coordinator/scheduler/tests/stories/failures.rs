@@ -97,6 +97,21 @@ fn deterministic_errors_are_tried_once_more_and_then_final() {
 }
 
 #[test]
+fn data_that_every_host_lacks_is_not_looked_for_again_after_a_pause() {
+    let mut world = World::with_sweep(1, 1);
+    world.join("again", "h", 1);
+    let lease = world.lease("w");
+    assert_eq!(
+        world.fail("w", &lease, FailureClass::Data),
+        FailureAnswer::Failed,
+        "both workers share a host"
+    );
+    let failure = world.failure(fold(0));
+    assert_eq!(failure.class, FailureClass::Data);
+    assert!(failure.message.ends_with("; every host that is here has tried"), "{failure}");
+}
+
+#[test]
 fn a_fold_that_failed_on_a_worker_waits_a_minute_before_the_same_one_gets_it_again() {
     let mut world = World::with_sweep(2, 1);
     let lease = world.lease("w");

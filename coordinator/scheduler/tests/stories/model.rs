@@ -142,6 +142,7 @@ impl Tested {
             Step::Submit { sweep, folds, priority } => {
                 let mut submission = submission(sweep, folds);
                 submission.priority = priority;
+                submission.yaml = format!("# {}\npriority: {priority}\n", submission.yaml);
                 self.world.submit(submission);
             }
             Step::Cancel(name) => _ = self.attempt(Event::Cancel { sweep: sweep(name) }),

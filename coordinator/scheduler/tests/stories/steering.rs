@@ -52,6 +52,22 @@ fn another_priority_counts_from_the_next_lease_on_and_after_a_restart() {
 }
 
 #[test]
+fn submitting_again_keeps_the_priority_that_an_operator_gave_unless_the_file_says_another() {
+    let file = |priority: i32, folds: std::ops::Range<u32>| {
+        let mut file = submission("s", folds);
+        (file.priority, file.yaml) = (priority, format!("version: 1\nname: s\npriority: {priority}\n"));
+        file
+    };
+    let mut world = World::default();
+    world.submit(file(2, 0..4));
+    world.tell(Event::Prioritise { sweep: sweep("s"), priority: 7 });
+    world.submit(file(2, 0..8));
+    assert_eq!(world.view("s").priority, 7, "the file says what it said");
+    world.submit(file(3, 0..8));
+    assert_eq!(world.view("s").priority, 3, "the file says something new");
+}
+
+#[test]
 fn sweeps_of_equal_priority_share_the_slots_however_long_their_folds_take() {
     let mut world = World::default();
     world.submit(submission("long", 0..20));

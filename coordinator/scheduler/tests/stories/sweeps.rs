@@ -160,3 +160,18 @@ fn every_lease_is_a_stored_fact_with_worker_and_host() {
     };
     assert_eq!(world.history.last(), Some(&expected));
 }
+
+#[test]
+fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
+    let mut world = World::with_sweep(6, 1);
+    let lease = world.lease("w");
+    world.report("w", &lease, 0.5);
+    let before = world.store.clone();
+    let edited = submission("s", 2..9);
+    let change = world.scheduler.preview(&edited).unwrap();
+    assert_eq!((change.folds, change.added, change.removed, change.already_done), (7, 3, 2, 0));
+    assert_eq!(world.scheduler.preview(&submission("other", 0..3)), None);
+    assert_eq!(world.scheduler.snapshot(), before);
+    let done = world.submit(edited);
+    assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
+}
