@@ -1,4 +1,5 @@
-//! The one file of `togl` that reads clocks: a report says when it was made, a measurement how long something took.
+//! The one file of `togl` that reads clocks: a report says when it was made, a measurement how long something took, a
+//! watcher since when nobody answers.
 
 use std::time::{Instant, SystemTime};
 
@@ -6,6 +7,12 @@ use std::time::{Instant, SystemTime};
 #[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
 pub fn now_in_words() -> String {
     httpdate::fmt_http_date(SystemTime::now())
+}
+
+/// The time of day now, such as `05:38:57 GMT`.
+pub fn time_of_day() -> String {
+    let words = now_in_words();
+    words.split_whitespace().skip(4).collect::<Vec<_>>().join(" ")
 }
 
 /// A moment from which time can be measured.

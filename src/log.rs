@@ -15,6 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::cli::LogFormat;
+use crate::progress;
 
 /// Logs from `level` on, unless `RUST_LOG` says otherwise. The PNG writer warns of every line of length zero, which is
 /// nothing to bother a user with.
@@ -25,7 +26,7 @@ pub fn start(format: LogFormat, level: &str) {
     // What others wrote is shown and not obeyed, also in a log.
     let fields =
         debug_fn(|out, field, value| write!(out, "{}", log_field(field.name(), value))).delimited(" ");
-    let lines = fmt::layer().with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(|| progress::Log);
     let lines = match format {
         LogFormat::Human => {
             let ansi = std::io::stderr().is_terminal();

@@ -1,8 +1,10 @@
-//! Progress of a sweep on the terminal: bars for trials, folds and each slot's epochs, with the time left.
-//! Draws on standard error; where that is no terminal, says a plain line whenever a fold is finished.
+//! Progress of a sweep on the terminal: bars for trials, folds and each slot's epochs, with the time left or the reason why
+//! nothing happens. Draws on standard error; where that is no terminal, says a plain line whenever something changed. Also
+//! the one way to write to standard error while bars are there, so that nothing runs into them.
 
-use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
@@ -10,25 +12,63 @@ use togl_sweeps::visible::visible_in_line;
 
 use crate::remote::{RunningFold, SweepStatus};
 
+/// Slots that get a bar of their own.
+const SLOTS: usize = 16;
+
+/// The bars that are on the terminal now.
+static SHOWN: Mutex<Option<MultiProgress>> = Mutex::new(None);
+
+fn shown() -> MutexGuard<'static, Option<MultiProgress>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes to standard error, above the bars if there are any.
+fn above_bars<T>(write: impl FnOnce() -> T) -> T {
+    match shown().as_ref() {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
+}
+
+/// Says a line that stays.
+pub fn say(text: &str) {
+    above_bars(|| eprintln!("{text}"));
+}
+
+/// Standard error as logs use it.
+pub struct Log;
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        above_bars(|| io::stderr().write_all(bytes))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
 /// Shows the states of one sweep as they come.
 pub enum Progress {
     /// Bars that redraw themselves.
     Bars(Box<Bars>),
     /// Lines that stay.
     Lines {
-        /// Folds finished or failed when the last line was written.
-        said: Option<u64>,
+        /// What the last line said, apart from the time left.
+        said: Option<String>,
     },
 }
 
 impl Progress {
     /// Bars on a terminal, lines elsewhere.
     pub fn start() -> Self {
-        if std::io::stderr().is_terminal() {
-            Self::Bars(Box::new(Bars::new()))
-        } else {
-            Self::Lines { said: None }
+        if !io::stderr().is_terminal() {
+            return Self::Lines { said: None };
         }
+        let bars = Bars::new(MultiProgress::new());
+        *shown() = Some(bars.all.clone());
+        Self::Bars(Box::new(bars))
     }
 
     /// Shows a new state.
@@ -36,18 +76,36 @@ impl Progress {
         match self {
             Self::Bars(bars) => bars.show(status),
             Self::Lines { said } => {
-                let ended = status.sweep.finished + status.sweep.failed;
-                if said.replace(ended) != Some(ended) {
-                    eprintln!("{}", line(status));
+                let line = line(status);
+                let left = time_left(status).map_or_else(String::new, |left| format!(", {left} left"));
+                if said.as_ref() != Some(&line) {
+                    eprintln!("{line}{left}");
+                    *said = Some(line);
                 }
             }
         }
     }
 
-    /// Leaves the terminal tidy.
-    pub fn finish(self) {
+    /// Says what is wrong at the moment; the last state stays.
+    pub fn trouble(&mut self, text: &str) {
+        match self {
+            Self::Bars(bars) => bars.explain(text),
+            Self::Lines { said } => {
+                if said.as_deref() != Some(text) {
+                    eprintln!("{text}");
+                    *said = Some(text.to_owned());
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Progress {
+    /// Leaves the terminal tidy, with the bars where the work ended.
+    fn drop(&mut self) {
         if let Self::Bars(bars) = self {
-            bars.clear();
+            bars.close();
+            *shown() = None;
         }
     }
 }
@@ -55,10 +113,10 @@ impl Progress {
 fn line(status: &SweepStatus) -> String {
     let sweep = &status.sweep;
     let failed = if sweep.failed > 0 { format!(", {} failed", sweep.failed) } else { String::new() };
-    let left = time_left(status).map_or_else(String::new, |left| format!(", {left} left"));
+    let why = if status.standstill.is_empty() { "" } else { "; nothing runs: " };
     format!(
-        "{}: trials {}/{}, folds {}/{}{failed}{left}",
-        sweep.name, status.trials_finished, sweep.trials, sweep.finished, sweep.folds
+        "{}: trials {}/{}, folds {}/{}{failed}{why}{}",
+        sweep.name, status.trials_finished, sweep.trials, sweep.finished, sweep.folds, status.standstill
     )
 }
 
@@ -72,12 +130,15 @@ pub struct Bars {
     all: MultiProgress,
     trials: ProgressBar,
     folds: ProgressBar,
+    /// Why nothing happens, while nothing does.
+    why: Option<ProgressBar>,
     slots: BTreeMap<(String, u32), ProgressBar>,
+    /// How many slots have no bar, if any.
+    more: Option<ProgressBar>,
 }
 
 impl Bars {
-    fn new() -> Self {
-        let all = MultiProgress::new();
+    fn new(all: MultiProgress) -> Self {
         let bar = |name: &'static str| {
             let bar = all.add(ProgressBar::new(1));
             bar.set_style(style("{prefix:>8} [{bar:30}] {pos}/{len} {msg}"));
@@ -85,7 +146,7 @@ impl Bars {
             bar
         };
         let (trials, folds) = (bar("trials"), bar("folds"));
-        Self { all, trials, folds, slots: BTreeMap::new() }
+        Self { all, trials, folds, why: None, slots: BTreeMap::new(), more: None }
     }
 
     fn show(&mut self, status: &SweepStatus) {
@@ -98,38 +159,84 @@ impl Bars {
         let left = time_left(status).map(|left| format!("ETA {left}"));
         let words: Vec<String> = [failed, left].into_iter().flatten().collect();
         self.folds.set_message(words.join(", "));
+        self.explain(&match status.standstill.as_str() {
+            "" => String::new(),
+            why => format!("nothing runs: {why}"),
+        });
         self.show_slots(&status.in_training);
     }
 
+    /// A line below the bars of the sweep; an empty one is none.
+    fn explain(&mut self, text: &str) {
+        note(&mut self.why, text, || self.all.insert_after(&self.folds, ProgressBar::new(1)));
+    }
+
     fn show_slots(&mut self, running: &[RunningFold]) {
+        let workers: BTreeSet<&str> = running.iter().map(|fold| fold.worker.as_str()).collect();
         // Until its first epoch is reported, nobody knows on which slot a fold runs.
-        for fold in running.iter().filter(|fold| fold.max_epochs > 0) {
-            let bar = self.slots.entry((fold.worker.clone(), fold.slot)).or_insert_with(|| {
-                let bar = self.all.add(ProgressBar::new(1));
-                bar.set_style(style("{prefix:>8} [{bar:30}] epoch {pos}/{len} {msg}"));
-                bar
-            });
-            bar.set_prefix(format!("slot {}", fold.slot));
+        let mut known: Vec<&RunningFold> = running.iter().filter(|fold| fold.max_epochs > 0).collect();
+        known.sort_by_key(|fold| (&fold.worker, fold.slot));
+        let more = known.len().saturating_sub(SLOTS);
+        known.truncate(SLOTS);
+        let busy: BTreeSet<_> = known.iter().map(|fold| (fold.worker.clone(), fold.slot)).collect();
+        self.slots.retain(|key, bar| {
+            let stays = busy.contains(key);
+            if !stays {
+                bar.finish_and_clear();
+            }
+            stays
+        });
+        for fold in known {
+            let bar = self.slot(fold);
+            let slot = format!("slot {}", fold.slot);
+            bar.set_prefix(if workers.len() > 1 { format!("{} {slot}", fold.worker) } else { slot });
             bar.set_length(fold.max_epochs.max(1).into());
             bar.set_position(fold.epoch.into());
             let accuracy = fold.validation_accuracy.map(|a| format!(", validation {:.1} %", 100.0 * a));
             bar.set_message(format!("{}{}", visible_in_line(&fold.title), accuracy.unwrap_or_default()));
         }
-        let busy = |key: &(String, u32)| running.iter().any(|f| (&f.worker, f.slot) == (&key.0, key.1));
-        let idle: Vec<_> = self.slots.keys().filter(|key| !busy(key)).cloned().collect();
-        for key in idle {
-            if let Some(bar) = self.slots.remove(&key) {
-                bar.finish_and_clear();
-            }
-        }
+        let text = if more > 0 { format!("and {more} more") } else { String::new() };
+        note(&mut self.more, &text, || self.all.add(ProgressBar::new(1)));
     }
 
-    fn clear(self) {
-        self.slots.into_values().for_each(|bar| bar.finish_and_clear());
-        self.trials.finish();
-        self.folds.set_message("");
-        self.folds.finish();
+    /// The bar of a slot, at its place among those of the others.
+    fn slot(&mut self, fold: &RunningFold) -> ProgressBar {
+        let key = (fold.worker.clone(), fold.slot);
+        if let Some(bar) = self.slots.get(&key) {
+            return bar.clone();
+        }
+        let before = self.slots.range(..&key).next_back().map(|(_, bar)| bar);
+        let before = before.or(self.why.as_ref()).unwrap_or(&self.folds);
+        let bar = self.all.insert_after(before, ProgressBar::new(1));
+        bar.set_style(style("{prefix:>8} [{bar:30}] epoch {pos}/{len} {msg}"));
+        self.slots.insert(key, bar.clone());
+        bar
     }
+
+    /// Takes away what is over. The bars of the sweep stay where the work ended.
+    fn close(&mut self) {
+        self.show_slots(&[]);
+        self.explain("");
+        self.trials.abandon();
+        let failed =
+            self.folds.message().split(", ").find(|word| word.ends_with("failed")).map(str::to_owned);
+        self.folds.set_message(failed.unwrap_or_default());
+        self.folds.abandon();
+    }
+}
+
+/// Shows a line of text among the bars, or takes it away if it is empty.
+fn note(line: &mut Option<ProgressBar>, text: &str, make: impl FnOnce() -> ProgressBar) {
+    if text.is_empty() {
+        line.take().into_iter().for_each(|bar| bar.finish_and_clear());
+        return;
+    }
+    let bar = line.get_or_insert_with(|| {
+        let bar = make();
+        bar.set_style(style("{msg}"));
+        bar
+    });
+    bar.set_message(text.to_owned());
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -141,25 +248,88 @@ fn style(template: &str) -> ProgressStyle {
 
 #[cfg(test)]
 mod tests {
+    use indicatif::ProgressDrawTarget;
+
     use super::*;
     use crate::remote::Sweep;
 
-    #[test]
-    fn a_line_says_how_far_and_how_long() {
+    fn status(finished: u64, failed: u64) -> SweepStatus {
         let sweep = Sweep {
             name: "quickstart".to_owned(),
             state: "active".to_owned(),
             trials: 4,
             folds: 12,
-            pending: 5,
-            running: 2,
-            finished: 4,
-            failed: 1,
+            pending: 12 - finished - failed,
+            running: 0,
+            finished,
+            failed,
             priority: 0,
             note: String::new(),
         };
-        let (in_training, failures) = (Vec::new(), Vec::new());
-        let status = SweepStatus { sweep, trials_finished: 1, eta_seconds: 90, in_training, failures };
-        assert_eq!(line(&status), "quickstart: trials 1/4, folds 4/12, 1 failed, about 2 minutes left");
+        SweepStatus {
+            sweep,
+            trials_finished: 1,
+            eta_seconds: 90,
+            in_training: Vec::new(),
+            failures: Vec::new(),
+            failed_by_class: BTreeMap::new(),
+            standstill: String::new(),
+        }
+    }
+
+    fn running(worker: &str, slot: u32) -> RunningFold {
+        RunningFold {
+            fold: String::new(),
+            title: "GCN-3 on necklaces".to_owned(),
+            attempt: 1,
+            worker: worker.to_owned(),
+            slot,
+            epoch: 3,
+            max_epochs: 10,
+            validation_accuracy: None,
+        }
+    }
+
+    fn bars() -> Bars {
+        Bars::new(MultiProgress::with_draw_target(ProgressDrawTarget::hidden()))
+    }
+
+    #[test]
+    fn a_line_says_how_far_and_why_not_further() {
+        let mut status = status(4, 1);
+        assert_eq!(line(&status), "quickstart: trials 1/4, folds 4/12, 1 failed");
+        assert_eq!(time_left(&status).unwrap(), "about 2 minutes");
+        status.standstill = "no worker is connected".to_owned();
+        assert!(line(&status).ends_with("folds 4/12, 1 failed; nothing runs: no worker is connected"));
+    }
+
+    #[test]
+    fn bars_end_where_the_work_ended() {
+        let mut bars = bars();
+        bars.show(&status(5, 2));
+        bars.close();
+        assert!(bars.folds.is_finished() && bars.trials.is_finished());
+        assert_eq!((bars.folds.position(), bars.folds.length()), (5, Some(12)));
+        assert_eq!((bars.trials.position(), bars.trials.length()), (1, Some(4)));
+        assert_eq!(bars.folds.message(), "2 failed");
+    }
+
+    #[test]
+    fn slots_of_two_workers_are_told_apart_in_order_and_many_are_cut() {
+        let mut bars = bars();
+        let mut shown = status(5, 0);
+        shown.in_training = vec![running("w2", 0), running("w1", 1), running("w1", 0)];
+        bars.show(&shown);
+        let prefixes: Vec<String> = bars.slots.values().map(ProgressBar::prefix).collect();
+        assert_eq!(prefixes, ["w1 slot 0", "w1 slot 1", "w2 slot 0"]);
+        shown.in_training = (0..30).map(|slot| running("w1", slot)).collect();
+        bars.show(&shown);
+        assert_eq!((bars.slots.len(), bars.more.as_ref().unwrap().message().as_str()), (16, "and 14 more"));
+        assert_eq!(bars.slots.values().next().unwrap().prefix(), "slot 0");
+        shown.in_training.clear();
+        shown.standstill = "it is paused".to_owned();
+        bars.show(&shown);
+        assert!(bars.slots.is_empty() && bars.more.is_none());
+        assert_eq!(bars.why.as_ref().unwrap().message(), "nothing runs: it is paused");
     }
 }

@@ -1,6 +1,7 @@
 //! The coordinator as seen from the command line: where it is, with which token, and what it said, turned into
 //! plain values that can be printed. Wire types stop here.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -62,7 +63,8 @@ impl Target {
         })
     }
 
-    fn address(&self) -> Result<String, Problem> {
+    /// Where the coordinator is, as far as is known.
+    pub fn address(&self) -> Result<String, Problem> {
         if let Some(address) = &self.coordinator {
             return Ok(address.clone());
         }
@@ -115,7 +117,9 @@ pub fn refused(status: Status) -> Problem {
         Code::NotFound => Problem::negative(message),
         Code::Unimplemented => Problem::usage("the coordinator does not know this call")
             .hint("it is another version than this togl; update the older of the two"),
-        Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists => Problem::usage(message),
+        Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists | Code::ResourceExhausted => {
+            Problem::usage(message)
+        }
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)
             .hint("set TOGL_TOKEN or --token-file to an operator token of that coordinator; `togl token create` makes one"),
         Code::Unavailable | Code::Cancelled | Code::DeadlineExceeded => {
@@ -131,7 +135,7 @@ pub fn refused(status: Status) -> Problem {
 pub struct Sweep {
     /// Its name.
     pub name: String,
-    /// `active`, `paused`, `cancelled`, `archived`, or `done` when nothing is left to do.
+    /// `active`, `paused`, `cancelled`, `archived`; when nothing is left to do `done`, or `failed` if no fold has a result.
     pub state: String,
     /// Distinct trials.
     pub trials: u64,
@@ -160,10 +164,11 @@ impl Sweep {
 }
 
 impl Sweep {
-    /// The same sweep, which is done if nothing is left to do.
+    /// The same sweep, which is done if nothing is left to do, or failed if no fold has a result then.
     pub fn settled(self) -> Self {
-        let done = self.state == "active" && self.finished + self.failed == self.folds;
-        Self { state: if done { "done".to_owned() } else { self.state }, ..self }
+        let over = self.state == "active" && self.finished + self.failed == self.folds;
+        let outcome = if self.finished == 0 && self.failed > 0 { "failed" } else { "done" };
+        Self { state: if over { outcome.to_owned() } else { self.state }, ..self }
     }
 }
 
@@ -256,10 +261,15 @@ pub struct SweepStatus {
     pub trials_finished: u64,
     /// Estimate; 0 if there is none.
     pub eta_seconds: u64,
-    /// In training.
+    /// In training, the first of them; `running` says how many there are.
     pub in_training: Vec<RunningFold>,
-    /// Given up.
+    /// Given up, the first of them; `failed` says how many there are.
     pub failures: Vec<FailedFold>,
+    /// All that were given up, by class.
+    pub failed_by_class: BTreeMap<String, u64>,
+    /// Why nothing runs although something should.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub standstill: String,
 }
 
 /// A fold in training.
@@ -304,6 +314,8 @@ impl From<wire::SweepStatus> for SweepStatus {
             eta_seconds: status.eta_seconds,
             in_training: status.running.into_iter().map(Into::into).collect(),
             failures: status.failures.into_iter().map(Into::into).collect(),
+            failed_by_class: status.failed_by_class.into_iter().map(|c| (c.class, c.folds)).collect(),
+            standstill: status.standstill,
         }
     }
 }

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::rc::Rc;
 
 use insta::assert_snapshot;
 
@@ -198,7 +199,7 @@ fn before_the_first_start_there_are_no_tokens() {
 
 /// A `togl serve` of its own, as careless a user starts it: with a umask that forbids nothing. Stopped with SIGTERM.
 struct Served {
-    state: tempfile::TempDir,
+    state: Rc<tempfile::TempDir>,
     child: std::process::Child,
     stderr: BufReader<std::process::ChildStderr>,
 }
@@ -206,7 +207,11 @@ struct Served {
 impl Served {
     /// Starts and waits until it says that workers can be added. Gives what it said so far.
     fn start(arguments: &[&str]) -> (Self, String) {
-        let state = tempfile::tempdir().unwrap();
+        Self::on(Rc::new(tempfile::tempdir().unwrap()), arguments)
+    }
+
+    /// The same on a state directory that may have been served before.
+    fn on(state: Rc<tempfile::TempDir>, arguments: &[&str]) -> (Self, String) {
         let mut child = Command::new("sh")
             .args(["-c", "umask 000; exec \"$0\" serve --listen 127.0.0.1:0 \"$@\""])
             .arg(env!("CARGO_BIN_EXE_togl"))
@@ -224,10 +229,15 @@ impl Served {
         (Self { state, child, stderr }, said)
     }
 
-    fn togl(&self, arguments: &[&str]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
         command.args(arguments).env("TOGL_STATE", self.state.path()).env_remove("TOGL_TOKEN");
-        command.env_remove("TOGL_COORDINATOR").output().unwrap()
+        command.env_remove("TOGL_COORDINATOR");
+        command
+    }
+
+    fn togl(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     fn stop(self) -> std::process::ExitStatus {
@@ -351,6 +361,30 @@ fn a_file_with_the_name_of_another_sweep_asks_before_it_drops_folds_and_keeps_th
     let (code, said) = submit("[3, 4]", &["depth=5,6", "seeds=0,1"]);
     assert_eq!(code, 0, "{said}");
     assert!(sweeps().contains("\n\"x+depth=5,6+seeds=0,1\",active,2,4,4,"), "{}", sweeps());
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_watch_outlives_its_coordinator_and_says_why_nothing_happens() {
+    let (served, _) = Served::start(&[]);
+    let file = served.state.path().join("s.yaml");
+    std::fs::write(&file, "version: 1\nname: s\nbase: {dataset: necklaces}\nsplits: [0, 1]\n").unwrap();
+    let submitted = String::from_utf8(served.togl(&["submit", file.to_str().unwrap()]).stderr).unwrap();
+    assert!(submitted.contains("nothing runs: no worker is connected"), "{submitted}");
+    let mut watch = served.command(&["watch", "s"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = said.next().unwrap();
+    assert!(first.starts_with("s: trials 0/1, folds 0/2; nothing runs: no worker is connected"), "{first}");
+    let state = served.state.clone();
+    drop(served); // kills it
+    let away = said.next().unwrap();
+    assert!(away.contains("is away since ") && away.ends_with("GMT; trying again"), "{away}");
+    let (served, _) = Served::on(state, &[]);
+    assert_eq!(said.next().unwrap(), first, "it is back");
+    assert!(served.togl(&["cancel", "s"]).status.success());
+    let last = said.last().unwrap();
+    assert_eq!(last, "s is cancelled; make its table with `togl table s`");
+    assert!(watch.wait().unwrap().success());
     assert!(served.stop().success());
 }
 

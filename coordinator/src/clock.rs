@@ -4,6 +4,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use togl_scheduler::Timestamp;
 use tokio::sync::watch;
@@ -47,6 +48,11 @@ pub trait Clock: fmt::Debug + Send + Sync {
 
     /// Waits until `deadline`.
     fn sleep_until(&self, deadline: Timestamp) -> Sleep<'_>;
+
+    /// The same time as exactly as it is known, for measuring what something took.
+    fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.now().0)
+    }
 }
 
 /// The real clock: milliseconds since it was made. Follows Tokio's time, so a paused runtime stops it too.
@@ -71,7 +77,7 @@ impl Clock for SystemClock {
 
     fn sleep_until(&self, deadline: Timestamp) -> Sleep<'_> {
         // Half a millisecond more, so that whole milliseconds have passed for sure.
-        let wait = std::time::Duration::from_millis(deadline.0) + std::time::Duration::from_micros(500);
+        let wait = Duration::from_millis(deadline.0) + Duration::from_micros(500);
         let instant = self.start.checked_add(wait);
         Box::pin(async move {
             match instant {
@@ -79,6 +85,10 @@ impl Clock for SystemClock {
                 None => std::future::pending().await,
             }
         })
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
     }
 }
 

@@ -1,12 +1,14 @@
 //! The driver: owns scheduler, store and clock, takes mail, decides, stores, and only then replies. Whatever
 //! mail has arrived while the last transaction was written shares the next one, so the more there is to do
-//! the less each costs. Knows no wire types; its channels stay behind the [`Handle`].
+//! the less each costs. Whoever only looks waits in a queue of his own and gets a share of the time. Knows no wire types;
+//! its channels stay behind the [`Handle`].
 //!
 //! If a transaction fails, the state in memory is ahead of the store: the driver tells everybody who waits,
 //! stops, and the process must end and start again from the store.
 
 mod batch;
 mod handle;
+mod looks;
 
 use std::sync::Arc;
 
@@ -16,12 +18,16 @@ use tokio::sync::{mpsc, oneshot, watch};
 use self::batch::Batch;
 use self::handle::Mail;
 pub use self::handle::{CallError, Handle};
+use self::looks::{Look, Looks};
 use crate::clock::Clock;
 use crate::condition::Condition;
 use crate::store::{Store, StoreError};
 
 /// Mail that may wait before senders have to.
 const MAILBOX: usize = 4_096;
+
+/// Looks that may wait before those who ask have to.
+const LOOKS: usize = 256;
 
 /// Mail that shares a transaction at the most.
 const BATCH: usize = 1_024;
@@ -52,6 +58,7 @@ pub struct Driver {
     store: Box<dyn Store>,
     clock: Arc<dyn Clock>,
     mail: mpsc::Receiver<Mail>,
+    looks: Looks,
     changes: watch::Sender<u64>,
     supply: watch::Sender<u64>,
     condition: Arc<Condition>,
@@ -96,6 +103,7 @@ impl Running {
 /// Why the driver woke up.
 enum Wake {
     Mail,
+    Look(Look),
     Time,
     /// Every handle is gone.
     Alone,
@@ -114,18 +122,20 @@ impl Driver {
         let scheduler = Scheduler::restore(limits, snapshot, clock.now());
         tracing::info!(sweeps, folds, "loaded the store");
         let (sender, mail) = mpsc::channel(MAILBOX);
+        let (asker, looks) = mpsc::channel(LOOKS);
         let (changes, supply) =
             (watch::Sender::new(scheduler.revision()), watch::Sender::new(scheduler.supply()));
         let condition = Arc::new(Condition::new(clock.clone()));
         let handle = Handle::new(
-            sender,
+            (sender, asker),
             changes.subscribe(),
             supply.subscribe(),
             store.readers(),
             store.incarnation(),
             condition.clone(),
         );
-        Ok((handle, Self { scheduler, store, clock, mail, changes, supply, condition }))
+        let looks = Looks::new(looks);
+        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, condition }))
     }
 
     /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
@@ -138,7 +148,9 @@ impl Driver {
                     self.condition.begin(self.clock.now());
                     stopping = self.work(&mut mail)?;
                     self.condition.end();
+                    self.looks.some(&self.scheduler, self.clock.as_ref());
                 }
+                Wake::Look(look) => self.looks.take(look, &self.scheduler, self.clock.as_ref()),
                 Wake::Alone => stopping = true,
             }
         }
@@ -164,6 +176,7 @@ impl Driver {
                 _ => Wake::Mail,
             },
             () = time => Wake::Time,
+            look = self.looks.next(clock.as_ref()) => Wake::Look(look),
         }
     }
 
@@ -185,7 +198,7 @@ impl Driver {
             return Err(DriverError::Store(error));
         }
         self.publish();
-        Ok(batch.finish(&self.scheduler, self.store.as_mut(), now))
+        Ok(batch.finish(self.store.as_mut()))
     }
 
     fn publish(&self) {

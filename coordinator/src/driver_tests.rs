@@ -295,3 +295,41 @@ async fn a_driver_whose_store_hangs_is_known_to_be_stuck() {
     clock.advance(60_000);
     assert!(handle.condition().is_well(), "it has nothing to do");
 }
+
+#[tokio::test]
+async fn looks_get_a_share_of_the_time_and_decisions_all_they_need() {
+    let Setup { clock, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..3), join("w", 2)]).await.unwrap();
+    let slow = clock.clone();
+    handle.look(move |_, _| slow.advance(100)).await.unwrap(); // a look that takes 100 ms
+    let mut next = std::pin::pin!(handle.look(|scheduler, _| scheduler.totals()));
+    for _ in 0..100 {
+        assert!(futures::poll!(&mut next).is_pending(), "whoever looks waits until it is made up for");
+        let running = Vec::new();
+        handle.call(Event::Renewed { worker: worker("w"), running }).await.unwrap();
+    }
+    clock.advance(1_000);
+    assert_eq!(next.await.unwrap().total(), 3);
+}
+
+#[tokio::test]
+async fn heartbeats_are_heard_while_a_large_sweep_is_submitted() {
+    let Setup { store, handle, .. } = Setup::new();
+    handle.call(join("w", 2)).await.unwrap();
+    let Event::Submit(large) = submission("s", 0..40_000) else { panic!("a submission") };
+    let before = store.commits();
+    let mut submitting = std::pin::pin!(handle.submit(*large));
+    let mut heard = 0;
+    let submitted = loop {
+        let heartbeat = handle.call(Event::Renewed { worker: worker("w"), running: Vec::new() });
+        tokio::select! {
+            biased;
+            submitted = &mut submitting => break submitted.unwrap(),
+            renewed = heartbeat => heard += u32::from(renewed.is_ok()),
+        }
+    };
+    let Reply::Submitted(submitted) = submitted else { panic!("{submitted:?}") };
+    assert_eq!((submitted.folds, submitted.added), (40_000, 40_000));
+    assert_eq!(store.commits() - before, 9, "eight parts and the sweep itself");
+    assert!(heard >= 8, "heard {heard} times");
+}

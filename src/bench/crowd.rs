@@ -145,6 +145,17 @@ impl SimulatedWorker {
         }
     }
 
+    /// A heartbeat that is answered: it names a fold that was never leased, so the answer is to stop it.
+    pub async fn call_out(&mut self) -> Result<(), Problem> {
+        let fold = wire::Fold { trial: "0".repeat(32), split: 0, seed: 0 };
+        let running = wire::Running { fold: Some(fold), attempt: 1, ..wire::Running::default() };
+        say(&self.sender, Kind::Heartbeat(wire::Heartbeat { running: vec![running] })).await?;
+        match self.incoming.message().await.map_err(Problem::ours)?.and_then(|message| message.kind) {
+            Some(coordinator_message::Kind::Verdicts(_)) => Ok(()),
+            _ => Err(Problem::ours("the coordinator did not answer a heartbeat")),
+        }
+    }
+
     async fn ask(&mut self) -> Result<(), Problem> {
         let count = self.slots - self.running.len() as u32;
         if count > 0 {

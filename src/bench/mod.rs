@@ -3,6 +3,7 @@
 
 pub mod crowd;
 pub mod figures;
+pub mod watchers;
 
 use std::path::Path;
 use std::process::Stdio;

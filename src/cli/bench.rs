@@ -16,6 +16,7 @@ use super::{Outcome, submit};
 use crate::bench::Server;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
+use crate::bench::watchers::{Turns, Watchers, longest_silence};
 use crate::clock;
 use crate::descriptors;
 use crate::output::{self, Plain};
@@ -54,6 +55,9 @@ struct Dispatch {
     /// Keep the state directory in this new folder, to measure with it what reads a store
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// People who watch the sweep, in every other eighth of the folds
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
+    watchers: u32,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -77,6 +81,8 @@ struct Dispatched {
     slots: u32,
     fold_ms: u64,
     submit_seconds: f64,
+    /// The longest that a worker's heartbeat waited for its answer during the submission.
+    submit_longest_wait_ms: f64,
     seconds: f64,
     folds_per_second: f64,
     lease: Latency,
@@ -87,6 +93,10 @@ struct Dispatched {
     /// From starting the coordinator again, with all folds finished, until it listens.
     restart_seconds: f64,
     restart_rss_bytes: u64,
+    watchers: u32,
+    /// Turns without and with watchers, if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    turns: Option<[Turns; 2]>,
 }
 
 #[derive(Debug, Serialize)]
@@ -110,7 +120,9 @@ impl Bench {
 struct Stage {
     server: Server,
     manner: Manner,
+    operator: String,
     submit_seconds: f64,
+    longest_wait: Duration,
     folder: PathBuf,
     _goes: Option<tempfile::TempDir>,
 }
@@ -133,11 +145,20 @@ impl Stage {
         let server = Server::start(&folder).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
-        let begin = clock::now();
-        submit::submit(&mut client, sweep(folds)).await?;
-        let submit_seconds = begin.elapsed().as_secs_f64();
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
-        Ok(Self { server, manner, submit_seconds, folder, _goes: goes })
+        let listener = SimulatedWorker::join("listener".to_owned(), &manner).await?;
+        let begin = clock::now();
+        let (_, longest_wait) = longest_silence(listener, submit::submit(&mut client, sweep(folds))).await?;
+        let submit_seconds = begin.elapsed().as_secs_f64();
+        Ok(Self {
+            server,
+            manner,
+            operator: tokens.operator,
+            submit_seconds,
+            longest_wait,
+            folder,
+            _goes: goes,
+        })
     }
 }
 
@@ -163,6 +184,15 @@ fn sweep(folds: u64) -> String {
 impl Dispatch {
     async fn run(self) -> Outcome {
         descriptors::raise();
+        let measured = self.measure().await?;
+        match self.format {
+            Plain::Human => output::print(&measured.describe())?,
+            Plain::Json => output::print(&output::json(&measured)?)?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn measure(&self) -> Result<Dispatched, Problem> {
         let fold = Duration::from_millis(self.fold_ms);
         let stage = Stage::set(self.folds, self.slots, fold, self.keep.clone()).await?;
         let mut workers = Vec::new();
@@ -171,19 +201,23 @@ impl Dispatch {
         }
         let before = stage.server.usage();
         let begin = clock::now();
-        let seen = self.let_them_work(workers).await?;
+        let mut watchers = Watchers::new(&stage.server, &stage.operator, self.watchers, self.folds);
+        let seen = self.let_them_work(workers, &mut watchers).await?;
         let seconds = begin.elapsed().as_secs_f64();
         let after = stage.server.usage();
+        let turns = (self.watchers > 0).then_some(watchers.done);
+        drop(watchers);
         let store = stage.server.state.path().join("store.sqlite");
         stage.server.stop().await?;
         let (restart_seconds, restart_rss_bytes) = restart(&stage.folder).await?;
         let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
-        let measured = Dispatched {
+        Ok(Dispatched {
             folds: seen.finished,
             workers: self.workers,
             slots: self.slots,
             fold_ms: self.fold_ms,
             submit_seconds: stage.submit_seconds,
+            submit_longest_wait_ms: stage.longest_wait.as_secs_f64() * 1e3,
             seconds,
             folds_per_second: seen.finished as f64 / seconds,
             lease: Latency::of(seen.leases),
@@ -193,16 +227,17 @@ impl Dispatch {
             store_bytes: std::fs::metadata(store).map_or(0, |file| file.len()),
             restart_seconds,
             restart_rss_bytes,
-        };
-        match self.format {
-            Plain::Human => output::print(&measured.describe())?,
-            Plain::Json => output::print(&output::json(&measured)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+            watchers: self.watchers,
+            turns,
+        })
     }
 
     /// Until every fold is acknowledged as stored.
-    async fn let_them_work(&self, workers: Vec<SimulatedWorker>) -> Result<Seen, Problem> {
+    async fn let_them_work(
+        &self,
+        workers: Vec<SimulatedWorker>,
+        watchers: &mut Watchers<'_>,
+    ) -> Result<Seen, Problem> {
         let (stop, told) = watch::channel(false);
         let (done, mut counted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -218,6 +253,7 @@ impl Dispatch {
                 Some(stored) => finished += stored,
                 None => break, // all of them ended early; their errors say why
             }
+            watchers.note(finished, self.folds).await?;
         }
         let _ = stop.send(true);
         let mut all = Seen::default();
@@ -242,7 +278,8 @@ impl Dispatched {
         format!(
             "{} folds of {} ms, {} workers of {} slots\n  folds/s   {:.0} ({:.2} s)\n{}{}  \
              CPU       {:.1} us of the coordinator per fold\n  memory    {:.1} MB resident\n  store     {:.1} MB\n  \
-             submit    {:.2} s\n  restart   {:.2} s, then {:.1} MB resident\n",
+             submit    {:.2} s, heartbeats waited {:.0} ms at the most\n  \
+             restart   {:.2} s, then {:.1} MB resident\n{}",
             self.folds,
             self.fold_ms,
             self.workers,
@@ -255,8 +292,26 @@ impl Dispatched {
             self.coordinator_rss_bytes as f64 / 1e6,
             self.store_bytes as f64 / 1e6,
             self.submit_seconds,
+            self.submit_longest_wait_ms,
             self.restart_seconds,
             self.restart_rss_bytes as f64 / 1e6,
+            self.turns.map_or_else(String::new, |turns| self.compare(turns)),
+        )
+    }
+}
+
+impl Dispatched {
+    /// What watchers cost.
+    fn compare(&self, [without, with]: [Turns; 2]) -> String {
+        format!(
+            "  watchers  {}: {:.1} us of the coordinator per fold, {:.1} without: {:.3} times as much; {:.0} folds/s, \
+             {:.0} without\n",
+            self.watchers,
+            with.cpu_us(),
+            without.cpu_us(),
+            with.cpu_us() / without.cpu_us(),
+            with.rate(),
+            without.rate()
         )
     }
 }

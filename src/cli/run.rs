@@ -16,7 +16,7 @@ use crate::facts::{self, Depth, Remote};
 use crate::local::{self, LocalWorker};
 use crate::output;
 use crate::problem::{self, Problem};
-use crate::progress::Progress;
+use crate::progress::{self, Progress};
 use crate::remote::{Client, SweepStatus};
 use crate::state::StateDir;
 
@@ -127,9 +127,9 @@ impl Run {
         };
         table::write(&folder, sweep, &collected.frame, &made)?;
         table::write_figures(&folder, sweep, &collected)?;
-        let failures = last.map(|status| status.failures).unwrap_or_default();
-        eprint!("{}", status::failures(&failures, &self.state_option()));
-        Ok(ExitCode::from(if failures.is_empty() { problem::DONE } else { problem::NEGATIVE }))
+        let Some(last) = last else { return Ok(ExitCode::from(problem::DONE)) };
+        eprint!("{}", status::failures(&last, &self.state_option()));
+        Ok(ExitCode::from(if last.sweep.failed > 0 { problem::NEGATIVE } else { problem::DONE }))
     }
 
     /// Trains what is missing; Ctrl-C stops the trainers and keeps what is finished.
@@ -141,17 +141,17 @@ impl Run {
     ) -> Result<SweepStatus, Problem> {
         let (stop, told) = watch::channel(false);
         let mut progress = Progress::start();
-        let keep = worker.keep(told, |text| eprintln!("{text}"));
+        let keep = worker.keep(told, |text| progress::say(&text));
         tokio::pin!(keep);
+        let mut away = None; // it lives in this process
         let outcome = tokio::select! {
-            watched = status::watch(client, sweep, &mut progress) => watched,
+            watched = status::watch(client, sweep, &mut progress, &mut away) => watched,
             () = serve::interrupted() => Err(self.interrupted()),
             gave_up = &mut keep => {
-                progress.finish();
                 return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));
             }
         };
-        progress.finish();
+        drop(progress);
         let _ = stop.send(true);
         let _ = keep.await; // how the worker takes its leave does not matter any more
         outcome

@@ -1,14 +1,16 @@
 //! `togl status` and `togl watch`: one sweep now, or until it has ended.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use togl_proto::wire;
 
 use super::Outcome;
+use crate::clock;
 use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
-use crate::remote::{self, Client, FailedFold, SweepStatus, Target};
+use crate::remote::{self, Client, FailedFold, Sweep, SweepStatus, Target};
 
 /// Show one sweep
 #[derive(Debug, clap::Args)]
@@ -48,45 +50,129 @@ fn describe(status: &SweepStatus) -> String {
         "{} ({}): {} of {} folds finished, {} running, {} pending, {} failed\n",
         sweep.name, sweep.state, sweep.finished, sweep.folds, sweep.running, sweep.pending, sweep.failed
     );
+    text += &nothing_runs(status);
     for fold in &status.in_training {
         let epochs = format!("epoch {}/{}", fold.epoch, fold.max_epochs);
         text += &format!("  {}: {epochs}, attempt {} on {}\n", fold.title, fold.attempt, fold.worker);
     }
-    text + &failures(&status.failures, "")
+    text += &more(sweep.running, status.in_training.len(), "are in training");
+    text + &failures(status, "")
+}
+
+/// Why nothing runs, as a line; empty if something does.
+pub fn nothing_runs(status: &SweepStatus) -> String {
+    match status.standstill.as_str() {
+        "" => String::new(),
+        why => format!("  nothing runs: {why}\n"),
+    }
+}
+
+/// What a list does not show.
+fn more(all: u64, shown: usize, are: &str) -> String {
+    match all.saturating_sub(shown as u64) {
+        0 => String::new(),
+        more => format!("  and {more} more {are}\n"),
+    }
 }
 
 /// The failed folds, for people; empty if there is none. `options` are those that find the same coordinator again.
-pub fn failures(failed: &[FailedFold], options: &str) -> String {
+pub fn failures(status: &SweepStatus, options: &str) -> String {
     let line = |f: &FailedFold| {
         format!("  failed: {} ({}): {}\n    togl logs {}{options}\n", f.title, f.class, f.message, f.fold)
     };
-    failed.iter().map(line).collect()
+    let shown: String = status.failures.iter().map(line).collect();
+    let rest = more(status.sweep.failed, status.failures.len(), "failed");
+    if rest.is_empty() {
+        return shown;
+    }
+    let classes = status.failed_by_class.iter().map(|(class, folds)| format!("{folds} {class}"));
+    let classes = classes.collect::<Vec<_>>().join(", ");
+    let by_class = if classes.is_empty() { String::new() } else { format!(" (in all {classes})") };
+    format!("{shown}{}{by_class}; `togl folds {}` lists them\n", rest.trim_end(), status.sweep.name)
 }
 
 impl Watch {
     pub(super) async fn run(self) -> Outcome {
-        let mut client = self.target.connect().await?;
-        let mut progress = Progress::start();
-        let last = watch(&mut client, &self.sweep, &mut progress).await;
-        progress.finish();
-        let last = last?;
-        eprint!("{}", failures(&last.failures, ""));
-        eprintln!("{} is {}; make its table with `togl table {}`", self.sweep, last.sweep.state, self.sweep);
+        let client = self.target.connect().await?; // if nobody is there from the beginning, it is a mistake
+        let last = self.watch_on(client).await?;
+        eprint!("{}", failures(&last, ""));
+        eprintln!("{}", farewell(&last.sweep));
         Ok(ExitCode::from(if last.sweep.failed > 0 { problem::NEGATIVE } else { problem::DONE }))
+    }
+
+    /// Until the sweep has ended, however often the coordinator is away in between.
+    async fn watch_on(&self, mut client: Client) -> Result<SweepStatus, Problem> {
+        let coordinator = self.target.address()?;
+        let (mut progress, mut away) = (Progress::start(), None);
+        loop {
+            let mut problem = match watch(&mut client, &self.sweep, &mut progress, &mut away).await {
+                Ok(last) => return Ok(last),
+                Err(problem) => problem,
+            };
+            let absence = away.get_or_insert_with(Absence::begin);
+            client = loop {
+                if !problem.is_unreachable() {
+                    return Err(problem);
+                }
+                progress.trouble(&absence.describe(&coordinator));
+                tokio::time::sleep(absence.pause()).await;
+                match self.target.connect().await {
+                    Ok(client) => break client,
+                    Err(again) => problem = again,
+                }
+            };
+        }
     }
 }
 
-/// Shows the sweep until it has ended; gives its last state.
+/// What is left to say of a sweep that has ended.
+fn farewell(sweep: &Sweep) -> String {
+    let Sweep { name, state, .. } = sweep;
+    match state.as_str() {
+        "failed" => format!("{name} failed: none of its {} folds has a result", sweep.folds),
+        _ => format!("{name} is {state}; make its table with `togl table {name}`"),
+    }
+}
+
+/// Pauses before the coordinator is looked for again: quick at first, because it restarts in a moment.
+const PAUSES: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
+
+/// The coordinator is away.
+pub struct Absence {
+    since: String,
+    tries: usize,
+}
+
+impl Absence {
+    fn begin() -> Self {
+        Self { since: clock::time_of_day(), tries: 0 }
+    }
+
+    fn describe(&self, coordinator: &str) -> String {
+        format!("the coordinator at {coordinator} is away since {}; trying again", self.since)
+    }
+
+    fn pause(&mut self) -> Duration {
+        let milliseconds = PAUSES[self.tries.min(PAUSES.len() - 1)];
+        self.tries += 1;
+        Duration::from_millis(milliseconds)
+    }
+}
+
+/// Shows the sweep until it has ended; gives its last state. With the first state that comes the coordinator is no longer
+/// away.
 pub async fn watch(
     client: &mut Client,
     sweep: &str,
     progress: &mut Progress,
+    away: &mut Option<Absence>,
 ) -> Result<SweepStatus, Problem> {
     let request = wire::StatusRequest { sweep: sweep.to_owned() };
     let mut states = client.watch(request).await.map_err(remote::refused)?.into_inner();
     let mut last = None;
     while let Some(state) = states.message().await.map_err(remote::refused)? {
         let status = SweepStatus::from(state);
+        *away = None;
         progress.show(&status);
         last = Some(status);
     }

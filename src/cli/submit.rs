@@ -10,8 +10,8 @@ use togl_proto::wire;
 use togl_sweeps::SweepSpec;
 use tonic::Code;
 
-use super::Outcome;
 use super::sources::{Source, Sources};
+use super::{Outcome, status};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
@@ -141,6 +141,9 @@ impl Submit {
             match self.format {
                 Plain::Human => {
                     eprintln!("{}", submitted.sentence());
+                    let request = wire::StatusRequest { sweep: submitted.sweep.clone() };
+                    let now = client.status(request).await.map_err(remote::refused)?.into_inner();
+                    eprint!("{}", status::nothing_runs(&now.into()));
                     eprintln!("watch it with `togl watch {}`", submitted.sweep);
                 }
                 Plain::Json => output::print(&output::json(&submitted)?)?,

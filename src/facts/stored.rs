@@ -1,6 +1,8 @@
 //! Facts from a store, whether or not a coordinator is serving it. Every request opens a reader of its own, which sees one
 //! state.
 
+use std::collections::BTreeMap;
+
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::reading::{Reading, Wanted, find_sweep};
@@ -128,6 +130,8 @@ impl Facts for Stored {
             in_training: listed(FoldWord::Running)?.filter_map(running).collect(),
             failures: listed(FoldWord::Failed)?.filter_map(failed).collect(),
             sweep: sweep(stored, counts),
+            failed_by_class: BTreeMap::new(), // only a coordinator counts them
+            standstill: String::new(),
         })
     }
 

@@ -69,6 +69,7 @@ fn submission(folds: u64) -> Submission {
         data_digests: vec![],
         trials: (0..trials).map(|n| (trial(n), canonical(n))).collect(),
         folds: folds.collect(),
+        gathered: 0,
     }
 }
 

@@ -16,10 +16,13 @@ use crate::data::{DataBooks, Facts};
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
 use crate::fold::{Fold, State, Wait};
+use crate::follow::Touched;
 use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
 use crate::place::{DataAt, FoldAt, HostAt, SweepAt, WorkerAt};
-use crate::queue::Sweep;
+use crate::queue::{Queues, Sweep};
+use crate::standing::Standing;
+use crate::submit::Arriving;
 use crate::views::Counts;
 
 /// All state. See the crate's documentation for how it is used.
@@ -60,6 +63,10 @@ pub struct Scheduler {
     pub(crate) steps: u64,
     /// Folds by state, whoever has them.
     pub(crate) totals: Counts,
+    /// The latest changes, for those who follow.
+    pub(crate) touched: Touched,
+    /// The large sweep that is being submitted.
+    pub(crate) arriving: Option<Arriving>,
 }
 
 /// The order in which sweeps are served: priority, then whoever runs the least, then whoever waited longest.
@@ -169,6 +176,8 @@ impl Scheduler {
             supply: 0,
             steps: 0,
             totals: Counts::default(),
+            touched: Touched::default(),
+            arriving: None,
         }
     }
 
@@ -241,6 +250,7 @@ impl Scheduler {
     pub(crate) fn set_state(&mut self, at: FoldAt, state: State) {
         self.supply += u64::from(matches!(state, State::Pending(_)));
         self.revision += 1;
+        self.touched.note(at);
         self.move_to(at, state);
     }
 
@@ -271,7 +281,7 @@ impl Scheduler {
             _ => {}
         }
         for (sweep, position) in &fold.sweeps {
-            self.sweeps[sweep.at()].leave(*position, &fold.state);
+            self.sweeps[sweep.at()].leave(*position, fold);
             list(&mut self.ready, &mut self.sweeps[sweep.at()], *sweep);
         }
     }
@@ -287,7 +297,7 @@ impl Scheduler {
             _ => {}
         }
         for (sweep, position) in &fold.sweeps {
-            self.sweeps[sweep.at()].enter(*position, &fold.state);
+            self.sweeps[sweep.at()].enter(*position, fold);
             list(&mut self.ready, &mut self.sweeps[sweep.at()], *sweep);
         }
     }
@@ -298,16 +308,16 @@ impl Scheduler {
         let sweep = &mut self.sweeps[sweep_at.at()];
         for at in old {
             let fold = &mut self.folds[at.at()];
-            if let Some(index) = fold.sweeps.iter().position(|(sweep, _)| *sweep == sweep_at) {
-                let (_, position) = fold.sweeps.swap_remove(index);
-                sweep.leave(position, &fold.state);
-            }
+            fold.sweeps.retain(|(sweep, _)| *sweep != sweep_at);
         }
+        (sweep.standing, sweep.queues) = (Standing::default(), Queues::default());
         for (position, at) in (0..).zip(&folds) {
             let fold = &mut self.folds[at.at()];
             fold.sweeps.push((sweep_at, position));
-            sweep.enter(position, &fold.state);
+            sweep.admit(position, fold);
         }
+        folds.first().into_iter().for_each(|first| self.touched.note(*first)); // whoever follows has to start over
+        sweep.gathered = self.touched.number;
         sweep.folds = folds;
         self.relist(sweep_at);
     }
@@ -345,7 +355,8 @@ impl Worker {
 /// Puts a sweep into the serving order, at its place, if it is active and has something to lease.
 fn list(ready: &mut BTreeSet<Turn>, sweep: &mut Sweep, at: SweepAt) {
     let serves = sweep.state == SweepState::Active && !sweep.queues.is_empty();
-    let turn = serves.then_some((Reverse(sweep.priority), sweep.counts.running, sweep.last_served, at));
+    let turn =
+        serves.then_some((Reverse(sweep.priority), sweep.standing.counts.running, sweep.last_served, at));
     if turn != sweep.listed {
         if let Some(old) = sweep.listed {
             ready.remove(&old);

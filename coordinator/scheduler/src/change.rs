@@ -27,6 +27,14 @@ pub enum Change {
         /// Which; its trial was saved before.
         fold: FoldKey,
     },
+    /// The next folds of a sweep that is being submitted, from that position on; 0 begins anew. Nobody sees them before
+    /// [`Change::SweepSaved`] says whose they are, and a restart forgets them.
+    FoldsGathered {
+        /// Position of the first.
+        from: u64,
+        /// They were added before.
+        folds: Vec<FoldKey>,
+    },
     /// A sweep was submitted or edited; replaces what was known of it.
     SweepSaved(Box<SweepSaved>),
     /// A sweep was cancelled, archived, paused or made active.
@@ -210,6 +218,8 @@ pub struct SweepSaved {
     pub note: Option<Arc<str>>,
     /// Its folds in order.
     pub folds: Vec<FoldKey>,
+    /// How many of them were named by [`Change::FoldsGathered`] already, from the first on; 0 for most sweeps.
+    pub gathered: u64,
 }
 
 /// Whether a sweep runs.

@@ -9,6 +9,9 @@ use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, 
 pub enum Event {
     /// A sweep, new or edited. Answered by [`crate::Reply::Submitted`].
     Submit(Box<Submission>),
+    /// Part of a large sweep that is about to be submitted: its folds are taken in, and nobody sees them before
+    /// [`Event::Submit`] says that they are all. Answered by [`crate::Reply::Gathered`].
+    Gather(Box<Part>),
     /// Nobody wants this sweep any more. Answered by [`crate::Reply::Cancelled`].
     Cancel {
         /// Which.
@@ -141,7 +144,24 @@ pub struct Submission {
     pub data_digests: Vec<(String, String)>,
     /// The trials with their canonical JSON.
     pub trials: Vec<(TrialId, String)>,
-    /// The folds, in the order in which they are to run.
+    /// The folds, in the order in which they are to run, after those that were gathered.
+    pub folds: Vec<FoldKey>,
+    /// Folds that came in parts before; 0 for most sweeps.
+    pub gathered: u64,
+}
+
+/// Part of a large submission.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Of which sweep.
+    pub sweep: SweepName,
+    /// Folds of the parts before, from [`crate::Reply::Gathered`]; 0 begins anew.
+    pub from: u64,
+    /// Folds of the whole submission.
+    pub all: u64,
+    /// Trials of these folds, with their canonical JSON.
+    pub trials: Vec<(TrialId, String)>,
+    /// The next folds.
     pub folds: Vec<FoldKey>,
 }
 

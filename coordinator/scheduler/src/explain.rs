@@ -15,6 +15,12 @@ use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::verdict::bytes;
 
+/// Workers that are named.
+const NAMES: usize = 5;
+
+/// Folds ahead of another that are counted.
+const AHEAD: usize = 10_000;
+
 /// What is known about a fold and what keeps it from running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
@@ -94,7 +100,7 @@ pub enum Reason {
     },
     /// It is about to be handed out.
     Queued {
-        /// Folds of its sweep before it.
+        /// Folds of its sweep before it; not counted beyond ten thousand.
         ahead: u64,
     },
 }
@@ -113,13 +119,9 @@ impl fmt::Display for Reason {
                 "results of data set `{data}` come from different data ({}); say which is right",
                 digests.join(", ")
             ),
-            Self::NoWorkers => write!(f, "no worker is connected; start one with `togl worker join`"),
+            Self::NoWorkers => write!(f, "no worker is connected; start one with `togl-worker join`"),
             Self::NoWorkerTakesMore => write!(f, "every connected worker is draining or has just been lost"),
-            Self::Quarantined { workers } => {
-                let kept: Vec<String> =
-                    workers.iter().map(|(worker, why)| format!("{worker} ({why})")).collect();
-                write!(f, "who could train it is kept out: {}", kept.join(", "))
-            }
+            Self::Quarantined { workers } => write!(f, "who could train it is kept out: {}", names(workers)),
             Self::NoSuchDevice { device, memory } => {
                 write!(f, "no connected worker has a {}", slot_words(*device, *memory))
             }
@@ -134,9 +136,22 @@ impl fmt::Display for Reason {
                 milliseconds.div_ceil(1000)
             ),
             Self::AllBusy { slots } => write!(f, "all {slots} slots are busy"),
-            Self::Queued { ahead } => write!(f, "it is next in line after {ahead} folds of its sweep"),
+            Self::Queued { ahead } => {
+                let least = if *ahead >= AHEAD as u64 { "at least " } else { "" };
+                write!(f, "it is next in line after {least}{ahead} folds of its sweep")
+            }
         }
     }
+}
+
+/// Workers by name, each with why it is kept out; of many only the first.
+fn names(workers: &[(WorkerId, Arc<str>)]) -> String {
+    let mut names: Vec<String> = workers.iter().map(|(worker, why)| format!("{worker} ({why})")).collect();
+    names.sort_unstable();
+    let more = names.len().saturating_sub(NAMES);
+    names.truncate(NAMES);
+    let names = names.join(", ");
+    if more == 0 { names } else { format!("{names} and {more} more") }
 }
 
 /// A slot, as people would ask for it.
@@ -178,7 +193,7 @@ impl Scheduler {
         })
     }
 
-    fn reason(&self, now: Timestamp, fold: &Fold) -> Reason {
+    pub(crate) fn reason(&self, now: Timestamp, fold: &Fold) -> Reason {
         match &fold.state {
             State::Finished { attempt, .. } => Reason::Finished { attempt: *attempt },
             State::Failed(failure) => Reason::Failed(failure.as_ref().clone()),
@@ -261,7 +276,7 @@ impl Scheduler {
         let places = fold.sweeps.iter().filter_map(|(at, position)| {
             let sweep = &self.sweeps[at.at()];
             let active = sweep.state == SweepState::Active;
-            active.then(|| sweep.queues.open.range(..position).count() as u64)
+            active.then(|| sweep.queues.open.range(..position).take(AHEAD).count() as u64)
         });
         places.min().unwrap_or(0)
     }

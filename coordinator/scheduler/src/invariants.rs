@@ -9,6 +9,7 @@ use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, SweepAt, WorkerAt};
 use crate::queue::Queues;
+use crate::standing::Standing;
 use crate::views::Counts;
 
 /// An invariant that does not hold, in words.
@@ -91,17 +92,17 @@ impl Scheduler {
     fn check_sweep(&self, at: SweepAt) -> Checked {
         let sweep = &self.sweeps[at.at()];
         let say = |what: &str| format!("{}: {what}", sweep.name);
-        let mut counts = Counts::default();
+        let mut standing = Standing::default();
         let mut queues = Queues::default();
         for (position, fold) in (0..).zip(&sweep.folds) {
             let fold = &self.folds[fold.at()];
             ensure(fold.sweeps.contains(&(at, position)), || say("a fold does not know it"))?;
-            *counts.of(&fold.state) += 1;
+            standing.admit(position, fold);
             queues.enter(position, &fold.state);
         }
-        ensure(counts == sweep.counts, || say("its counts are wrong"))?;
+        ensure(standing == sweep.standing, || say("its counts are wrong"))?;
         ensure(queues == sweep.queues, || say("its queues are wrong"))?;
-        let serves = sweep.state == SweepState::Active && counts.pending > 0;
+        let serves = sweep.state == SweepState::Active && standing.counts.pending > 0;
         ensure(serves == sweep.listed.is_some(), || {
             say("it is served though it should not be, or the reverse")
         })

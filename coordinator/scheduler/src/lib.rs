@@ -8,8 +8,9 @@
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
 //! `report`, `worker`, `drain`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
-//! what, `host` which hosts are kept out, `omen` when a sweep pauses itself. `books` (with `fold` and `queue`)
-//! holds the state and the one function that changes a fold's state.
+//! what, `host` which hosts are kept out, `omen` when a sweep pauses itself. `books` (with `fold`, `queue` and `standing`)
+//! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain` and `standstill` let
+//! people look.
 
 mod books;
 mod change;
@@ -19,6 +20,7 @@ mod event;
 mod explain;
 mod fit;
 mod fold;
+mod follow;
 mod host;
 mod invariants;
 mod lease;
@@ -30,6 +32,8 @@ mod reply;
 mod report;
 mod restore;
 mod snapshot;
+mod standing;
+mod standstill;
 mod submit;
 mod verdict;
 mod views;
@@ -38,14 +42,16 @@ mod worker;
 pub use books::Scheduler;
 pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
 pub use data::Dispute;
-pub use event::{Event, Submission, WorkerInfo};
+pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
+pub use follow::Followed;
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
 pub use reply::{
     Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
 };
 pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
+pub use standstill::Standstill;
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
 };
@@ -57,6 +63,7 @@ impl Scheduler {
         self.notice_standstill(now);
         let reply = match event {
             Event::Submit(submission) => self.submit(now, *submission, &mut changes)?,
+            Event::Gather(part) => self.gather(*part, &mut changes)?,
             Event::Cancel { sweep } => self.give_up(now, &sweep, SweepState::Cancelled, &mut changes)?,
             Event::Archive { sweep } => self.give_up(now, &sweep, SweepState::Archived, &mut changes)?,
             Event::Pause { sweep } => self.pause(&sweep, &mut changes)?,

@@ -54,7 +54,7 @@ impl Scheduler {
         let sweeps: Vec<SweepAt> = self.folds[at.at()].sweeps.iter().map(|(sweep, _)| *sweep).collect();
         for at in sweeps {
             let sweep = &mut self.sweeps[at.at()];
-            if sweep.state != SweepState::Active || sweep.counts.finished > 0 {
+            if sweep.state != SweepState::Active || sweep.standing.counts.finished > 0 {
                 continue;
             }
             let folds = sweep.omen.add(failure);
@@ -85,5 +85,5 @@ impl Scheduler {
 }
 
 fn has_more(sweep: &Sweep) -> bool {
-    sweep.counts.pending + sweep.counts.running > 0
+    sweep.standing.counts.pending + sweep.standing.counts.running > 0
 }

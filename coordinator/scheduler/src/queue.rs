@@ -1,5 +1,5 @@
 //! A sweep in memory and its queues: which of its pending folds anybody may have, which wait for another
-//! worker, and which were put aside behind a bar. Keeps order; decides nothing about workers.
+//! worker, and which were put aside behind a bar. Keeps order and counts; decides nothing about workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use togl_sweeps::SweepName;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 
 use crate::change::SweepState;
-use crate::fold::{State, Wait};
+use crate::fold::{Fold, State, Wait};
 use crate::omen::Omen;
 use crate::place::{BarAt, FoldAt, WorkerAt};
-use crate::views::Counts;
+use crate::standing::Standing;
 
 /// A sweep.
 #[derive(Debug)]
@@ -26,7 +26,9 @@ pub(crate) struct Sweep {
     pub(crate) note: Option<Arc<str>>,
     pub(crate) folds: Vec<FoldAt>,
     pub(crate) trials: u64,
-    pub(crate) counts: Counts,
+    pub(crate) standing: Standing,
+    /// The number of the last change when it got its folds; see `follow`.
+    pub(crate) gathered: u64,
     pub(crate) queues: Queues,
     pub(crate) omen: Omen,
     pub(crate) last_served: u64,
@@ -102,7 +104,8 @@ impl Sweep {
             note: None,
             folds: Vec::new(),
             trials: 0,
-            counts: Counts::default(),
+            standing: Standing::default(),
+            gathered: 0,
             queues: Queues::default(),
             omen: Omen::default(),
             last_served: 0,
@@ -110,15 +113,25 @@ impl Sweep {
         }
     }
 
-    pub(crate) fn enter(&mut self, position: u32, state: &State) {
-        *self.counts.of(state) += 1;
-        self.queues.enter(position, state);
+    /// A fold belongs to it from now on.
+    pub(crate) fn admit(&mut self, position: u32, fold: &Fold) {
+        self.standing.admit(position, fold);
+        self.queues.enter(position, &fold.state);
     }
 
-    pub(crate) fn leave(&mut self, position: u32, state: &State) {
-        let count = self.counts.of(state);
-        *count = count.saturating_sub(1);
-        self.queues.leave(position, state);
+    pub(crate) fn enter(&mut self, position: u32, fold: &Fold) {
+        self.standing.enter(position, fold);
+        self.queues.enter(position, &fold.state);
+    }
+
+    pub(crate) fn leave(&mut self, position: u32, fold: &Fold) {
+        self.standing.leave(position, fold);
+        self.queues.leave(position, &fold.state);
+    }
+
+    /// Trials all of whose folds are finished.
+    pub(crate) fn trials_finished(&self) -> u64 {
+        self.trials.saturating_sub(self.standing.open_trials())
     }
 
     /// Whether its folds shall be trained, now or after a pause.

@@ -21,6 +21,11 @@ pub struct Outcome {
 pub enum Reply {
     /// To `Submit`.
     Submitted(Submitted),
+    /// To `Gather`: how many folds of the sweep are here now.
+    Gathered {
+        /// That number.
+        folds: u64,
+    },
     /// To `Cancel`.
     Cancelled {
         /// Running folds that are to stop.
@@ -215,6 +220,14 @@ pub enum Rejection {
         folds: u64,
         /// The limit.
         most: u64,
+    },
+    /// A part that does not follow the one before, or a submission that lacks parts.
+    #[error(
+        "parts of sweep `{name}` are missing, because another one was submitted meanwhile; submit it again"
+    )]
+    PartsMissing {
+        /// Its name.
+        name: SweepName,
     },
     /// A fold of a trial that came without its settings.
     #[error("fold {fold} belongs to a trial whose settings were not sent")]

@@ -143,6 +143,7 @@ impl Scheduler {
             state: sweep.state,
             note: sweep.note.clone(),
             folds: sweep.folds.iter().map(|at| self.folds[at.at()].key).collect(),
+            gathered: 0,
         }
     }
 

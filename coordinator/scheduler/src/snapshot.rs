@@ -92,6 +92,7 @@ impl Snapshot {
             Change::SweepSaved(_) | Change::SweepStateSet { .. } | Change::SweepPrioritySet { .. } => {
                 self.apply_to_sweep(change);
             }
+            Change::FoldsGathered { .. } => {} // told again, and whose they are, when the sweep is saved
             Change::MemoryFloorRaised { trial, bytes } => _ = self.floors.insert(*trial, *bytes),
             Change::DataPinned { .. } | Change::DataSettled { .. } | Change::DataDisputed { .. } => {
                 self.apply_to_data(change);
@@ -119,7 +120,8 @@ impl Snapshot {
     fn apply_to_sweep(&mut self, change: &Change) {
         match change {
             Change::SweepSaved(sweep) => {
-                self.sweeps.insert(sweep.name.clone(), SweepSaved::clone(sweep));
+                let whole = SweepSaved { gathered: 0, ..SweepSaved::clone(sweep) };
+                self.sweeps.insert(sweep.name.clone(), whole);
             }
             Change::SweepStateSet { sweep, state, note } => {
                 if let Some(sweep) = self.sweeps.get_mut(sweep) {

@@ -1,5 +1,6 @@
 //! Sweeps come, change and go: submit, cancel, archive, pause, resume, retry, prioritise. Folds belong to no sweep, so a sweep
-//! only gains and loses references; whoever has a result already is adopted as it is.
+//! only gains and loses references; whoever has a result already is adopted as it is. A large sweep comes in parts, between
+//! which others are heard; it is there, or changed, with the last of them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId, nearest};
 
 use crate::books::Scheduler;
 use crate::change::{Change, Ending, SweepSaved, SweepState};
-use crate::event::Submission;
+use crate::event::{Part, Submission};
 use crate::fold::{State, Wait};
 use crate::limits::Timestamp;
 use crate::omen::Omen;
@@ -16,7 +17,38 @@ use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::reply::{Rejection, Reply, Submitted};
 
+/// The folds of a sweep that is being submitted, each once, in order.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    sweep: SweepName,
+    folds: Vec<FoldAt>,
+    seen: HashSet<FoldAt>,
+}
+
+impl Arriving {
+    fn new(sweep: SweepName, folds: usize) -> Self {
+        Self { sweep, folds: Vec::with_capacity(folds), seen: HashSet::with_capacity(folds) }
+    }
+}
+
 impl Scheduler {
+    /// Takes in part of a large sweep. Its folds belong to no sweep yet, so nobody gets or sees them.
+    pub(crate) fn gather(&mut self, part: Part, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
+        let Part { sweep, from, all, trials, folds } = part;
+        self.check_folds(&trials, &folds)?;
+        let mut arriving = match from {
+            0 => self.expect_arrival(sweep, usize::try_from(all).unwrap_or(usize::MAX))?,
+            _ => self.take_arriving(&sweep, from)?,
+        };
+        let before = arriving.folds.len();
+        self.take_in(&mut arriving, trials, &folds, changes);
+        let folds = arriving.folds[before..].iter().map(|at| self.folds[at.at()].key).collect();
+        changes.push(Change::FoldsGathered { from, folds });
+        let folds = arriving.folds.len() as u64;
+        self.arriving = Some(arriving);
+        Ok(Reply::Gathered { folds })
+    }
+
     pub(crate) fn submit(
         &mut self,
         now: Timestamp,
@@ -26,9 +58,16 @@ impl Scheduler {
         let mut seen = HashSet::with_capacity(submission.folds.len());
         submission.folds.retain(|fold| seen.insert(*fold));
         self.check_submission(&submission)?;
+        let mut arriving = match submission.gathered {
+            0 => Arriving::new(submission.name.clone(), submission.folds.len()),
+            gathered => self.take_arriving(&submission.name, gathered)?,
+        };
         for (data, digest) in &submission.data_digests {
             self.expect_digest(data, digest, changes);
         }
+        let (trials, folds) = (std::mem::take(&mut submission.trials), std::mem::take(&mut submission.folds));
+        self.take_in(&mut arriving, trials, &folds, changes);
+        let places = arriving.folds;
         let known = self.by_name.get(&submission.name).copied();
         // Somebody may have said otherwise since; a file that says what it said keeps it so.
         if let Some(sweep) = known.map(|at| &self.sweeps[at.at()])
@@ -36,12 +75,24 @@ impl Scheduler {
         {
             submission.priority = sweep.priority;
         }
-        let before = known.map(|at| self.keys_of(at)).unwrap_or_default();
+        let before = known.map(|at| sorted(&self.sweeps[at.at()].folds)).unwrap_or_default();
+        let after = sorted(&places);
+        let (added, removed) = (without(&after, &before), without(&before, &after));
         let at = match known {
-            Some(at) if self.is_unchanged(at, &submission) => at,
-            _ => self.save_sweep(now, known, submission, &seen, &before, changes),
+            Some(at) if self.is_unchanged(at, &submission, &places) => at,
+            _ => self.save_sweep(known, submission, places, changes),
         };
-        Ok(Reply::Submitted(self.submitted(at, &seen, &before)))
+        self.abandon_unwanted(now, &removed, changes);
+        let sweep = &self.sweeps[at.at()];
+        let counts = sweep.standing.counts;
+        Ok(Reply::Submitted(Submitted {
+            trials: sweep.trials,
+            folds: counts.total(),
+            already_done: counts.finished,
+            failed: counts.failed,
+            added: added.len() as u64,
+            removed: removed.len() as u64,
+        }))
     }
 
     /// What a submission would change, without changing anything. None if there is no sweep of its name, or it is archived.
@@ -49,7 +100,8 @@ impl Scheduler {
         let at = *self.by_name.get(&submission.name)?;
         let folds: HashSet<FoldKey> = submission.folds.iter().copied().collect();
         let trials: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
-        let before = self.keys_of(at);
+        let before: HashSet<FoldKey> =
+            self.sweeps[at.at()].folds.iter().map(|at| self.folds[at.at()].key).collect();
         let is_done = |fold: &&FoldKey| {
             let place = self.place_of(fold);
             place.is_some_and(|at| matches!(self.folds[at.at()].state, State::Finished { .. }))
@@ -65,7 +117,7 @@ impl Scheduler {
     }
 
     fn check_submission(&self, submission: &Submission) -> Result<(), Rejection> {
-        let folds = submission.folds.len() as u64;
+        let folds = submission.gathered + submission.folds.len() as u64;
         if folds == 0 {
             return Err(Rejection::EmptySweep { name: submission.name.clone() });
         }
@@ -73,54 +125,100 @@ impl Scheduler {
             return Err(Rejection::TooManyFolds { folds, most: submission.limits.max_folds });
         }
         self.check_digests(&submission.data_digests)?;
-        let sent: HashSet<TrialId> = submission.trials.iter().map(|(trial, _)| *trial).collect();
+        self.check_folds(&submission.trials, &submission.folds)?;
+        if submission.gathered > 0 && !self.has_arrived(&submission.name, submission.gathered) {
+            return Err(Rejection::PartsMissing { name: submission.name.clone() });
+        }
+        Ok(())
+    }
+
+    /// Whether these folds can be taken in.
+    fn check_folds(&self, trials: &[(TrialId, String)], folds: &[FoldKey]) -> Result<(), Rejection> {
+        let sent: HashSet<TrialId> = trials.iter().map(|(trial, _)| *trial).collect();
         let mut new = 0;
-        for fold in &submission.folds {
+        for fold in folds {
             if !sent.contains(&fold.trial) && !self.trials.contains_key(&fold.trial) {
                 return Err(Rejection::UnknownTrial { fold: *fold });
             }
             new += usize::from(self.place_of(fold).is_none());
         }
-        if self.folds.len() + new > self.limits.max_folds {
-            let (folds, most) = (self.folds.len() + new, self.limits.max_folds);
-            return Err(Rejection::TooManyFolds { folds: folds as u64, most: most as u64 });
+        self.check_room(new)
+    }
+
+    /// Whether the store may hold so many folds more.
+    fn check_room(&self, new: usize) -> Result<(), Rejection> {
+        let (folds, most) = (self.folds.len().saturating_add(new), self.limits.max_folds);
+        match folds > most {
+            true => Err(Rejection::TooManyFolds { folds: folds as u64, most: most as u64 }),
+            false => Ok(()),
         }
-        Ok(())
+    }
+
+    fn has_arrived(&self, sweep: &SweepName, folds: u64) -> bool {
+        self.arriving.as_ref().is_some_and(|here| here.sweep == *sweep && here.folds.len() as u64 == folds)
+    }
+
+    /// Makes room for a large sweep, if there is any. What an earlier one of that name has is taken to be in it.
+    fn expect_arrival(&mut self, sweep: SweepName, all: usize) -> Result<Arriving, Rejection> {
+        let known = self.by_name.get(&sweep).map_or(0, |at| self.sweeps[at.at()].folds.len());
+        let new = all.saturating_sub(known);
+        self.check_room(new)?;
+        self.reserve(new);
+        Ok(Arriving::new(sweep, all))
+    }
+
+    /// The parts that came so far.
+    fn take_arriving(&mut self, sweep: &SweepName, folds: u64) -> Result<Arriving, Rejection> {
+        let here = if self.has_arrived(sweep, folds) { self.arriving.take() } else { None };
+        here.ok_or_else(|| Rejection::PartsMissing { name: sweep.clone() })
+    }
+
+    /// Adds trials and folds that are new, and lists the folds.
+    fn take_in(
+        &mut self,
+        arriving: &mut Arriving,
+        trials: Vec<(TrialId, String)>,
+        folds: &[FoldKey],
+        changes: &mut Vec<Change>,
+    ) {
+        let used: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
+        self.save_trials(trials, &used, changes);
+        self.reserve(folds.iter().filter(|key| self.place_of(key).is_none()).count());
+        for key in folds {
+            let at = self.find_or_add(*key, changes);
+            if arriving.seen.insert(at) {
+                arriving.folds.push(at);
+            }
+        }
     }
 
     /// Whether submitting this again would change nothing. A cancelled sweep is revived by submitting it.
-    fn is_unchanged(&self, at: SweepAt, new: &Submission) -> bool {
+    fn is_unchanged(&self, at: SweepAt, new: &Submission, folds: &[FoldAt]) -> bool {
         let sweep = &self.sweeps[at.at()];
-        let keys = sweep.folds.iter().map(|at| self.folds[at.at()].key);
         sweep.wants()
             && *sweep.yaml == *new.yaml
             && sweep.priority == new.priority
             && sweep.limits == new.limits
             && sweep.resources == new.resources
-            && keys.eq(new.folds.iter().copied())
+            && sweep.folds == folds
     }
 
     fn save_sweep(
         &mut self,
-        now: Timestamp,
         known: Option<SweepAt>,
         submission: Submission,
-        folds: &HashSet<FoldKey>,
-        before: &HashSet<FoldKey>,
+        places: Vec<FoldAt>,
         changes: &mut Vec<Change>,
     ) -> SweepAt {
-        let used: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
-        self.save_trials(submission.trials, &used, changes);
-        self.reserve(folds.iter().filter(|key| self.place_of(key).is_none()).count());
-        let places = submission.folds.iter().map(|key| self.find_or_add(*key, changes)).collect();
         let at = known.unwrap_or_else(|| self.add_sweep(&submission.name));
+        let folds: Vec<FoldKey> = places.iter().map(|at| self.folds[at.at()].key).collect();
         let sweep = &mut self.sweeps[at.at()];
         sweep.yaml = submission.yaml.into();
         sweep.priority = submission.priority;
         sweep.limits = submission.limits;
         sweep.resources = submission.resources;
         sweep.omen = Omen::default();
-        sweep.trials = used.len() as u64;
+        sweep.trials = folds.iter().map(|fold| fold.trial).collect::<HashSet<_>>().len() as u64;
         if !sweep.wants() {
             (sweep.state, sweep.note) = (SweepState::Active, None);
         }
@@ -133,13 +231,10 @@ impl Scheduler {
             resources: sweep.resources.clone(),
             state: sweep.state,
             note: sweep.note.clone(),
-            folds: submission.folds,
+            folds,
+            gathered: submission.gathered,
         })));
         self.link(at, places);
-        let removed = before.difference(folds).filter_map(|key| self.place_of(key));
-        let mut removed: Vec<FoldAt> = removed.collect();
-        removed.sort_unstable();
-        self.abandon_unwanted(now, &removed, changes);
         at
     }
 
@@ -172,22 +267,6 @@ impl Scheduler {
         at
     }
 
-    fn keys_of(&self, at: SweepAt) -> HashSet<FoldKey> {
-        self.sweeps[at.at()].folds.iter().map(|at| self.folds[at.at()].key).collect()
-    }
-
-    fn submitted(&self, at: SweepAt, after: &HashSet<FoldKey>, before: &HashSet<FoldKey>) -> Submitted {
-        let sweep = &self.sweeps[at.at()];
-        Submitted {
-            trials: sweep.trials,
-            folds: sweep.counts.total(),
-            already_done: sweep.counts.finished,
-            failed: sweep.counts.failed,
-            added: after.difference(before).count() as u64,
-            removed: before.difference(after).count() as u64,
-        }
-    }
-
     /// Nobody wants a sweep any more: it is cancelled or archived, and what runs for it alone is stopped.
     pub(crate) fn give_up(
         &mut self,
@@ -203,7 +282,7 @@ impl Scheduler {
         self.set_sweep_state(at, state, None, changes);
         let folds = self.sweeps[at.at()].folds.clone();
         let abandoned = self.abandon_unwanted(now, &folds, changes);
-        Ok(Reply::Cancelled { abandoned, finished: self.sweeps[at.at()].counts.finished })
+        Ok(Reply::Cancelled { abandoned, finished: self.sweeps[at.at()].standing.counts.finished })
     }
 
     pub(crate) fn pause(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
@@ -282,4 +361,15 @@ impl Scheduler {
             Rejection::UnknownSweep { name: name.clone(), hint }
         })
     }
+}
+
+fn sorted(places: &[FoldAt]) -> Vec<FoldAt> {
+    let mut places = places.to_vec();
+    places.sort_unstable();
+    places
+}
+
+/// Those of `all` that are not among `others`; both are in order.
+fn without(all: &[FoldAt], others: &[FoldAt]) -> Vec<FoldAt> {
+    all.iter().filter(|place| others.binary_search(place).is_err()).copied().collect()
 }

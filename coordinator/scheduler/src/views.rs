@@ -1,16 +1,27 @@
-//! What can be seen from outside: sweeps with counts, workers, folds. Reads the books, changes nothing.
+//! What can be seen from outside: sweeps with counts, workers, folds. Reads the books, changes nothing. Whoever decides
+//! waits while somebody looks, so a look costs what it shows, and shows a bounded part.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName, WorkerId};
 
 use crate::books::{Scheduler, Worker};
 use crate::change::SweepState;
 use crate::event::WorkerInfo;
 use crate::fold::{Fold, State};
+use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::queue::Sweep;
+use crate::standstill::Standstill;
+
+/// Running folds of a sweep that are listed.
+const RUNNING: usize = 200;
+
+/// Failed folds of a sweep that are listed.
+const FAILED: usize = 100;
+
+/// Bytes of what a failed fold said that are shown in lists; the history of the fold has all of it.
+const MESSAGE: usize = 2_000;
 
 /// Folds of a sweep by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,7 +77,7 @@ impl SweepView {
     }
 }
 
-/// A sweep with what runs and what failed.
+/// A sweep with what runs and what failed. The lists are cut; the counts say how long they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepDetail {
     /// The one line.
@@ -75,10 +86,14 @@ pub struct SweepDetail {
     pub yaml: Arc<str>,
     /// Trials all of whose folds are finished.
     pub trials_finished: u64,
-    /// Folds in training.
+    /// Folds in training, the first of them.
     pub running: Vec<RunningFold>,
-    /// Folds given up.
+    /// Folds given up, the first of them.
     pub failed: Vec<FailedFold>,
+    /// All folds given up, by class.
+    pub classes: Vec<(FailureClass, u64)>,
+    /// Why nothing runs, if nothing does and something should.
+    pub standstill: Option<Standstill>,
 }
 
 /// A fold in training.
@@ -212,35 +227,36 @@ impl Scheduler {
         self.by_name.get(name).map(|at| self.sweeps[at.at()].view())
     }
 
-    /// One sweep with what runs and what failed. Looks at all its folds.
-    pub fn sweep_detail(&self, name: &SweepName) -> Option<SweepDetail> {
+    /// One sweep with what runs and what failed. Costs what it shows, however large the sweep is.
+    pub fn sweep_detail(&self, now: Timestamp, name: &SweepName) -> Option<SweepDetail> {
         let sweep = &self.sweeps[self.by_name.get(name)?.at()];
-        let mut unfinished: BTreeMap<TrialId, u64> = BTreeMap::new();
-        let (mut running, mut failed) = (Vec::new(), Vec::new());
-        for at in &sweep.folds {
-            let Fold { key, state, .. } = &self.folds[at.at()];
-            *unfinished.entry(key.trial).or_default() += u64::from(!matches!(state, State::Finished { .. }));
-            let trial =
-                || self.trials.get(&key.trial).map(|trial| trial.canonical.clone()).unwrap_or_default();
-            match state {
-                State::Leased { attempt, worker, .. } => {
-                    let worker = self.workers[worker.at()].id.clone();
-                    running.push(RunningFold { fold: *key, attempt: *attempt, worker, trial: trial() });
-                }
-                State::Failed(failure) => {
-                    failed.push(FailedFold { fold: *key, failure: Failure::clone(failure), trial: trial() });
-                }
-                _ => {}
-            }
-        }
-        let trials_finished = unfinished.values().filter(|open| **open == 0).count() as u64;
+        let fold_at = |position: &u32| Some(&self.folds[sweep.folds.get(*position as usize)?.at()]);
+        let running = sweep.standing.running.iter().filter_map(fold_at).filter_map(|fold| self.running(fold));
+        let failed = sweep.standing.failed.iter().filter_map(fold_at).filter_map(|fold| self.failed(fold));
         Some(SweepDetail {
             summary: sweep.view(),
             yaml: sweep.yaml.clone(),
-            trials_finished,
-            running,
-            failed,
+            trials_finished: sweep.trials_finished(),
+            running: running.take(RUNNING).collect(),
+            failed: failed.take(FAILED).collect(),
+            classes: sweep.standing.classes.iter().map(|(class, folds)| (*class, *folds)).collect(),
+            standstill: self.standstill(now, sweep),
         })
+    }
+
+    fn running(&self, fold: &Fold) -> Option<RunningFold> {
+        let State::Leased { attempt, worker, .. } = fold.state else { return None };
+        let worker = self.workers[worker.at()].id.clone();
+        Some(RunningFold { fold: fold.key, attempt, worker, trial: self.canonical(fold) })
+    }
+
+    fn failed(&self, fold: &Fold) -> Option<FailedFold> {
+        let State::Failed(failure) = &fold.state else { return None };
+        Some(FailedFold { fold: fold.key, failure: shown(failure), trial: self.canonical(fold) })
+    }
+
+    fn canonical(&self, fold: &Fold) -> Arc<str> {
+        self.trials.get(&fold.key.trial).map(|trial| trial.canonical.clone()).unwrap_or_default()
     }
 
     /// One fold in one line.
@@ -276,7 +292,7 @@ impl Scheduler {
                 },
                 None => FoldState::Pending, // cannot be: only issued attempts finish
             },
-            State::Failed(failure) => FoldState::Failed(Failure::clone(failure)),
+            State::Failed(failure) => FoldState::Failed(shown(failure)),
         };
         FoldView { fold: fold.key, state, attempts: fold.last_attempt().0 }
     }
@@ -296,15 +312,25 @@ impl Scheduler {
     }
 }
 
+/// A failure as lists show it.
+fn shown(failure: &Failure) -> Failure {
+    let cut = failure.message.floor_char_boundary(MESSAGE);
+    let (kept, rest) = failure.message.split_at(cut);
+    match rest.len() {
+        0 => Failure::clone(failure),
+        bytes => Failure::new(failure.class, format!("{kept} ... and {bytes} bytes more")),
+    }
+}
+
 impl Sweep {
-    fn view(&self) -> SweepView {
+    pub(crate) fn view(&self) -> SweepView {
         SweepView {
             name: self.name.clone(),
             state: self.state,
             note: self.note.clone(),
             priority: self.priority,
             trials: self.trials,
-            counts: self.counts,
+            counts: self.standing.counts,
         }
     }
 }

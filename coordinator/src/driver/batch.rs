@@ -7,7 +7,7 @@ use std::sync::Arc;
 use togl_scheduler::{Change, Event, Rejection, Reply, Scheduler, Timestamp};
 use tokio::sync::oneshot;
 
-use super::handle::{CallError, Look, Mail};
+use super::handle::{CallError, Mail};
 use crate::store::{LogPiece, Store, StoreError};
 
 /// What was decided about one event.
@@ -23,7 +23,6 @@ struct Waiting {
 pub(super) struct Batch {
     changes: Vec<Change>,
     waiting: Vec<Waiting>,
-    looks: Vec<Look>,
     logs: Vec<LogPiece>,
     stops: Vec<oneshot::Sender<()>>,
 }
@@ -36,7 +35,6 @@ impl Batch {
                 let answers = events.into_iter().map(|event| self.decide(scheduler, now, event)).collect();
                 self.waiting.push(Waiting { reply, answers });
             }
-            Mail::Look(look) => self.looks.push(look),
             Mail::Log { worker, piece } => {
                 if scheduler.has_issued(&piece.fold, piece.attempt, &worker) {
                     self.logs.push(piece);
@@ -70,7 +68,7 @@ impl Batch {
     }
 
     /// Lets everybody hear. Says whether somebody asked to stop.
-    pub(super) fn finish(self, scheduler: &Scheduler, store: &mut dyn Store, now: Timestamp) -> bool {
+    pub(super) fn finish(self, store: &mut dyn Store) -> bool {
         for change in &self.changes {
             log(change);
         }
@@ -79,9 +77,6 @@ impl Batch {
             _ = reply.send(Ok(answers)); // a caller that went away asks again
         }
         crate::crash::point("acked");
-        for look in self.looks {
-            look(scheduler, now);
-        }
         if !self.logs.is_empty()
             && let Err(error) = store.append_log(&self.logs)
         {
@@ -132,7 +127,6 @@ fn log(change: &Change) {
         Change::ConflictLogged { fold, attempt, worker, .. } => {
             tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
         }
-        Change::TrialSaved { .. } | Change::FoldAdded { .. } | Change::FoldRetried { .. } => {}
         fleet => log_fleet(fleet),
     }
 }
@@ -144,6 +138,6 @@ fn log_fleet(change: &Change) {
         Change::WorkerUndrained { worker } => tracing::info!(%worker, "no longer draining"),
         Change::HostQuarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
         Change::HostReleased { host } => tracing::info!(host, "quarantine ended"),
-        _ => {} // told above
+        _ => {} // told above, or not worth a line
     }
 }

@@ -1,28 +1,28 @@
 //! The handle: how everybody else talks to the driver. Cheap to clone; hides the channels. Calls answer only
 //! after what they led to is stored, and looks see only what is stored.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Counts, Dispute, Event, Explanation, Rejection, Reply, Scheduler, Submission, Submitted,
-    SweepDetail, SweepView, Timestamp, WorkerView,
+    BrokenInvariant, Counts, Dispute, Event, Explanation, Followed, Part, Rejection, Reply, Scheduler,
+    Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
 };
-use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
+use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::looks::Look;
 use crate::condition::Condition;
 use crate::reads::Reads;
 use crate::store::{LogPiece, Readers, StoreError};
 
-/// Something to do with the stored state.
-pub(super) type Look = Box<dyn FnOnce(&Scheduler, Timestamp) + Send>;
+/// Folds of a submission that are taken in one go: a tenth of a second's worth.
+const PART: usize = 5_000;
 
 /// What the driver can be sent.
 pub(super) enum Mail {
     /// Events to decide about, together.
     Call { events: Vec<Event>, reply: oneshot::Sender<Result<Vec<Result<Reply, Rejection>>, CallError>> },
-    /// A question about the state.
-    Look(Look),
     /// Output of a trainer.
     Log { worker: WorkerId, piece: LogPiece },
     /// Finish what is in hand and end.
@@ -56,29 +56,70 @@ impl From<StoreError> for CallError {
 #[derive(Clone)]
 pub struct Handle {
     mail: mpsc::Sender<Mail>,
+    looks: mpsc::Sender<Look>,
     changes: watch::Receiver<u64>,
     supply: watch::Receiver<u64>,
     reads: Reads,
     incarnation: u64,
     condition: Arc<Condition>,
+    /// Held while a large sweep comes in parts.
+    submitting: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Handle {
     pub(super) fn new(
-        mail: mpsc::Sender<Mail>,
+        (mail, looks): (mpsc::Sender<Mail>, mpsc::Sender<Look>),
         changes: watch::Receiver<u64>,
         supply: watch::Receiver<u64>,
         readers: Arc<dyn Readers>,
         incarnation: u64,
         condition: Arc<Condition>,
     ) -> Self {
-        Self { mail, changes, supply, reads: Reads::new(readers), incarnation, condition }
+        Self {
+            mail,
+            looks,
+            changes,
+            supply,
+            reads: Reads::new(readers),
+            incarnation,
+            condition,
+            submitting: Arc::default(),
+        }
     }
 
     /// Tells the scheduler about one event. When it returns, what it led to is stored.
     pub async fn call(&self, event: Event) -> Result<Reply, CallError> {
         let answer = self.call_all(vec![event]).await?.pop();
         Ok(answer.ok_or(CallError::Stopped)??)
+    }
+
+    /// Submits a sweep. A large one is taken in parts, so that others are heard in between.
+    pub async fn submit(&self, mut submission: Submission) -> Result<Reply, CallError> {
+        if submission.folds.len() <= PART {
+            return self.call(Event::Submit(Box::new(submission))).await;
+        }
+        let _one_at_a_time = self.submitting.lock().await;
+        let folds = std::mem::take(&mut submission.folds);
+        let mut trials: HashMap<TrialId, String> =
+            std::mem::take(&mut submission.trials).into_iter().collect();
+        for folds_of_part in folds.chunks(PART) {
+            let mut settings = Vec::new();
+            for fold in folds_of_part {
+                settings.extend(trials.remove_entry(&fold.trial));
+            }
+            let part = Part {
+                sweep: submission.name.clone(),
+                from: submission.gathered,
+                all: folds.len() as u64,
+                trials: settings,
+                folds: folds_of_part.to_vec(),
+            };
+            let reply = self.call(Event::Gather(Box::new(part))).await?;
+            if let Reply::Gathered { folds } = reply {
+                submission.gathered = folds;
+            }
+        }
+        self.call(Event::Submit(Box::new(submission))).await
     }
 
     /// Tells the scheduler about several events, in order, in one transaction. One answer for each.
@@ -154,9 +195,19 @@ impl Handle {
         self.look(move |scheduler, _| scheduler.sweep(&name)).await
     }
 
-    /// One sweep with what runs and what failed.
+    /// One sweep with what runs and what failed, in part.
     pub async fn sweep_detail(&self, name: SweepName) -> Result<Option<SweepDetail>, CallError> {
-        self.look(move |scheduler, _| scheduler.sweep_detail(&name)).await
+        self.look(move |scheduler, now| scheduler.sweep_detail(now, &name)).await
+    }
+
+    /// What changed in a sweep after `number`, at most `limit` folds; none if there is none of that name.
+    pub async fn follow(
+        &self,
+        name: SweepName,
+        number: Option<u64>,
+        limit: usize,
+    ) -> Result<Option<Followed>, CallError> {
+        self.look(move |scheduler, _| scheduler.follow(&name, number, limit)).await
     }
 
     /// Workers that are connected, or were a moment ago.
@@ -186,14 +237,14 @@ impl Handle {
         self.mail.send(mail).await.map_err(|_| CallError::Stopped)
     }
 
-    /// Looks at the state after everything sent before is stored.
-    async fn look<T: Send + 'static>(
+    /// Looks at the state: everything that was answered before is in it.
+    pub(super) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Scheduler, Timestamp) -> T + Send + 'static,
     ) -> Result<T, CallError> {
         let (reply, answer) = oneshot::channel();
         let look = move |scheduler: &Scheduler, now| _ = reply.send(look(scheduler, now));
-        self.send(Mail::Look(Box::new(look))).await?;
+        self.looks.send(Box::new(look)).await.map_err(|_| CallError::Stopped)?;
         answer.await.map_err(|_| CallError::Stopped)
     }
 }

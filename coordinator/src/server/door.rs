@@ -42,6 +42,7 @@ pub const CALLS: &[(&str, &[Role])] = &[
     ("/togl.v1.Sweeps/ListWorkers", READ),
     ("/togl.v1.Sweeps/Status", READ),
     ("/togl.v1.Sweeps/Watch", READ),
+    ("/togl.v1.Sweeps/Follow", READ),
     ("/togl.v1.Sweeps/Explain", READ),
     ("/togl.v1.Sweeps/Read", READ),
     ("/togl.v1.Sweeps/Log", READ),

@@ -81,8 +81,14 @@ pub(super) fn result_event(worker: &WorkerId, report: wire::ResultReport) -> Rep
 
 pub(super) fn failure_event(worker: &WorkerId, report: wire::FailureReport) -> Report {
     let failure = report.failure.ok_or(ConvertError::Missing("failure")).and_then(Failure::try_from);
-    let event = |worker, fold, attempt, failure| {
-        tracing::warn!(%worker, %fold, %attempt, %failure, "attempt failed");
+    let event = |worker, fold, attempt, failure: Failure| {
+        match failure.class {
+            // Somebody asked for it, or the machine was needed: nothing to worry about.
+            FailureClass::Preempted => {
+                tracing::info!(%worker, %fold, %attempt, %failure, "attempt ended early")
+            }
+            _ => tracing::warn!(%worker, %fold, %attempt, %failure, "attempt failed"),
+        }
         Event::FailureReported { worker, fold, attempt, failure }
     };
     read(worker, report.fold, report.attempt, failure, FailureClass::ReportRefused, event)

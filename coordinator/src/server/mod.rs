@@ -6,6 +6,8 @@ mod complaints;
 mod crowd;
 mod door;
 mod facts;
+mod feeds;
+mod following;
 mod gate;
 mod health;
 mod keeper;
@@ -18,6 +20,7 @@ mod watching;
 mod workers;
 
 use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,6 +39,7 @@ use tonic::transport::server::Connected;
 
 use self::board::Board;
 use self::door::Door;
+use self::feeds::{Feeds, Seats};
 use self::gate::Gate;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
@@ -60,7 +64,27 @@ struct Shared {
     handle: Handle,
     keeper: Arc<Keeper>,
     board: Board,
+    watched: Feeds<watching::Picture>,
+    followed: Feeds<following::Recent>,
+    seats: Seats,
     incarnation: String,
+    /// Another number each time, so that nobody goes on with what another start of the coordinator said.
+    start: u64,
+}
+
+impl Shared {
+    fn new(handle: Handle, keeper: Arc<Keeper>) -> Self {
+        Self {
+            incarnation: format!("{:016x}", handle.incarnation()),
+            start: RandomState::new().hash_one("start"), // the standard library's hash keys are random
+            handle,
+            keeper,
+            board: Board::default(),
+            watched: Feeds::default(),
+            followed: Feeds::default(),
+            seats: Seats::default(),
+        }
+    }
 }
 
 /// Why the server stopped before it was told to.
@@ -107,9 +131,8 @@ pub async fn serve_on<IO>(
 where
     IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
-    let incarnation = format!("{:016x}", handle.incarnation());
     let condition = handle.condition().clone();
-    let shared = Arc::new(Shared { handle, keeper: keeper.clone(), board: Board::default(), incarnation });
+    let shared = Arc::new(Shared::new(handle, keeper.clone()));
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
@@ -156,6 +179,7 @@ fn status(error: CallError) -> Status {
             | Rejection::OtherNumerics { .. }
             | Rejection::OtherData { .. }
             | Rejection::NoDispute { .. } => Status::failed_precondition(text),
+            Rejection::PartsMissing { .. } => Status::unavailable(text),
             Rejection::EmptySweep { .. }
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }

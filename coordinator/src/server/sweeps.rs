@@ -10,8 +10,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::watching::{look, watch};
-use super::{Shared, facts, status, views};
+use super::watching::look;
+use super::{Shared, facts, following, status, views, watching};
 use crate::store::find_fold;
 use crate::tasks;
 
@@ -25,7 +25,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     async fn submit(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::SubmitReply> {
         let submission = planned(request.into_inner()).await?;
         let sweep = submission.name.to_string();
-        let Reply::Submitted(change) = self.ask(Event::Submit(Box::new(submission))).await? else {
+        let Reply::Submitted(change) = self.0.handle.submit(submission).await.map_err(status)? else {
             return Err(super::confused());
         };
         Ok(Response::new(submitted(sweep, change)))
@@ -146,18 +146,28 @@ impl wire::sweeps_server::Sweeps for SweepsService {
 
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::SweepStatus> {
         let sweep = sweep_name(&request.into_inner().sweep)?;
-        Ok(Response::new(look(&self.0, &sweep).await?.0))
+        Ok(Response::new(look(&self.0, &sweep).await?.status))
     }
 
     type WatchStream = ReceiverStream<Result<wire::SweepStatus, Status>>;
 
     async fn watch(&self, request: Request<wire::StatusRequest>) -> Answer<Self::WatchStream> {
-        let token = super::token(&request)?;
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        look(&self.0, &sweep).await?; // refuse an unknown sweep at once
-        let (sender, states) = mpsc::channel(4);
-        tasks::spawn("watch", watch(self.0.clone(), token, sweep, sender));
+        let seat = self.0.seats.take(super::token(&request)?)?;
+        let sweep = self.known_sweep(&request.into_inner().sweep).await?;
+        let (sender, states) = mpsc::channel(1);
+        tasks::spawn("watch", watching::watch(&self.0, seat, sweep, sender));
         Ok(Response::new(ReceiverStream::new(states)))
+    }
+
+    type FollowStream = ReceiverStream<Result<wire::Following, Status>>;
+
+    async fn follow(&self, request: Request<wire::FollowRequest>) -> Answer<Self::FollowStream> {
+        let seat = self.0.seats.take(super::token(&request)?)?;
+        let wire::FollowRequest { sweep, cursor } = request.into_inner();
+        let sweep = self.known_sweep(&sweep).await?;
+        let (sender, changes) = mpsc::channel(1);
+        tasks::spawn("follow", following::follow(&self.0, seat, sweep, cursor, sender));
+        Ok(Response::new(ReceiverStream::new(changes)))
     }
 
     async fn explain(&self, request: Request<wire::ExplainRequest>) -> Answer<wire::ExplainReply> {
@@ -197,6 +207,15 @@ impl wire::sweeps_server::Sweeps for SweepsService {
 }
 
 impl SweepsService {
+    /// A sweep that exists.
+    async fn known_sweep(&self, name: &str) -> Result<SweepName, Status> {
+        let sweep = sweep_name(name)?;
+        match self.0.handle.sweep(sweep.clone()).await.map_err(status)? {
+            Some(_) => Ok(sweep),
+            None => Err(watching::unknown_sweep(&self.0, &sweep).await?),
+        }
+    }
+
     /// A worker that is here, with the nearest name if it is not.
     async fn worker(&self, name: &str) -> Result<WorkerId, Status> {
         let here = self.0.handle.workers().await.map_err(status)?;
@@ -244,6 +263,7 @@ fn plan(yaml: String, data_digests: HashMap<String, String>) -> Result<Submissio
         data_digests: data_digests.into_iter().collect(),
         trials,
         folds,
+        gathered: 0,
     })
 }
 

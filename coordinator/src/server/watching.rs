@@ -1,8 +1,7 @@
-//! One sweep as people watch it: what is running where and how far, what failed, how long it may take. Puts together
-//! what the scheduler and the board know; decides nothing.
+//! One sweep as people watch it: what is running where and how far, what failed, how long it may take, why nothing happens.
+//! Puts together what the scheduler and the board know, once for all who watch; decides nothing.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use togl_proto::wire;
 use togl_scheduler::SweepDetail;
@@ -10,19 +9,24 @@ use togl_sweeps::{FoldKey, SweepName, WorkerId};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use super::{Shared, status, still_good, views};
-use crate::tokens::TokenId;
+use super::feeds::{Listener, Seat};
+use super::{Shared, status, views};
 
-/// Watchers hear of changes at most this often.
-const PAUSE: Duration = Duration::from_millis(200);
+/// A sweep as it was a moment ago.
+#[derive(Debug, PartialEq)]
+pub(super) struct Picture {
+    pub(super) status: wire::SweepStatus,
+    /// Whether nothing more will happen.
+    pub(super) ended: bool,
+}
 
-/// The sweep as it is now, and whether it has ended.
-pub(super) async fn look(shared: &Shared, sweep: &SweepName) -> Result<(wire::SweepStatus, bool), Status> {
+/// The sweep as it is now.
+pub(super) async fn look(shared: &Shared, sweep: &SweepName) -> Result<Picture, Status> {
     let detail = shared.handle.sweep_detail(sweep.clone()).await.map_err(status)?;
     let Some(detail) = detail else { return Err(unknown_sweep(shared, sweep).await?) };
     let ended = detail.summary.has_ended();
     let eta_seconds = if ended { 0 } else { time_left(shared, &detail) };
-    Ok((wire_status(shared, detail, eta_seconds), ended))
+    Ok(Picture { status: wire_status(shared, detail, eta_seconds), ended })
 }
 
 /// The refusal of a sweep that does not exist, with the nearest name.
@@ -33,9 +37,13 @@ pub(super) async fn unknown_sweep(shared: &Shared, sweep: &SweepName) -> Result<
     Ok(Status::not_found(format!("there is no sweep `{sweep}`; {hint}")))
 }
 
-/// Folds left, in units of the mean fold so far, spread over as many slots as are busy now; 0 if unknown.
+/// Folds left, in units of the mean fold so far, spread over as many slots as are busy now; 0 if unknown or if nothing
+/// moves.
 fn time_left(shared: &Shared, detail: &SweepDetail) -> u64 {
     let counts = detail.summary.counts;
+    if counts.running == 0 {
+        return 0;
+    }
     let share_done = |worker: &WorkerId, fold: &FoldKey| {
         let progress = shared.board.get(worker, fold).and_then(|seen| seen.progress)?;
         Some(f64::from(progress.epoch) / f64::from(progress.max_epochs.max(1)))
@@ -43,7 +51,7 @@ fn time_left(shared: &Shared, detail: &SweepDetail) -> u64 {
     let shares = detail.running.iter().filter_map(|running| share_done(&running.worker, &running.fold));
     let done: f64 = shares.sum();
     let left = (counts.pending + counts.running) as f64 - done;
-    let seconds = shared.board.mean_seconds().unwrap_or(0.0) * left / counts.running.max(1) as f64;
+    let seconds = shared.board.mean_seconds().unwrap_or(0.0) * left / counts.running as f64;
     seconds.max(0.0) as u64
 }
 
@@ -65,6 +73,7 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
         failure: Some(failed.failure.into()),
         config: failed.trial.to_string(),
     });
+    let classes = detail.classes.into_iter();
     wire::SweepStatus {
         running: running.collect(),
         failures: failed.collect(),
@@ -72,29 +81,35 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
         trials_finished: detail.trials_finished,
         yaml: detail.yaml.to_string(),
         eta_seconds,
+        failed_by_class: classes
+            .map(|(class, folds)| wire::ClassCount { class: class.to_string(), folds })
+            .collect(),
+        standstill: detail.standstill.map(|why| why.to_string()).unwrap_or_default(),
     }
 }
 
-/// Sends a state whenever something changed, until the sweep has ended or the watcher left.
-pub(super) async fn watch(
-    shared: Arc<Shared>,
-    token: TokenId,
+/// Begins to send a state whenever something changed, until the sweep has ended or the watcher left.
+pub(super) fn watch(
+    shared: &Arc<Shared>,
+    seat: Seat,
     sweep: SweepName,
-    states: mpsc::Sender<Result<wire::SweepStatus, Status>>,
-) {
-    loop {
-        let looked = match still_good(&shared, &token) {
-            Ok(()) => look(&shared, &sweep).await,
-            Err(status) => Err(status),
-        };
-        let (state, ended) = match looked {
-            Ok(looked) => looked,
-            Err(status) => return drop(states.send(Err(status)).await),
-        };
-        if states.send(Ok(state)).await.is_err() || ended {
-            return;
+    to: mpsc::Sender<Result<wire::SweepStatus, Status>>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let (looking, name) = (shared.clone(), sweep.clone());
+    let feed = shared.watched.listen(sweep, move |_| {
+        let (shared, sweep) = (looking.clone(), name.clone());
+        async move {
+            let mut picture = look(&shared, &sweep).await?;
+            picture.status.yaml.clear(); // may be large, and does not change while somebody looks at bars
+            Ok(picture)
         }
-        // Progress of epochs is not a stored change, so look again after a pause in any case.
-        tokio::time::sleep(PAUSE).await;
+    });
+    let mut listener = Listener { shared: shared.clone(), seat, feed, to };
+    async move {
+        while let Some(picture) = listener.next().await {
+            if !listener.send(picture.status.clone()).await || picture.ended {
+                return;
+            }
+        }
     }
 }

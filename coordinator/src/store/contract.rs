@@ -12,7 +12,7 @@ mod script;
 use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
-use togl_sweeps::{Attempt, Failure, FailureClass, FoldResult};
+use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
 
 use super::address::StoreAddress;
 use super::history::Happened;
@@ -72,6 +72,7 @@ contracts!(
     replicates_and_conflicts_are_kept_apart,
     results_of_a_sweep_that_is_not_there_are_an_error,
     edited_sweeps_lose_folds_but_no_results,
+    gathered_folds_are_seen_when_their_sweep_is_saved,
     steered_sweeps_memory_floors_and_disputes_are_loaded_again,
     drained_workers_and_quarantined_hosts_are_loaded_again,
     logs_are_kept_up_to_a_bound_and_only_for_issued_attempts,
@@ -255,6 +256,34 @@ fn edited_sweeps_lose_folds_but_no_results(make: Make<'_>) {
     let reader = readers.open_reader().unwrap();
     let names: Vec<_> = reader.sweeps().unwrap().into_iter().map(|sweep| sweep.name.to_string()).collect();
     assert_eq!(names, ["s", "t"]);
+}
+
+/// A large sweep comes in parts, is forgotten half way by a restart, and comes again; then it is edited in the same way.
+fn gathered_folds_are_seen_when_their_sweep_is_saved(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::on(backend.open());
+    script.tell(submission("t", [9, 3]));
+    script.gather("s", 0, [5, 1, 2]);
+    script.store.close().unwrap();
+    let mut script = Script::on(backend.open());
+    for folds in [[4, 0, 7], [2, 8, 4]] {
+        script.gather("s", 0, folds);
+        script.gather("s", 3, [6]);
+        assert_eq!(
+            script.store.reader().unwrap().sweeps().unwrap().len(),
+            script.store.load().unwrap().sweeps.len()
+        );
+        let Event::Submit(mut whole) = submission("s", [1]) else { panic!("a submission") };
+        whole.gathered = 4;
+        script.tell(Event::Submit(whole));
+    }
+    let names: Vec<String> =
+        script.store.reader().unwrap().sweeps().unwrap().iter().map(|sweep| sweep.name.to_string()).collect();
+    assert_eq!(names, ["t", "s"]);
+    let expected: Vec<FoldKey> = [2, 8, 4, 6, 1].map(fold).to_vec();
+    assert_eq!(script.store.load().unwrap().sweeps[&sweep("s")].folds, expected);
+    script.store.close().unwrap();
+    assert_eq!(backend.open().load().unwrap().sweeps[&sweep("s")].folds, expected);
 }
 
 /// Everything an operator says and a device teaches survives, and results set aside are replicates.

@@ -56,7 +56,7 @@ pub(super) const TRIALS: &str = "SELECT trial FROM trial ORDER BY trial";
 /// The sweeps that have a fold, by its row.
 pub(super) const SWEEPS_OF: &str = "
     SELECT sweep.name, sweep.state FROM sweep_fold JOIN sweep ON sweep.id = sweep_fold.sweep
-    WHERE sweep_fold.fold = $1 ORDER BY sweep.place";
+    WHERE sweep_fold.fold = $1 AND sweep.name <> '' ORDER BY sweep.place";
 
 /// The attempts at a fold, by its row.
 pub(super) const ATTEMPTS_OF: &str = "

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod hostile;
+mod looking;
 mod observed;
 mod played;
 mod revoked;

@@ -3,7 +3,7 @@
 //! repeated reports, sessions without heartbeats, crashes and restarts of either side, processes of either side that
 //! stand still, hosts whose workers crash again and again, workers that are told to stop or drained, coordinators that
 //! are older than their workers, results that contradict themselves, clocks that jump, commits that are slow or fail
-//! before or after they are kept.
+//! before or after they are kept, viewers that never read.
 //!
 //! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
 //! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
@@ -30,6 +30,7 @@ mod ledger;
 mod network;
 mod operator;
 mod slots;
+mod viewer;
 mod worker;
 mod world;
 
@@ -43,7 +44,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 24] = [
+const LEAST: [(&str, u64); 25] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -68,6 +69,7 @@ const LEAST: [(&str, u64); 24] = [
     ("crash loops", 10),
     ("kept for an upgrade", 5),
     ("refused for good", 3),
+    ("unread streams", 100),
 ];
 
 /// The one world that somebody wants to look at.

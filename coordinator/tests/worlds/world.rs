@@ -18,6 +18,7 @@ use crate::faults::{Fault, FaultyStore, Jumps, Troubles, pick, plan};
 use crate::ledger::Ledger;
 use crate::network::COORDINATOR;
 use crate::operator::Operator;
+use crate::viewer;
 use crate::worker::{Machine, Strings, Worker};
 
 /// Faults stop after this much virtual time; then everything must end.
@@ -71,6 +72,10 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
         });
     }
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
+    {
+        let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
+        sim.host("viewer", move || viewer::look(token.clone(), ledger.clone(), seed));
+    }
     let operator = Operator::new(tokens.operator, machines.clone(), ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
     if rng.random_range(0..2) == 0 {

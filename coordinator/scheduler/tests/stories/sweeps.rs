@@ -142,7 +142,7 @@ fn the_detail_of_a_sweep_shows_what_runs_and_what_failed() {
         world.report("w", lease, 0.5);
     }
     world.fail("w", &leases[4], togl_sweeps::FailureClass::Config);
-    let detail = world.scheduler.sweep_detail(&sweep("s")).unwrap();
+    let detail = world.scheduler.sweep_detail(world.now, &sweep("s")).unwrap();
     assert_eq!((detail.summary.trials, detail.trials_finished), (2, 1));
     assert_eq!((detail.running[0].fold, &detail.running[0].worker), (fold(5), &worker("w")));
     assert_eq!((detail.failed[0].fold, &*detail.failed[0].trial), (fold(4), "{\"trial\":1}"));

@@ -60,6 +60,7 @@ pub fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Submissio
         data_digests: vec![],
         trials: trials.into_iter().map(|n| (trial(n), format!("{{\"trial\":{n}}}"))).collect(),
         folds: numbers.into_iter().map(fold).collect(),
+        gathered: 0,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use togl_scheduler::{
-    Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Submission, Timestamp, WorkerInfo,
+    Change, Event, Lease, Limits, Part, Reply, Scheduler, Snapshot, Submission, Timestamp, WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
@@ -37,6 +37,7 @@ pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Ev
         data_digests: vec![("cycles".to_owned(), "data".to_owned())],
         trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
         folds,
+        gathered: 0,
     }))
 }
 
@@ -75,6 +76,13 @@ impl Script {
         self.store.commit(&outcome.changes).unwrap();
         assert_eq!(self.store.load().unwrap(), self.scheduler.snapshot());
         outcome.reply
+    }
+
+    /// The next folds of a large sweep.
+    pub(crate) fn gather(&mut self, name: &str, from: u64, folds: impl IntoIterator<Item = u32>) {
+        let Event::Submit(sent) = submission(name, folds) else { panic!("a submission") };
+        let Submission { name: sweep, trials, folds, .. } = *sent;
+        self.tell(Event::Gather(Box::new(Part { sweep, from, all: 5, trials, folds })));
     }
 
     pub(crate) fn lease(&mut self, name: &str, count: u32) -> Vec<Lease> {

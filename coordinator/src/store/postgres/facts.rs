@@ -20,7 +20,9 @@ use super::read::{fold_key, number, text, trial_id};
 /// All sweeps, in the order of their first submission.
 pub(super) fn sweeps(client: &mut Client) -> Result<Vec<StoredSweep>, Failed> {
     let mut sweeps = Vec::new();
-    for row in client.query("SELECT name, yaml, state, priority FROM sweep ORDER BY place", &[])? {
+    for row in
+        client.query("SELECT name, yaml, state, priority FROM sweep WHERE name <> '' ORDER BY place", &[])?
+    {
         let priority: i64 = row.try_get(3)?;
         sweeps.push(StoredSweep {
             name: word("name of a sweep", row.try_get(0)?)?,

@@ -163,8 +163,10 @@ fn load_sweeps(
 ) -> Result<BTreeMap<SweepName, SweepSaved>, Failed> {
     let mut references = load_references(on, keys)?;
     let mut sweeps = BTreeMap::new();
-    let mut found =
-        rows(on, "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep")?;
+    let mut found = rows(
+        on,
+        "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep WHERE name <> ''",
+    )?;
     while let Some(row) = found.next()? {
         let name: SweepName = word("name of a sweep", row.try_get(1)?)?;
         let (priority, note): (i64, Option<Vec<u8>>) = (row.try_get(4)?, row.try_get(8)?);
@@ -180,6 +182,7 @@ fn load_sweeps(
             state: word("state of a sweep", row.try_get(6)?)?,
             note: note.map(|note| text("note", note)).transpose()?.map(Into::into),
             folds: references.remove(&row.try_get(0)?).unwrap_or_default(),
+            gathered: 0,
         };
         sweeps.insert(name, sweep);
     }

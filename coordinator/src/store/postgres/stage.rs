@@ -18,6 +18,8 @@ pub(super) enum Op {
     Rows(Box<Rows>),
     /// Folds that get a clean slate.
     Retry(Keys),
+    /// Folds of a sweep that is being submitted, from that position on.
+    Gather(u64, Vec<FoldKey>),
     /// A sweep that was submitted or edited.
     Sweep(Box<SweepSaved>),
     /// A sweep that was steered, and why.
@@ -165,6 +167,7 @@ pub(super) fn stage(changes: &[Change], transaction: u64, at: i64) -> Result<Sta
 /// The operation of a fact that cannot be gathered with others.
 fn alone(change: &Change) -> Option<Op> {
     Some(match change {
+        Change::FoldsGathered { from, folds } => Op::Gather(*from, folds.clone()),
         Change::SweepSaved(sweep) => Op::Sweep(sweep.clone()),
         Change::SweepStateSet { sweep, state, note } => Op::State(sweep.clone(), *state, note.clone()),
         Change::SweepPrioritySet { sweep, priority } => Op::Priority(sweep.clone(), *priority),

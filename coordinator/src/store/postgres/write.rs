@@ -116,6 +116,7 @@ impl Writer<'_, '_> {
             Op::Rows(rows) => self.rows(rows),
             Op::Retry(folds) => self.retry(folds),
             Op::Aside(folds) => self.set_aside(folds),
+            Op::Gather(from, folds) => self.gather(*from, folds),
             Op::Sweep(sweep) => self.save_sweep(sweep),
             Op::State(sweep, state, note) => {
                 let sql = "UPDATE sweep SET state = $2, note = $3 WHERE name = $1";
@@ -333,7 +334,43 @@ impl Writer<'_, '_> {
         expect(written, folds.len(), "fold")
     }
 
+    /// Lists folds under a sweep without a name, which nobody sees, until the sweep that they belong to is saved.
+    fn gather(&mut self, from: u64, folds: &[FoldKey]) -> Written {
+        if from == 0 {
+            self.run("DELETE FROM sweep_fold WHERE sweep = (SELECT id FROM sweep WHERE name = '')", &[])?;
+            let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state, resources)
+                       VALUES ('', 0, '', 0, '{}', 'archived', '{}') ON CONFLICT DO NOTHING";
+            self.run(sql, &[])?;
+        }
+        let id =
+            self.sweep_id("")?.ok_or_else(|| impossible("sweep that is being submitted", "there is none"))?;
+        self.refer(id, from.cast_signed(), folds)
+    }
+
+    /// The folds that were gathered become those of a sweep; what it had is given up.
+    fn adopt(&mut self, sweep: &SweepSaved) -> Written {
+        let gathered = self.sweep_id("")?.ok_or_else(|| impossible("gathered folds", "there are none"))?;
+        let sql = "SELECT coalesce(max(position) + 1, 0) FROM sweep_fold WHERE sweep = $1";
+        let folds: i64 = self.transaction.query_one(sql, &[&gathered])?.try_get(0)?;
+        if folds.cast_unsigned() != sweep.gathered {
+            return Err(impossible("gathered folds", format!("{folds} instead of {}", sweep.gathered)).into());
+        }
+        if let Some(old) = self.sweep_id(sweep.name.as_str())? {
+            self.run("DELETE FROM sweep_fold WHERE sweep = $1", &[&old])?;
+            self.run("DELETE FROM sweep WHERE id = $1", &[&old])?;
+        }
+        self.run("UPDATE sweep SET name = $2 WHERE id = $1", &[&gathered, &sweep.name.as_str()]).map(drop)
+    }
+
+    fn sweep_id(&mut self, name: &str) -> Result<Option<i64>, Failed> {
+        let found = self.transaction.query_opt("SELECT id FROM sweep WHERE name = $1", &[&name])?;
+        Ok(found.map(|row| row.try_get(0)).transpose()?)
+    }
+
     fn save_sweep(&mut self, sweep: &SweepSaved) -> Written {
+        if sweep.gathered > 0 {
+            self.adopt(sweep)?;
+        }
         let limits =
             serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
         let resources = serde_json::to_string(&sweep.resources)
@@ -351,9 +388,10 @@ impl Writer<'_, '_> {
             [&name, &place, &yaml, &priority, &limits, &state, &resources, &note];
         let row = self.transaction.query_one(sql, &values)?;
         let id: i64 = row.try_get(0)?;
-        self.run("DELETE FROM sweep_fold WHERE sweep = $1", &[&id])?;
-        let mut first = 0i64;
-        for chunk in sweep.folds.chunks(CHUNK) {
+        let mut first = sweep.gathered.cast_signed();
+        self.run("DELETE FROM sweep_fold WHERE sweep = $1 AND position >= $2", &[&id, &first])?;
+        let rest = usize::try_from(sweep.gathered).ok().and_then(|gathered| sweep.folds.get(gathered..));
+        for chunk in rest.unwrap_or_default().chunks(CHUNK) {
             self.refer(id, first, chunk)?;
             first += chunk.len() as i64;
         }

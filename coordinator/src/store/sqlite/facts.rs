@@ -19,7 +19,8 @@ use super::{SqliteReader, refine};
 
 /// All sweeps, in the order of their first submission.
 fn sweeps(on: &Connection) -> Result<Vec<StoredSweep>, StoreError> {
-    let mut statement = on.prepare_cached("SELECT name, yaml, state, priority FROM sweep ORDER BY place")?;
+    let mut statement =
+        on.prepare_cached("SELECT name, yaml, state, priority FROM sweep WHERE name <> '' ORDER BY place")?;
     let mut rows = statement.query([])?;
     let mut sweeps = Vec::new();
     while let Some(row) = rows.next()? {

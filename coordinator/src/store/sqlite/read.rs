@@ -140,8 +140,9 @@ fn load_sweeps(
     on: &Connection,
     keys: &HashMap<i64, FoldKey>,
 ) -> Result<BTreeMap<SweepName, SweepSaved>, StoreError> {
-    let mut statement =
-        on.prepare("SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep")?;
+    let mut statement = on.prepare(
+        "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep WHERE name <> ''",
+    )?;
     let mut rows = statement.query([])?;
     let mut sweeps = BTreeMap::new();
     while let Some(row) = rows.next()? {
@@ -159,6 +160,7 @@ fn load_sweeps(
             state: word("state of a sweep", &state)?,
             note: row.get(8)?,
             folds: load_references(on, id, keys)?,
+            gathered: 0,
         };
         sweeps.insert(name, sweep);
     }

@@ -60,6 +60,7 @@ impl Writer<'_> {
                 Ok(())
             }
             Change::FoldAdded { fold } => self.add_fold(fold),
+            Change::FoldsGathered { from, folds } => self.gather(*from, folds),
             Change::SweepSaved(sweep) => self.save_sweep(sweep),
             Change::AttemptIssued { fold, attempt, worker, host } => self.issue(fold, *attempt, worker, host),
             Change::LeaseRevived { fold, attempt } => {
@@ -129,7 +130,54 @@ impl Writer<'_> {
         one(self.on.prepare_cached(sql)?.execute(values)?, "trial", fold.trial)
     }
 
+    /// Lists folds under a sweep without a name, which nobody sees, until the sweep that they belong to is saved.
+    fn gather(&mut self, from: u64, folds: &[FoldKey]) -> Written {
+        if from == 0 {
+            let sql = "DELETE FROM sweep_fold WHERE sweep = (SELECT id FROM sweep WHERE name = '')";
+            self.on.prepare_cached(sql)?.execute([])?;
+            let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state)
+                       VALUES ('', 0, '', 0, '{}', 'archived') ON CONFLICT DO NOTHING";
+            self.on.prepare_cached(sql)?.execute([])?;
+        }
+        let id = self.sweep_id("")?.ok_or_else(|| missing("sweep that is being submitted", ""))?;
+        self.refer(id, from, folds)
+    }
+
+    /// The folds that were gathered become those of a sweep; what it had is given up.
+    fn adopt(&mut self, sweep: &SweepSaved) -> Written {
+        let gathered = self.sweep_id("")?.ok_or_else(|| missing("gathered folds", &sweep.name))?;
+        let sql = "SELECT coalesce(max(position) + 1, 0) FROM sweep_fold WHERE sweep = ?1";
+        let folds: i64 = self.on.prepare_cached(sql)?.query_row([gathered], |row| row.get(0))?;
+        if folds.cast_unsigned() != sweep.gathered {
+            return Err(impossible("gathered folds", format!("{folds} instead of {}", sweep.gathered)));
+        }
+        if let Some(old) = self.sweep_id(sweep.name.as_str())? {
+            self.on.prepare_cached("DELETE FROM sweep_fold WHERE sweep = ?1")?.execute([old])?;
+            self.on.prepare_cached("DELETE FROM sweep WHERE id = ?1")?.execute([old])?;
+        }
+        let sql = "UPDATE sweep SET name = ?2 WHERE id = ?1";
+        self.on.prepare_cached(sql)?.execute(params![gathered, sweep.name.as_str()])?;
+        Ok(())
+    }
+
+    fn sweep_id(&self, name: &str) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT id FROM sweep WHERE name = ?1";
+        Ok(self.on.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()?)
+    }
+
+    fn refer(&mut self, sweep: i64, from: u64, folds: &[FoldKey]) -> Written {
+        let sql = "INSERT INTO sweep_fold (sweep, position, fold) VALUES (?1, ?2, ?3)";
+        let mut insert = self.on.prepare_cached(sql)?;
+        for (position, fold) in (from.cast_signed()..).zip(folds) {
+            insert.execute([sweep, position, self.fold(fold)?])?;
+        }
+        Ok(())
+    }
+
     fn save_sweep(&mut self, sweep: &SweepSaved) -> Written {
+        if sweep.gathered > 0 {
+            self.adopt(sweep)?;
+        }
         let limits =
             serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
         let resources = serde_json::to_string(&sweep.resources)
@@ -151,13 +199,11 @@ impl Writer<'_> {
             sweep.note.as_deref()
         ];
         let id: i64 = self.on.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
-        self.on.prepare_cached("DELETE FROM sweep_fold WHERE sweep = ?1")?.execute([id])?;
-        let mut insert =
-            self.on.prepare_cached("INSERT INTO sweep_fold (sweep, position, fold) VALUES (?1, ?2, ?3)")?;
-        for (position, fold) in (0i64..).zip(&sweep.folds) {
-            insert.execute([id, position, self.fold(fold)?])?;
-        }
-        Ok(())
+        let gathered = sweep.gathered;
+        let sql = "DELETE FROM sweep_fold WHERE sweep = ?1 AND position >= ?2";
+        self.on.prepare_cached(sql)?.execute([id, gathered.cast_signed()])?;
+        let rest = usize::try_from(gathered).ok().and_then(|first| sweep.folds.get(first..));
+        self.refer(id, gathered, rest.unwrap_or_default())
     }
 
     fn end_attempt(
