@@ -128,8 +128,8 @@ impl FoldFrame {
     pub(crate) fn stage(&self, path: &Path) -> Result<Staged> {
         let format = Format::of(path)?;
         Staged::write(path, |writer| {
-            let written = write_as(format, writer, &mut self.data().clone());
-            written.map_err(|error| Error::io("cannot write", path, in_system_words(error)))
+            let written = write(format, writer, &mut self.data().clone());
+            written.map_err(|error| Error::io("cannot write", path, error))
         })
     }
 }
@@ -245,15 +245,29 @@ fn known_types(present: impl Fn(&str) -> bool) -> Schema {
         .collect()
 }
 
-/// What the system said, where it did: a full disk is not a matter of Parquet.
-fn in_system_words(error: PolarsError) -> io::Error {
-    match &error {
-        PolarsError::IO { error: system, .. } => match system.raw_os_error() {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => io::Error::new(system.kind(), system.to_string()),
-        },
-        _ => io::Error::other(error),
+/// A writer that remembers what the system said: the library wraps it into words of its own.
+struct Remembering<'a, W> {
+    writer: &'a mut W,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Write for Remembering<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes).inspect_err(|error| {
+            self.failed = error.raw_os_error().map(io::Error::from_raw_os_error);
+        })
     }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+/// Writes a frame; what goes wrong is said in the words of the system where it said any.
+fn write(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> io::Result<()> {
+    let mut writer = Remembering { writer, failed: None };
+    write_as(format, &mut writer, data)
+        .map_err(|error| writer.failed.take().unwrap_or_else(|| io::Error::other(error)))
 }
 
 /// Polars explains in paragraphs that advise on its own options; the first line is what happened.

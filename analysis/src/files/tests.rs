@@ -144,7 +144,7 @@ fn a_parquet_column_of_an_unknown_type_is_refused_instead_of_panicking() {
     let mut data = data.with_column(bytes).collect().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.parquet");
-    write_as(Format::Parquet, &mut File::create(&path).unwrap(), &mut data).unwrap();
+    ParquetWriter::new(File::create(&path).unwrap()).finish(&mut data).unwrap();
     let message = FoldFrame::read(&path).unwrap_err().to_string();
     assert!(message.contains("x.parquet`: column `picture` has the type"), "{message}");
 }

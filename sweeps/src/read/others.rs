@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::spec::SpecError;
-use crate::yaml::{Kind, Node, Place};
+use crate::yaml::{Key, Kind, Node, Place};
 
 /// Errors that are told at once.
 const MOST: usize = 10;
@@ -45,11 +45,19 @@ fn take_out(node: &mut Node, at: Place, touched: &mut HashSet<Place>) -> bool {
         }
         Kind::List(_) | Kind::Null | Kind::Flag(_) | Kind::Number(_) | Kind::Text(_) => None,
     };
-    let inside = |node: &mut Node| take_out(node, at, touched);
     let taken = found.is_some()
         || match &mut node.kind {
-            Kind::List(nodes) => nodes.iter_mut().any(inside),
-            Kind::Map(entries) => entries.iter_mut().map(|(_, node)| node).any(inside),
+            Kind::List(nodes) => nodes.iter_mut().any(|node| take_out(node, at, touched)),
+            Kind::Map(entries) => {
+                let inside = entries.iter_mut().position(|(_, node)| take_out(node, at, touched));
+                // An empty block would be the next mistake.
+                let emptied =
+                    |(_, node): &(Key, Node)| matches!(&node.kind, Kind::Map(left) if left.is_empty());
+                if let Some(place) = inside.filter(|place| emptied(&entries[*place])) {
+                    entries.remove(place);
+                }
+                inside.is_some()
+            }
             Kind::Null | Kind::Flag(_) | Kind::Number(_) | Kind::Text(_) => false,
         };
     if taken {
