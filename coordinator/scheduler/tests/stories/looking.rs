@@ -29,14 +29,14 @@ fn a_thousand_failures_with_long_messages_are_counted_by_class_and_listed_in_par
     assert_eq!(detail(&world).running.len(), 200, "the list is cut");
     world.checks = false;
     for (number, lease) in leases[..300].iter().enumerate() {
-        let class = if number < 10 { FailureClass::Data } else { FailureClass::Config };
+        let class = if number < 10 { FailureClass::Crashed } else { FailureClass::Config };
         let failure = Failure::new(class, "é".repeat(50_000));
         let (worker, fold, attempt) = (worker("w"), lease.fold, lease.attempt);
         world.tell(Event::FailureReported { worker, fold, attempt, failure });
     }
     let detail = detail(&world);
     world.scheduler.check_invariants().unwrap();
-    assert_eq!(detail.summary.counts.failed, 290, "a data error is tried once more");
+    assert_eq!(detail.summary.counts.failed, 290, "a crash is tried once more");
     assert_eq!(detail.classes, [(FailureClass::Config, 290)]);
     assert_eq!(detail.failed.len(), 100, "the list is cut");
     let message = &detail.failed[0].failure.message;
@@ -112,16 +112,16 @@ fn a_sweep_of_which_nothing_runs_says_why() {
     world.tell(Event::Resume { sweep: sweep("s") });
     let leases = world.leases("w", 2);
     assert_eq!(standstill(&world), None, "something runs");
-    world.fail("w", &leases[0], FailureClass::Data);
+    world.fail("w", &leases[0], FailureClass::Crashed);
     world.pass(9_000);
-    world.fail("w", &leases[1], FailureClass::Data);
+    world.fail("w", &leases[1], FailureClass::Crashed);
     let said = standstill(&world).unwrap();
-    let class = Some(FailureClass::Data);
+    let class = Some(FailureClass::Crashed);
     let expected = Standstill::AllWait { folds: 2, class, worker: worker("w"), milliseconds: 51_000 };
     assert_eq!(said, expected, "{said}");
     assert_eq!(
         said.to_string(),
-        "all pending folds wait for another worker after `data` on w; w may try again in 51 s"
+        "all pending folds wait for another worker after `crashed` on w; w may try again in 51 s"
     );
     world.join("v", "g", 1);
     assert_eq!(standstill(&world), None, "another worker may try at once");
