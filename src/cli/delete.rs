@@ -30,10 +30,11 @@ impl Delete {
         let (state, name) = (StateDir::resolve(self.state.clone())?, sweep_name(&self.sweep)?);
         let deletion = Deletion::prepare(state.store(), &name).map_err(explained)?;
         let Deletion { folds, results, shared, .. } = deletion;
-        eprintln!(
-            "{name}: {folds} folds with {results} results would be deleted for ever; {shared} folds stay, because other \
-             sweeps have them"
-        );
+        let stay = match shared {
+            0 => String::new(),
+            shared => format!("; {shared} folds stay, because other sweeps have them"),
+        };
+        eprintln!("{name}: {folds} folds with {results} results would be deleted for ever{stay}");
         if !self.yes && !confirmed()? {
             return Err(Problem::negative("nothing was deleted"));
         }

@@ -1,6 +1,8 @@
 //! The sections in words: the plan, failures, cost, environment, and how to train it again. Counts and lists
 //! what it is given; draws nothing.
 
+use std::collections::HashSet;
+
 use polars::prelude::*;
 use togl_sweeps::SweepSpec;
 
@@ -19,13 +21,9 @@ const LISTED: usize = 500;
 pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
     let trials = sweep.trials()?;
     let values_of = |name: &String| {
-        let mut values: Vec<String> = Vec::new();
-        for value in trials.iter().filter_map(|trial| trial.config.show(name)) {
-            if !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        values
+        let mut seen = HashSet::new();
+        let values = trials.iter().filter_map(|trial| trial.config.show(name));
+        values.filter(|value| seen.insert(value.clone())).collect::<Vec<_>>()
     };
     let names = togl_sweeps::trial::setting_names();
     let all = names.into_iter().map(|name| (values_of(&name), name));
@@ -35,10 +33,10 @@ pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
 /// What was to be trained, and how much of it is.
 pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let sweep = input.sweep;
-    let finished = FoldFrame::from_rows(input.rows.iter().cloned())?.len();
+    let finished = input.rows.len();
     let trials = sweep.trials()?.len();
     let axes: Vec<String> =
-        varied(sweep)?.iter().map(|(name, values)| format!("{name}: {}", values.join(", "))).collect();
+        varied(sweep)?.iter().map(|(name, values)| format!("{name}: {}", listing(values))).collect();
     let mut listed = vec![
         ("trials", trials.to_string()),
         ("folds", format!("{finished} of {} finished", plan.len())),
