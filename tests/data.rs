@@ -152,7 +152,11 @@ fn a_home_made_set_is_listed_checked_and_drawn_however_it_is_written() {
     assert!(
         own.iter().all(|set| set["graphs"].is_null() && set["available"] == true && set["cached"] == true)
     );
-    holds(&user.data(&["data", "list", "--data-dir", &data]), &["windows", "the data directory"]);
+    let list = user.data(&["data", "list", "--data-dir", &data]);
+    holds(&list, &["windows", "MEAN_NODES"]);
+    assert!(list.lines().all(|line| line.len() <= 100), "fits a terminal: {list}");
+    let all = user.data(&["data", "list", "--data-dir", &data, "--format", "csv"]);
+    holds(&all, &["mean_nodes,mean_edges,here,cached,source,licence", "the data directory"]);
     holds(&user.data(&["data", "show", "windows", "0", "--data-dir", &data]), &["<svg", "</svg>"]);
     holds(&user.refusal(&["data", "show", "windows", "20", "--data-dir", &data]), &["20"]);
 }

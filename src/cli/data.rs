@@ -198,8 +198,19 @@ struct Entry {
 }
 
 impl Row for Entry {
-    const COLUMNS: &'static [&'static str] =
-        &["NAME", "TASK", "GRAPHS", "CLASSES", "NODES", "EDGES", "HERE", "CACHED", "SOURCE", "LICENCE"];
+    const COLUMNS: &'static [&'static str] = &[
+        "NAME",
+        "TASK",
+        "GRAPHS",
+        "CLASSES",
+        "MEAN_NODES",
+        "MEAN_EDGES",
+        "HERE",
+        "CACHED",
+        "SOURCE",
+        "LICENCE",
+    ];
+    const FOR_PEOPLE: usize = 8;
 
     fn cells(&self) -> Vec<String> {
         let word = |yes| if yes { "yes" } else { "no" }.to_owned();
@@ -230,6 +241,9 @@ fn list(folders: &Folders, format: Format) -> Outcome {
     let others = togl_data::unlisted(&folders.data);
     entries.extend(others.iter().map(|name| unlisted_entry(name, &options)));
     output::list(&entries, format)?;
+    if format == Format::Human {
+        eprintln!("where each is from and under which licence: `togl data list --format csv`");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -15,7 +15,8 @@ pub enum TrainError {
     #[error("not a finite number: {0}")]
     NotFinite(String),
     /// The data cannot be used for this trial.
-    #[error("data: {0}")]
+    // Whoever shows it puts its class in front, which is `data`.
+    #[error("{0}")]
     Data(String),
     /// The trial's settings cannot be trained.
     #[error("settings: {0}")]

@@ -143,10 +143,7 @@ fn one_class_only_is_a_data_error_that_names_the_split() {
     for model in [Backbone::Wl, Backbone::Ph] {
         let error = attempt(&kernel(model, 1), &data, 42, 0).unwrap_err();
         assert_eq!(error.class(), FailureClass::Data);
-        assert_eq!(
-            error.to_string(),
-            "data: the training part of split 42 of alike has graphs of one class only"
-        );
+        assert_eq!(error.to_string(), "the training part of split 42 of alike has graphs of one class only");
     }
 }
 

@@ -148,7 +148,7 @@ fn labels_that_nodes_do_not_have_are_refused_with_a_way_out() {
     let mut builder = DatasetBuilder::new("attributes", Task::GraphClassification, 2, 2);
     builder.push_undirected(2, &[(0, 1)], &[1.0, 0.0, 0.5, 0.5], &[0]);
     let error = node_labels(&builder.finish().unwrap()).unwrap_err();
-    assert_eq!(error.to_string(), "data: the nodes of attributes have no labels; use `wl_labels: degree`");
+    assert_eq!(error.to_string(), "the nodes of attributes have no labels; use `wl_labels: degree`");
     let mut builder = DatasetBuilder::new("labels", Task::GraphClassification, 2, 3);
     builder.push_undirected(2, &[(0, 1)], &[0.0, 0.0, 1.0, 1.0, 0.0, 0.0], &[0]);
     assert_eq!(node_labels(&builder.finish().unwrap()).unwrap(), [2, 0]);
