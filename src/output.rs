@@ -79,6 +79,8 @@ fn written(text: &str) -> Result<(), Problem> {
 pub trait Row: Serialize {
     /// Names of the columns.
     const COLUMNS: &'static [&'static str];
+    /// How many of them people see: what is long stands last, and is for programs.
+    const FOR_PEOPLE: usize = Self::COLUMNS.len();
     /// The cells, one per column.
     fn cells(&self) -> Vec<String>;
 }
@@ -88,13 +90,10 @@ pub fn list<R: Row>(rows: &[R], format: Format) -> Result<(), Problem> {
     let text = match format {
         Format::Human => {
             let shown = |row: &R| row.cells().iter().map(|cell| visible_in_line(cell).into_owned()).collect();
-            aligned(R::COLUMNS, &rows.iter().map(shown).collect::<Vec<_>>())
+            aligned(&R::COLUMNS[..R::FOR_PEOPLE], &rows.iter().map(shown).collect::<Vec<_>>())
         }
         Format::Json => json(&rows)?,
-        Format::Ndjson => {
-            let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
-            lines.map_err(Problem::ours)?.iter().map(|line| visible_json(line).into_owned() + "\n").collect()
-        }
+        Format::Ndjson => ndjson(rows)?,
         Format::Csv => return data(&csv(R::COLUMNS, rows)),
     };
     print(&text)
@@ -104,6 +103,12 @@ pub fn list<R: Row>(rows: &[R], format: Format) -> Result<(), Problem> {
 pub fn json(value: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_string_pretty(value).map_err(Problem::ours)?;
     Ok(visible_json(&text).into_owned() + "\n")
+}
+
+/// One JSON object a line.
+pub fn ndjson(rows: &[impl Serialize]) -> Result<String, Problem> {
+    let lines: Result<Vec<String>, _> = rows.iter().map(serde_json::to_string).collect();
+    Ok(lines.map_err(Problem::ours)?.iter().map(|line| visible_json(line).into_owned() + "\n").collect())
 }
 
 fn csv<R: Row>(columns: &[&str], rows: &[R]) -> String {
@@ -152,6 +157,7 @@ mod tests {
         let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
         assert_eq!(aligned(Pair::COLUMNS, &cells), "NAME      N\na,b       1\nlängeres  22\n");
         assert_eq!(csv(Pair::COLUMNS, &rows), "name,n\n\"a,b\",1\nlängeres,22\n");
+        assert_eq!(aligned(&Pair::COLUMNS[..1], &cells), "NAME\na,b\nlängeres\n");
         assert_eq!(csv(Pair::COLUMNS, &[Pair("=1+1".to_owned(), 1)]), "name,n\n'=1+1,1\n");
     }
 

@@ -60,6 +60,8 @@ fn rows_columns_group_and_choice_come_from_the_command_line() {
     insta::assert_snapshot!(said.out, @"
     folds
 
+                dataset, depth
+           ────────────────────────
                       DD
            ────────────────────────
     togl             2            4
@@ -92,7 +94,8 @@ fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
     assert_eq!(said.out.lines().count(), 2, "{}", said.out);
     for (arguments, hint) in [
         (["--rows", "dpeth"], "no setting `dpeth`; did you mean `depth`?"),
-        (["--filter", "depth"], "`depth` is not a filter"),
+        (["--filter", "depth"], "`depth` is not a setting with its values"),
+        (["--by", "validation_accuracy"], "--by decides a choice"),
         (["--metric", "accuracy"], "no metric `accuracy`"),
         (["--select", "dataset"], "cannot be `dataset`; it is what `select` chooses among"),
     ] {
@@ -100,6 +103,90 @@ fn a_filter_leaves_some_trials_and_misspelt_words_get_a_hint() {
         assert_eq!(said.code, 2, "{arguments:?}");
         assert!(said.err.contains(hint), "{arguments:?}: {}", said.err);
     }
+}
+
+#[test]
+fn a_search_is_listed_by_validation() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let best = |more: &[&str]| desk.togl(&[&["best", "--from", "folds.parquet"][..], more].concat());
+    let by = ["--by", "last_validation_accuracy", "--filter", "togl=true"];
+    let said = best(&by);
+    assert_eq!(said.code, 0, "{}", said.err);
+    insta::assert_snapshot!(said.out, @"
+    rank  method                  depth  deepset  validation   test        n  trial
+    1     GCN-4-TOGL-1 (DeepSet)  4      true     63.3 ± 46.2  71.0 ± 1.0  3  2b77fb93cb20
+    2     GCN-2-TOGL-1 (DeepSet)  2      true     63.3 ± 46.2  71.0 ± 1.0  3  4fe44c52690b
+    3     GCN-4-TOGL-1            4      false    36.7 ± 46.2  61.0 ± 1.0  3  91180956b15b
+    4     GCN-2-TOGL-1            2      false    36.7 ± 46.2  61.0 ± 1.0  3  e2318e64e33e
+    ");
+    assert!(
+        said.err.starts_with("From best to worst by the mean validation accuracy of the last epoch;"),
+        "{}",
+        said.err
+    );
+    let json: serde_json::Value =
+        serde_json::from_str(&best(&[&by[..], &["--top", "1", "--format", "json"]].concat()).out).unwrap();
+    assert_eq!(
+        (json.as_array().unwrap().len(), &json[0]["settings"]["deepset"]),
+        (1, &serde_json::Value::Bool(true))
+    );
+    let csv = best(&[&by[..], &["--format", "csv"]].concat()).out;
+    assert!(csv.starts_with("rank,trial,method,depth,deepset,validation_mean,"), "{csv}");
+    let said = best(&[]);
+    assert!(
+        said.code == 1 && said.err.contains("no fold has a value of `validation_accuracy`"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn one_configuration_is_shown_and_explained() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let by = ["--by", "last_validation_accuracy"];
+    let table =
+        ["table", "--from", "folds.parquet", "--rows", "togl", "--columns", "depth", "--select", "config"];
+    let said = desk.togl(&[&table[..], &by].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains("chosen: for each cell one configuration, the best of deepset by the mean"),
+        "{}",
+        said.out
+    );
+    let said = desk.togl(&[&table[..], &by, &["--explain", "true", "4"]].concat());
+    assert_eq!(said.out.matches("deepset=true").count(), 3, "{}", said.out);
+    let said = desk.togl(&table);
+    assert!(said.code == 2 && said.err.contains("call it `best_val_acc`"), "{}", said.err);
+}
+
+#[test]
+fn a_table_is_ready_for_a_paper() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let options =
+        ["--order", "depth=4,2", "--decimals", "2", "--caption", "Deeper is better", "--label", "tab:deep"];
+    let table =
+        ["table", "--from", "folds.parquet", "--rows", "method", "--columns", "depth", "--format", "latex"];
+    let said = desk.togl(&[&table[..], &options].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains(r"\caption{Deeper is better: Test accuracy")
+            && said.out.contains(r".}\label{tab:deep}")
+    );
+    let (four, two) = (said.out.find(r"\multicolumn{3}{c}{4}"), said.out.find(r"\multicolumn{3}{c}{2}"));
+    assert!(four.is_some() && four < two, "{}", said.out);
+    let compare =
+        ["table", "--from", "folds.parquet", "--layout", "structural-extended", "--compare", "paper"];
+    let said = desk.togl(&[&compare[..], &["--format", "latex"]].concat());
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        said.out.contains(r"row & column & ours & published & difference & within 1 std \\"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains(r"\bottomrule") && !said.out.contains("U+"), "{}", said.out);
 }
 
 /// Filtrations on two graphs, as a worker really writes them: whoever changes it there, changes it here.
@@ -146,7 +233,7 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
         ("work.svg", &["--from", "folds.parquet", "--figure", "timeline"]),
         (
             "validation.svg",
-            &["--from", "folds.parquet", "--filter", "depth=2.0,3", "--metric", "last_validation_accuracy"],
+            &["--from", "folds.parquet", "--filter", "depth=2.0,4", "--metric", "last_validation_accuracy"],
         ),
     ] {
         let said = desk.togl(&[&["plot", "--out", name][..], arguments].concat());
@@ -161,6 +248,28 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
     let said = desk.togl(&absent);
     assert!(
         said.code == 1 && said.err.contains("no fold has a value of `validation_accuracy`"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
+fn a_figure_for_a_paper_has_no_title_inside_and_an_axis_along_which_something_changes() {
+    let desk = Desk::new();
+    desk.import("folds.parquet");
+    let paper = ["plot", "--from", "folds.parquet", "--out", "paper.pdf", "--no-title"];
+    let said = desk.togl(&paper);
+    assert_eq!((said.code, said.err.as_str()), (0, "wrote paper.pdf\n"));
+    assert!(
+        said.out.starts_with(
+            "Test accuracy against depth. Test accuracy of the best checkpoint: mean over folds;"
+        )
+    );
+    assert!(fs::read(desk.path("paper.pdf")).unwrap().starts_with(b"%PDF-"));
+    let said = desk.togl(&["plot", "--from", "folds.parquet", "--out", "x.svg", "--against", "lr"]);
+    assert!(
+        said.code == 2
+            && said.err.contains("so there is nothing to draw against it; what changes is `depth`"),
         "{}",
         said.err
     );

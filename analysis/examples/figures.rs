@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use togl_analysis::figure::{self, Curve, Figure, Filtrations, GraphFiltrations, MethodCurves, Work};
+use togl_analysis::curves::{CurveGroup, CurveGroups};
+use togl_analysis::figure::{self, Curve, Figure, Filtrations, GraphFiltrations, Work};
 use togl_analysis::import::wandb::{self, Mapping};
 use togl_analysis::report::{self, FailedFold, ReportInput, Told};
 use togl_analysis::{Error, FoldRow, Layout, Plan, Result};
@@ -25,7 +26,9 @@ fn main() -> Result<()> {
     save("depth", figure::against(&structural, "depth")?)?;
     save("critical", figure::critical_difference(&figure::ranking(&structural)?, 0.05)?)?;
     let main = Layout::Table1.make(&frame)?;
-    save("folds", figure::fold_heat_map(&main)?)?;
+    for map in figure::fold_heat_maps(&main)? {
+        save("folds", map)?;
+    }
     save("curves", figure::learning_curves("Learning curves (made up)", &curves())?)?;
     let runs = frame.only(&folds(&structural))?;
     let plan = Plan::of_frame("structure-only runs", &runs)?;
@@ -101,16 +104,16 @@ fn timed_work() -> Vec<Work> {
         .collect()
 }
 
-fn method_curves() -> Vec<MethodCurves> {
+fn method_curves() -> CurveGroups {
     let names = [("DD", "GCN-4"), ("DD", "GCN-4-TOGL-1"), ("ENZYMES", "GCN-4"), ("ENZYMES", "GCN-4-TOGL-1")];
     let all = curves();
     let part = |at: usize| all[2 * at..2 * at + 3].iter().map(|curve| curve.history.clone()).collect();
-    let curve = |(at, (dataset, method)): (usize, &(&str, &str))| MethodCurves {
+    let curve = |(at, (dataset, method)): (usize, &(&str, &str))| CurveGroup {
         dataset: (*dataset).to_owned(),
-        method: (*method).to_owned(),
+        label: (*method).to_owned(),
         histories: part(at),
     };
-    names.iter().enumerate().map(curve).collect()
+    CurveGroups { groups: names.iter().enumerate().map(curve).collect(), mixed: Vec::new() }
 }
 
 /// The folds behind all cells.

@@ -62,7 +62,7 @@ impl Mark {
             Self::MixedDevices => "folds of different kinds of devices",
             Self::MixedNumerics => "folds of different numerics versions, which should not be compared",
             Self::FewerCandidates => {
-                "chosen in some split among fewer candidates than in others, so no rival for the best"
+                "chosen among fewer candidates than there are or than in other splits, so no rival for the best"
             }
         }
     }

@@ -67,12 +67,7 @@ pub fn row_settings(spec: &TableSpec) -> Vec<String> {
 
 /// The name of the frame's column that a metric is in.
 pub fn metric_column(metric: Metric) -> &'static str {
-    match metric {
-        Metric::TestAccuracy => "test_accuracy",
-        Metric::ValidationAccuracy => "validation_accuracy",
-        Metric::LastValidationAccuracy => "last_validation_accuracy",
-        Metric::TrainAccuracy => "train_accuracy",
-    }
+    metric.word()
 }
 
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
@@ -190,7 +185,7 @@ fn refuse_mixed_cells(places: &Places, names: &[String], plan: &Plan, among: &[S
     let differ = settings_that_differ(&mixed, names, plan)?;
     let settings: Vec<String> = differ.into_iter().filter(|name| !among.contains(name)).collect();
     for (cell, trials) in &mixed {
-        if settings.iter().any(|name| differs(plan, trials, name).unwrap_or(true)) {
+        if settings.iter().any(|name| plan.differs(trials, name).unwrap_or(true)) {
             let cell = places.labels[*cell].clone();
             return Err(Error::MixedTrials { cell, trials: trials.len() as u64, settings });
         }
@@ -205,24 +200,13 @@ fn settings_that_differ(mixed: &[(usize, Vec<usize>)], names: &[String], plan: &
         SETTINGS.iter().map(|spec| spec.name).filter(|name| !names.iter().any(|label| label == name));
     for name in others {
         for (_, trials) in mixed {
-            if differs(plan, trials, name)? {
+            if plan.differs(trials, name)? {
                 differ.push(name.to_owned());
                 break;
             }
         }
     }
     Ok(differ)
-}
-
-fn differs(plan: &Plan, trials: &[usize], name: &str) -> Result<bool> {
-    let Some((first, others)) = trials.split_first() else { return Ok(false) };
-    let first = plan.label(*first, name)?;
-    for other in others {
-        if plan.label(*other, name)? != first {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// For each planned fold the row of its result. A whole sweep is in the order of its plan already; otherwise both sides
@@ -253,7 +237,7 @@ pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>
 }
 
 /// The metric of each row; not a number is no value.
-fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
+pub(crate) fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
     let column = frame.data().column(metric_column(metric))?.f64()?;
     Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }

@@ -1,18 +1,23 @@
-//! The choice of a table block (`select`): within each split, of the trials that differ only in the named settings, the
-//! run with the best validation value. Owns what is chosen among and what the plan is afterwards; reads validation
-//! columns only, through [`ValidationView`]. A choice is made only where all candidates have finished: with fewer it
-//! would be another choice, so such a split counts as missing.
+//! The choice of a table block (`select`): of the trials that differ only in the named settings, the one with the best
+//! validation value, within each split or once for all of them. Owns what is chosen among and what the plan is
+//! afterwards; reads validation columns only, through [`ValidationView`]. Within a split a choice is made only where all
+//! candidates have finished: with fewer it would be another choice, so such a split counts as missing. A configuration
+//! is chosen among those that have finished, because a search seldom finishes whole, and its cell says so.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet};
 
-use togl_sweeps::spec::{Metric, Selection};
+use togl_sweeps::spec::{Metric, Per, Selection, TableSpec};
+use togl_sweeps::{FoldKey, TrialId};
 
 use crate::cells::{metric_column, rows_of_folds};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
 use crate::schema::SETTINGS;
 use crate::select::ValidationView;
+use crate::statistics::Summary;
 
 /// What is left after a choice.
 #[derive(Debug, Clone)]
@@ -21,21 +26,133 @@ pub struct Chosen {
     pub frame: FoldFrame,
     /// One fold for each choice; cells are complete when each could be made.
     pub plan: Plan,
-    /// Finished candidates without the value that decides.
+    /// Finished candidates without the value that decides, or choices that cannot be made yet.
     pub without_value: usize,
     /// What a reader must know.
     pub remarks: Vec<String>,
+    /// The settings that were chosen among, in the order of the schema.
+    pub among: Vec<String>,
+    /// Chosen trials with rivals that have not finished.
+    pub of_fewer: HashSet<TrialId>,
 }
 
-/// Chooses within each split; of equal runs the last in the frame's order wins.
-pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection) -> Result<Chosen> {
-    let families = Families::of(plan, &selection.among)?;
+/// Makes the choice for a table with these rows and columns; of equal ones the last in the frame's order wins.
+pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection, spec: &TableSpec) -> Result<Chosen> {
+    let labels: Vec<&str> =
+        spec.rows.iter().chain([&spec.columns]).chain(&spec.group).map(String::as_str).collect();
+    let among = match &selection.among {
+        Some(among) => among.clone(),
+        None => searched(plan, &labels)?,
+    };
+    match selection.per {
+        Per::Split => in_each_split(frame, plan, selection.by, among),
+        Per::Config => one_config(frame, plan, selection.by, among, &labels),
+    }
+}
+
+/// The settings in which trials differ and that no row or column names. What the data are is never searched.
+fn searched(plan: &Plan, labels: &[&str]) -> Result<Vec<String>> {
+    let mut searched = Vec::new();
+    let trials: Vec<usize> = plan.trials_with_folds().into_iter().collect();
+    let others = SETTINGS.iter().map(|spec| spec.name);
+    for name in others.filter(|name| !labels.contains(name) && !SAME_SPLITS.contains(name)) {
+        if plan.differs(&trials, name)? {
+            searched.push(name.to_owned());
+        }
+    }
+    Ok(searched)
+}
+
+/// Chooses one trial of each family by the mean of all its folds.
+fn one_config(
+    frame: &FoldFrame,
+    plan: &Plan,
+    by: Metric,
+    among: Vec<String>,
+    labels: &[&str],
+) -> Result<Chosen> {
+    let families = Families::of(plan, &among, labels)?;
+    let trials = candidates(frame, plan, by)?;
+    let (mut lost, mut open, mut of_fewer) =
+        (vec![false; plan.trials()], vec![false; plan.trials()], HashSet::new());
+    for members in families.members.iter().filter(|members| members.len() > 1) {
+        // Saved folds have no plan: what one candidate has and another lacks is missing.
+        let planned = members.iter().map(|trial| trials[*trial].planned).max().unwrap_or_default();
+        let finished = |trial: &&usize| planned > 0 && trials[**trial].values.len() == planned;
+        let best = members.iter().filter(finished).copied().max_by(|a, b| trials[*a].compare(&trials[*b]));
+        let stands_for = best.or(members.first().copied());
+        members.iter().filter(|trial| Some(**trial) != stands_for).for_each(|trial| lost[*trial] = true);
+        if let Some(best) = best.filter(|_| !members.iter().all(|trial| finished(&trial))) {
+            of_fewer.insert(plan.id(best));
+        }
+        // Nothing can be chosen yet: the cell is there, and none of the results is shown.
+        stands_for.filter(|_| best.is_none()).into_iter().for_each(|trial| open[trial] = true);
+    }
+    let mut chosen = plan.clone();
+    chosen.retain(|fold| !lost[fold.trial]);
+    let shown = chosen.folds().iter().filter(|fold| !open[fold.trial]);
+    let all = frame;
+    let frame = frame.only(&shown.map(|fold| chosen.key(fold)).collect::<Vec<FoldKey>>())?;
+    let without_value = open.iter().filter(|open| **open).count();
+    if without_value > 0 && !all.is_empty() && trials.iter().all(|trial| trial.values.is_empty()) {
+        let group = vec![format!("best of {}", among.join(", "))];
+        return Err(Error::NothingToChoose { group, column: metric_column(by).to_owned() });
+    }
+    let remarks = match among.as_slice() {
+        [] => {
+            vec!["nothing was chosen: rows and columns name all settings in which trials differ".to_owned()]
+        }
+        among => vec![format!(
+            "chosen: for each cell one configuration, the best of {} by the mean {} over all its folds",
+            among.join(", "),
+            validation_words(by)
+        )],
+    };
+    Ok(Chosen { frame, plan: chosen, without_value, remarks, among, of_fewer })
+}
+
+/// A trial among its rivals.
+#[derive(Clone, Default)]
+pub(crate) struct Candidate {
+    /// Folds that it is to have.
+    pub planned: usize,
+    /// The validation values of those that have finished.
+    pub values: Vec<f64>,
+    last_row: usize,
+}
+
+/// What is known of each trial of a plan.
+pub(crate) fn candidates(frame: &FoldFrame, plan: &Plan, by: Metric) -> Result<Vec<Candidate>> {
+    let judged = judgements(&frame.validation()?, by)?;
+    let mut trials: Vec<Candidate> = vec![Candidate::default(); plan.trials()];
+    for (fold, row) in plan.folds().iter().zip(rows_of_folds(frame, plan)?) {
+        let trial = &mut trials[fold.trial];
+        trial.planned += 1;
+        if let Some((value, row)) = row.and_then(|row| judged[row].map(|value| (value, row))) {
+            trial.values.push(value);
+            trial.last_row = trial.last_row.max(row);
+        }
+    }
+    Ok(trials)
+}
+
+impl Candidate {
+    /// By the mean; of equal ones the later row is the better.
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
+        let mean = |candidate: &Self| Summary::of(&candidate.values).mean.unwrap_or(f64::NEG_INFINITY);
+        mean(self).total_cmp(&mean(other)).then(self.last_row.cmp(&other.last_row))
+    }
+}
+
+/// Chooses within each split.
+fn in_each_split(frame: &FoldFrame, plan: &Plan, by: Metric, among: Vec<String>) -> Result<Chosen> {
+    let families = Families::of(plan, &among, &[])?;
     let rows = rows_of_folds(frame, plan)?;
-    let judged = judgements(&frame.validation()?, selection.by)?;
+    let judged = judgements(&frame.validation()?, by)?;
     let (contests, without_value) = contests(plan, &families, &rows, &judged);
     if without_value > 0 && judged.iter().all(Option::is_none) {
-        let group = vec![format!("best of {}", selection.among.join(", "))];
-        return Err(Error::NothingToChoose { group, column: metric_column(selection.by).to_owned() });
+        let group = vec![format!("best of {}", among.join(", "))];
+        return Err(Error::NothingToChoose { group, column: metric_column(by).to_owned() });
     }
     let mut chosen = families.renamed(plan)?;
     let mut at = 0;
@@ -51,8 +168,9 @@ pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection) -> Result<C
         kept
     });
     let places: Vec<u32> = kept_rows.into_iter().filter_map(|row| u32::try_from(row).ok()).collect();
-    let remarks = remarks(selection, without_value);
-    Ok(Chosen { frame: frame.rows(&places)?, plan: chosen, without_value, remarks })
+    let remarks = remarks(by, &among, without_value);
+    let of_fewer = HashSet::new();
+    Ok(Chosen { frame: frame.rows(&places)?, plan: chosen, without_value, remarks, among, of_fewer })
 }
 
 /// The contests by family and split, and how many finished candidates have no value that decides.
@@ -77,17 +195,21 @@ fn contests(
     (contests, without_value)
 }
 
-fn remarks(selection: &Selection, without_value: usize) -> Vec<String> {
-    let by = match selection.by {
+pub(crate) fn validation_words(by: Metric) -> &'static str {
+    match by {
         Metric::LastValidationAccuracy => "validation accuracy of the last epoch",
         _ => "validation accuracy of the best checkpoint",
-    };
+    }
+}
+
+fn remarks(by: Metric, among: &[String], without_value: usize) -> Vec<String> {
     let mut remarks = vec![format!(
-        "chosen: in each split the best of {} by {by}, of equal runs the last; only where all of them have finished",
-        selection.among.join(", ")
+        "chosen: in each split the best of {} by {}, of equal runs the last; only where all of them have finished",
+        among.join(", "),
+        validation_words(by)
     )];
     if without_value > 0 {
-        let column = metric_column(selection.by);
+        let column = metric_column(by);
         remarks.push(format!(
             "no choice in splits where `{column}` is missing ({without_value} finished folds lack it)"
         ));
@@ -160,21 +282,25 @@ struct Families {
 }
 
 impl Families {
-    fn of(plan: &Plan, among: &[String]) -> Result<Self> {
+    /// Trials that share a family also share the labels of a table.
+    fn of(plan: &Plan, among: &[String], labels: &[&str]) -> Result<Self> {
         let others: Vec<&str> = SETTINGS
             .iter()
             .map(|spec| spec.name)
             .filter(|name| !among.iter().any(|chosen| chosen == name))
+            .chain(labels.iter().copied())
             .collect();
         let mut known: HashMap<Vec<String>, usize> = HashMap::new();
         let (mut of_trial, mut members) = (Vec::new(), Vec::<Vec<usize>>::new());
+        let planned = plan.trials_with_folds();
         for trial in 0..plan.trials() {
             let settings = others.iter().map(|name| plan.label(trial, name)).collect::<Result<_>>()?;
             let family = *known.entry(settings).or_insert_with(|| {
                 members.push(Vec::new());
                 members.len() - 1
             });
-            members[family].push(trial);
+            // A filter leaves trials without folds behind.
+            members[family].extend(planned.contains(&trial).then_some(trial));
             of_trial.push(family);
         }
         Ok(Self { of_trial, members, among: among.to_vec() })

@@ -2,7 +2,6 @@
 //! nothing chosen where there is no alternative, and no choice among fewer candidates than planned.
 
 use togl_sweeps::TrialConfig;
-use togl_sweeps::spec::TableSpec;
 use togl_sweeps::trial::Backbone;
 
 use super::*;
@@ -11,7 +10,7 @@ use crate::table::{Mark, Table};
 use crate::test_folds::{fold, frame, plan, trial};
 
 fn selection() -> Selection {
-    Selection { among: vec!["deepset".to_owned()], by: Metric::LastValidationAccuracy }
+    Selection { among: Some(vec!["deepset".to_owned()]), by: Metric::LastValidationAccuracy, per: Per::Split }
 }
 
 fn pair() -> (TrialConfig, TrialConfig) {
@@ -162,5 +161,94 @@ fn a_choice_by_a_test_metric_cannot_be_made() {
     let (plain, _) = pair();
     let frame = frame(vec![judged(0, &plain, 0, 0.9, 0.1)]);
     let by_test = Selection { by: Metric::TestAccuracy, ..selection() };
-    assert!(choose(&frame, &plan(&[(&plain, 1)]), &by_test).is_err());
+    assert!(choose(&frame, &plan(&[(&plain, 1)]), &by_test, &TableSpec::default()).is_err());
+}
+
+/// Three learning rates: one good in one split only, one best on average, one whose test values are best.
+fn rates() -> Vec<TrialConfig> {
+    [0.1, 0.01, 0.001].map(|lr| TrialConfig { lr, ..trial("DD", Backbone::Gcn, 4) }).to_vec()
+}
+
+fn rate_rows() -> Vec<FoldRow> {
+    let values = [[(0.95, 0.5), (0.5, 0.5)], [(0.8, 0.6), (0.82, 0.7)], [(0.6, 0.99), (0.6, 0.99)]];
+    let fold = |position: usize, split: usize| {
+        let (validation, test) = values[position][split];
+        let mut row = fold(position as u64, &rates()[position], split as u32, test);
+        row.result.validation.accuracy = validation;
+        row
+    };
+    (0..3).flat_map(|position| (0..2).map(move |split| fold(position, split))).collect()
+}
+
+fn one_config() -> Selection {
+    Selection { among: None, by: Per::Config.usual_metric(), per: Per::Config }
+}
+
+#[test]
+fn one_configuration_is_chosen_by_its_mean_validation_over_all_splits() {
+    let rates = rates();
+    let plan = plan(&[(&rates[0], 2), (&rates[1], 2), (&rates[2], 2)]);
+    let frame = frame(rate_rows());
+    let table = Table::of_block(&frame, &plan, &TableSpec::default(), Some(&one_config())).unwrap();
+    let cell = &table.rows[0].cells[0];
+    assert_eq!((table.rows.len(), cell.n, cell.mean.map(f64::round)), (1, 2, Some(65.0)));
+    assert!(cell.folds.iter().all(|fold| fold.trial == rates[1].id()), "the same trial in both splits");
+    assert!(
+        table
+            .notes
+            .iter()
+            .any(|note| note.starts_with("chosen: for each cell one configuration, the best of lr by"))
+    );
+    let explained = crate::Explanation::of(&table, &frame, "GCN-4", "DD").unwrap();
+    assert_eq!(explained.folds[1].chosen["lr"], "0.01");
+    assert!(explained.text().contains("lr=0.01"), "{}", explained.text());
+    assert!(explained.json().contains(r#""lr": "0.01""#), "{}", explained.json());
+}
+
+#[test]
+fn a_configuration_that_has_not_finished_is_no_candidate_and_the_cell_says_that_there_were_fewer() {
+    let rates = rates();
+    let plan = plan(&[(&rates[0], 2), (&rates[1], 2), (&rates[2], 2)]);
+    let without = |lost: usize| {
+        let rows = rate_rows().into_iter().filter(|row| row.fold.split == 0 || row.position as usize != lost);
+        Table::of_block(&frame(rows), &plan, &TableSpec::default(), Some(&one_config())).unwrap()
+    };
+    let cell = &without(1).rows[0].cells[0];
+    assert_eq!((cell.n, cell.folds[0].trial), (2, rates[0].id()), "0.725 on average, the best that is left");
+    assert!(cell.marks.contains(&Mark::FewerCandidates) && !cell.is_complete());
+    let rows = rate_rows().into_iter().filter(|row| row.fold.split == 0);
+    let table = Table::of_block(&frame(rows), &plan, &TableSpec::default(), Some(&one_config())).unwrap();
+    assert_eq!(
+        (table.rows[0].cells[0].n, table.rows[0].cells[0].planned),
+        (0, 2),
+        "nothing can be chosen yet"
+    );
+}
+
+#[test]
+fn a_configuration_is_chosen_for_each_label_of_the_table_and_each_data_set() {
+    let trials: Vec<TrialConfig> = [("DD", 2, 0.1), ("DD", 2, 0.01), ("DD", 4, 0.1), ("MNIST", 2, 0.1)]
+        .map(|(dataset, depth, lr)| TrialConfig { lr, ..trial(dataset, Backbone::Gcn, depth) })
+        .to_vec();
+    let rows = (0..).zip(&trials).map(|(position, trial)| fold(position, trial, 0, 0.5));
+    let planned: Vec<(&TrialConfig, u32)> = trials.iter().map(|trial| (trial, 1)).collect();
+    let spec =
+        TableSpec { rows: vec!["togl".to_owned()], columns: "depth".to_owned(), ..TableSpec::default() };
+    let table = Table::of_block(&frame(rows), &plan(&planned), &spec, Some(&one_config())).unwrap();
+    assert_eq!(table.row_settings, ["togl", "dataset"], "data sets are told apart, not chosen among");
+    let of = |row: usize, column: usize| table.rows[row].cells[column].folds.first().map(|fold| fold.trial);
+    assert_eq!(of(0, 0), Some(trials[1].id()), "of equal ones the last");
+    assert_eq!((of(0, 1), of(1, 0), of(1, 1)), (Some(trials[2].id()), Some(trials[3].id()), None));
+}
+
+#[test]
+fn a_filter_before_the_choice_leaves_the_others_to_be_chosen_among() {
+    let (plain, deepset) = pair();
+    let rows = vec![judged(0, &plain, 0, 0.9, 0.1), judged(1, &deepset, 0, 0.8, 0.2)];
+    let filter = vec![("deepset".to_owned(), vec!["true".to_owned()])];
+    let spec = TableSpec { filter, ..TableSpec::default() };
+    let table =
+        Table::of_block(&frame(rows), &plan(&[(&plain, 1), (&deepset, 1)]), &spec, Some(&selection()))
+            .unwrap();
+    assert_eq!(table.rows[0].cells[0].mean.map(f64::round), Some(20.0));
 }

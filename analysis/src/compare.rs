@@ -13,9 +13,10 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
-use crate::render::aligned;
+use crate::render::{aligned, latex};
 use crate::spreadsheet::field;
 use crate::table::{Cell, Row, Table, TableColumn};
+use crate::wording::fixed;
 
 /// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
 const ROUNDING: f64 = 0.05;
@@ -155,6 +156,11 @@ impl Comparison {
         format!("{}{}{body}\n{}\n", line(&headers), line(&rule), self.caption())
     }
 
+    /// As a LaTeX table, one line per cell.
+    pub fn latex(&self) -> String {
+        latex::listing(&HEADERS, &self.lines(), &self.caption())
+    }
+
     /// As CSV with numbers that are not rounded.
     pub fn csv(&self) -> String {
         let mut text =
@@ -208,9 +214,15 @@ fn line(cell: &ComparedCell) -> Vec<String> {
         cell.column.clone(),
         ours.unwrap_or_else(|| "–".to_owned()),
         published.unwrap_or_else(|| "–".to_owned()),
-        cell.difference.map_or_else(|| "–".to_owned(), |difference| format!("{difference:+.1}")),
+        cell.difference.map_or_else(|| "–".to_owned(), signed),
         within.to_owned(),
     ]
+}
+
+/// A difference with its sign, which nothing that rounds to zero has.
+fn signed(difference: f64) -> String {
+    let text = fixed(difference, 1);
+    if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
 }
 
 /// The cells that have a number of ours.

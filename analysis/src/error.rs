@@ -105,10 +105,23 @@ pub enum Error {
         reason: String,
     },
     /// The kind of a picture is not known from its name.
-    #[error("cannot tell the kind of picture from the name `{}`; use .svg or .png", path.display())]
+    #[error("cannot tell the kind of picture from the name `{}`; use .svg, .png or .pdf", path.display())]
     UnknownPicture {
         /// The file.
         path: PathBuf,
+    },
+    /// Nothing changes along the axis of a figure.
+    #[error(
+        "`{setting}` is {value} in all of these trials, so there is nothing to draw against it; {}",
+        instead(varied)
+    )]
+    ConstantAxis {
+        /// The setting.
+        setting: String,
+        /// Its only value.
+        value: String,
+        /// Settings that do change.
+        varied: Vec<String>,
     },
     /// A figure with so many lines that nobody could read it.
     #[error(
@@ -258,6 +271,13 @@ fn called(column: &str) -> &'static str {
         "last_validation_accuracy" => "; exports of Weights & Biases call it `val_acc`",
         "validation_accuracy" => "; exports of Weights & Biases call it `best_val_acc`",
         _ => "",
+    }
+}
+
+fn instead(varied: &[String]) -> String {
+    match varied {
+        [] => "no other setting changes either".to_owned(),
+        names => format!("what changes is {}", backticked(names)),
     }
 }
 

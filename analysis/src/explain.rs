@@ -1,16 +1,16 @@
 //! Which folds stand behind one number of a table, and where each was trained. Owns how a cell is named by its
 //! labels and what is told about a fold; computes nothing anew.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use polars::prelude::DataFrame;
 use serde::Serialize;
 use togl_sweeps::{FoldKey, nearest};
 
-use crate::columns::label;
+use crate::columns::{label, labels};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::render::aligned;
+use crate::render::{aligned, head::value};
 use crate::statistics::quartiles;
 use crate::table::{Cell, Mark, Table};
 
@@ -43,6 +43,9 @@ pub struct ExplainedFold {
     pub split_digest: String,
     /// File and line of an imported row.
     pub origin: String,
+    /// What was chosen, setting by setting, where the table made a choice.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub chosen: BTreeMap<String, String>,
 }
 
 /// A cell with everything behind it.
@@ -88,7 +91,7 @@ impl Explanation {
             n: cell.n,
             planned: cell.planned,
             warnings: cell.marks.iter().map(|mark| warning(*mark, cell)).collect(),
-            folds: explained(cell, frame)?,
+            folds: explained(cell, &table.chosen, frame)?,
         })
     }
 
@@ -117,9 +120,12 @@ impl Explanation {
         if self.folds.is_empty() {
             return text + "no fold has finished\n";
         }
-        let headers = ["trial", "split", "seed", "value", "commit", "worker", "device", "data", "origin"];
+        let headers =
+            ["trial", "split", "seed", "value", "commit", "worker", "device", "data", "origin", "chosen"];
+        let chosen = self.folds.iter().any(|fold| !fold.chosen.is_empty());
+        let shown = headers.len() - usize::from(!chosen);
         let rows: Vec<Vec<String>> = self.folds.iter().map(line).collect();
-        text + "\n" + &aligned(&headers, &rows)
+        text + "\n" + &aligned(&headers[..shown], &rows)
     }
 }
 
@@ -136,6 +142,7 @@ fn line(fold: &ExplainedFold) -> Vec<String> {
         known(&fold.device),
         known(&fold.data_digest),
         fold.origin.clone(),
+        fold.chosen.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(", "),
     ]
 }
 
@@ -148,7 +155,8 @@ fn warning(mark: Mark, cell: &Cell) -> String {
 
 fn find_column(table: &Table, name: &str) -> Result<usize> {
     let named = |column: &crate::table::TableColumn| {
-        column.label == name || column.printed_as.as_deref() == Some(name)
+        column.printed_as.as_deref() == Some(name)
+            || value(table, &table.column_setting, &column.label) == name
     };
     // What was trained goes before what a publication prints, where both exist.
     let exact = table.columns.iter().position(|column| column.label == name);
@@ -166,7 +174,11 @@ fn find_row(table: &Table, name: &str) -> Result<usize> {
     if let Some(at) = table.rows.iter().position(|row| whole(&row.labels) || row.labels.join(",") == name) {
         return Ok(at);
     }
-    let fits = |labels: &[String]| wanted.iter().all(|wanted| labels.iter().any(|label| label == wanted));
+    let fits = |labels: &[String]| {
+        let printed = table.row_settings.iter().zip(labels).map(|(name, label)| value(table, name, label));
+        let printed: Vec<String> = printed.chain(labels.iter().cloned()).collect();
+        wanted.iter().all(|wanted| printed.iter().any(|label| label == wanted))
+    };
     let fitting: Vec<usize> = (0..table.rows.len()).filter(|at| fits(&table.rows[*at].labels)).collect();
     let refuse = |hint: String| Error::NoSuchCell { what: "row", name: name.to_owned(), hint };
     match fitting.as_slice() {
@@ -180,13 +192,18 @@ fn find_row(table: &Table, name: &str) -> Result<usize> {
     }
 }
 
-fn explained(cell: &Cell, frame: &FoldFrame) -> Result<Vec<ExplainedFold>> {
+fn explained(cell: &Cell, chosen: &[String], frame: &FoldFrame) -> Result<Vec<ExplainedFold>> {
     let behind = frame.only(&cell.folds)?;
     let places: HashMap<FoldKey, usize> = behind.keys()?.into_iter().zip(0..).collect();
     let folds = cell.folds.iter().zip(&cell.values);
     folds
         .map(|(key, value)| match places.get(key) {
-            Some(row) => fold(behind.data(), *row, key, *value),
+            Some(row) => {
+                let mut fold = fold(behind.data(), *row, key, *value)?;
+                let values = labels(behind.data(), chosen, *row)?;
+                fold.chosen = chosen.iter().cloned().zip(values).collect();
+                Ok(fold)
+            }
             None => Err(Error::Empty { origin: format!("the frame, for fold {key} of the table,") }),
         })
         .collect()
@@ -208,6 +225,7 @@ fn fold(data: &DataFrame, row: usize, key: &FoldKey, value: f64) -> Result<Expla
         data_digest: text("data_digest")?,
         split_digest: text("split_digest")?,
         origin: text("origin")?,
+        chosen: BTreeMap::new(),
     })
 }
 

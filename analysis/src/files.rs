@@ -126,12 +126,17 @@ impl FoldFrame {
 
     /// Writes the frame beside `path`, to be published together with other files.
     pub(crate) fn stage(&self, path: &Path) -> Result<Staged> {
-        let format = Format::of(path)?;
-        Staged::write(path, |writer| {
-            let written = write(format, writer, &mut self.data().clone());
-            written.map_err(|error| Error::io("cannot write", path, error))
-        })
+        stage(self.data(), path)
     }
+}
+
+/// Writes data beside `path` in the format that the file's name promises.
+pub(crate) fn stage(data: &DataFrame, path: &Path) -> Result<Staged> {
+    let format = Format::of(path)?;
+    Staged::write(path, |writer| {
+        let written = write(format, writer, &mut data.clone());
+        written.map_err(|error| Error::io("cannot write", path, error))
+    })
 }
 
 /// The bytes of a file that is really one; devices and pipes may never end.

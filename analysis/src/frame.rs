@@ -5,12 +5,14 @@
 use std::collections::HashSet;
 
 use polars::prelude::*;
+use togl_sweeps::baselines::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
 use crate::columns::{self, FoldColumns, Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
 use crate::select::ValidationView;
+use crate::statistics::mean_f1;
 
 /// A finished fold as the outside world hands it in.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,6 +198,10 @@ fn metric_columns(rows: &[FoldRow]) -> Vec<Column> {
         column("train_loss", rows, |row| row.result.train.loss),
         column("last_validation_accuracy", rows, |row| row.result.last_validation.accuracy),
         column("last_validation_loss", rows, |row| row.result.last_validation.loss),
+        column("test_f1", rows, |row| mean_f1(&row.result.confusion)),
+        column("test_roc_auc", rows, |row| {
+            (Metric::of(&row.config.dataset) == Metric::RocAuc).then_some(row.result.test.accuracy)
+        }),
     ]
 }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::plan::Plan;
 
 /// Settings that must agree before two cells can be expected to have the same splits.
-const SAME_SPLITS: [&str; 3] = ["dataset", "data_seed", "outer_folds"];
+pub(crate) const SAME_SPLITS: [&str; 3] = ["dataset", "data_seed", "outer_folds"];
 
 /// The word under a table in which a cell was measured against others.
 pub const REMARK: &str =

@@ -7,11 +7,13 @@
 //! to a coordinator.
 
 mod atomic;
+pub mod best;
 mod cell;
 mod cells;
 pub mod choice;
 mod columns;
 pub mod compare;
+pub mod curves;
 pub mod emphasis;
 pub mod error;
 pub mod explain;
@@ -38,6 +40,7 @@ mod test_folds;
 pub mod verify;
 mod wording;
 
+pub use best::Best;
 pub use compare::Comparison;
 pub use emphasis::Emphasis;
 pub use error::{Error, Result};

@@ -2,7 +2,7 @@
 //! columns and their order, and tells an incomplete cell from a complete one. Settings are kept once a trial, not once
 //! a fold, because there may be a million folds. Holds no results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::DataFrame;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
@@ -219,6 +219,28 @@ impl Plan {
     /// The key of a fold.
     pub(crate) fn key(&self, fold: &PlannedFold) -> FoldKey {
         FoldKey { trial: self.trials[fold.trial].id, split: fold.split, seed: fold.seed }
+    }
+
+    /// The trials that have a fold; a filter leaves others without.
+    pub(crate) fn trials_with_folds(&self) -> BTreeSet<usize> {
+        self.folds.iter().map(|fold| fold.trial).collect()
+    }
+
+    /// The identity of a trial.
+    pub(crate) fn id(&self, trial: usize) -> TrialId {
+        self.trials[trial].id
+    }
+
+    /// Whether some of these trials have different values of a setting.
+    pub(crate) fn differs(&self, trials: &[usize], name: &str) -> Result<bool> {
+        let Some((first, others)) = trials.split_first() else { return Ok(false) };
+        let first = self.label(*first, name)?;
+        for other in others {
+            if self.label(*other, name)? != first {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The place of every trial.

@@ -10,7 +10,7 @@ use togl_sweeps::{TrialConfig, nearest};
 use crate::error::{Error, NO_FOLDS, Result};
 
 /// The version that this program writes, and the newest it reads.
-pub const SCHEMA_VERSION: u64 = 4;
+pub const SCHEMA_VERSION: u64 = 5;
 
 /// Columns that version 1 did not have; rows of that version have no value in them.
 const SINCE_VERSION_2: [&str; 3] = ["train_size", "validation_size", "test_size"];
@@ -21,6 +21,9 @@ const SINCE_VERSION_3: [&str; 6] =
 
 /// Columns that versions 1 to 3 did not have: a setting with its default, and what rows of those versions cannot say.
 const SINCE_VERSION_4: [&str; 3] = ["finished_at", "energy_joules", "outer_folds"];
+
+/// Columns that versions 1 to 4 did not have and whose rows cannot say it.
+const SINCE_VERSION_5: [&str; 2] = ["test_f1", "test_roc_auc"];
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +152,7 @@ pub const SETTINGS: [ColumnSpec; 44] = [
 ];
 
 /// What came out of training.
-pub const METRICS: [ColumnSpec; 8] = [
+pub const METRICS: [ColumnSpec; 10] = [
     metric("test_accuracy", "test metric of the best checkpoint, a share in 0..=1"),
     metric("test_loss", "test loss of the best checkpoint"),
     metric("validation_accuracy", "validation metric of the best checkpoint"),
@@ -158,6 +161,8 @@ pub const METRICS: [ColumnSpec; 8] = [
     metric("train_loss", "training loss of the best checkpoint's epoch"),
     metric("last_validation_accuracy", "validation metric of the last epoch"),
     metric("last_validation_loss", "validation loss of the last epoch"),
+    metric("test_f1", "mean over classes of the test F1 of the best checkpoint, from its confusion matrix"),
+    metric("test_roc_auc", "test ROC-AUC of the best checkpoint, on data sets that are scored by it"),
 ];
 
 /// How it was trained, where, and with what.
@@ -234,8 +239,12 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
     if version == SCHEMA_VERSION {
         return Ok(data);
     }
-    let later = |name| version < 2 && SINCE_VERSION_2.contains(&name) || SINCE_VERSION_4.contains(&name);
-    for spec in PROVENANCE.iter().filter(|spec| later(spec.name)) {
+    let later = |name| {
+        version < 2 && SINCE_VERSION_2.contains(&name)
+            || version < 4 && SINCE_VERSION_4.contains(&name)
+            || SINCE_VERSION_5.contains(&name)
+    };
+    for spec in METRICS.iter().chain(&PROVENANCE).filter(|spec| later(spec.name)) {
         if data.column(spec.name).is_err() {
             data.with_column(Column::full_null(spec.name.into(), data.height(), &spec.kind.data_type()))?;
         }

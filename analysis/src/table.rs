@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use togl_sweeps::spec::{Metric, Selection, TableSpec};
+use togl_sweeps::spec::{Labels, Metric, Selection, TableSpec};
 
 pub use crate::cell::{Cell, Mark};
 use crate::cells::{self, CellFolds, GroupedCells};
 use crate::choice;
+use crate::columns::is_among;
 use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -103,6 +104,12 @@ pub struct Table {
     pub unplanned: usize,
     /// Digits after the decimal point in rendered numbers.
     pub decimals: usize,
+    /// What people read for settings and their values; labels of rows and columns stay as trials spell them.
+    pub labels: Vec<Labels>,
+    /// What a LaTeX paper refers to it by.
+    pub reference: Option<String>,
+    /// The settings that were chosen among before it was made; empty without a choice.
+    pub chosen: Vec<String>,
 }
 
 impl Table {
@@ -130,11 +137,18 @@ impl Table {
             return Self::make(&frame, &cells::separated(spec, &plan, &[])?, &plan);
         };
         refuse_chosen_labels(spec, selection)?;
-        let chosen = choice::choose(&frame, &plan, selection)?;
-        let spec = cells::separated(spec, &chosen.plan, &selection.among)?;
-        let among: Vec<&str> = selection.among.iter().map(String::as_str).collect();
+        let chosen = choice::choose(&frame, &plan, selection, spec)?;
+        let spec = cells::separated(spec, &chosen.plan, &chosen.among)?;
+        let among: Vec<&str> = chosen.among.iter().map(String::as_str).collect();
         let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
         table.remarks.extend(chosen.remarks);
+        let of_fewer = |cell: &Cell| cell.folds.iter().any(|fold| chosen.of_fewer.contains(&fold.trial));
+        let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
+        cells.filter(|cell| of_fewer(cell)).for_each(|cell| {
+            cell.marks.insert(Mark::FewerCandidates);
+        });
+        table.mark_best(Winners::PerColumn);
+        table.chosen = chosen.among;
         if chosen.without_value > 0 {
             let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
             cells.filter(|cell| cell.n == 0 && cell.planned > 0).for_each(|cell| cell.valueless += 1);
@@ -211,9 +225,10 @@ impl Table {
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
+        put_in_order(&mut columns, &mut rows, spec);
         gather_groups(&mut columns, &mut rows);
         Self {
-            title: title.to_owned(),
+            title: spec.caption.as_deref().unwrap_or(title).to_owned(),
             caption: String::new(),
             notes: Vec::new(),
             row_settings: cells::row_settings(spec),
@@ -227,7 +242,10 @@ impl Table {
             emphasis: Emphasis::default(),
             remarks: Vec::new(),
             unplanned: grouped.unplanned,
-            decimals: DEFAULT_DECIMALS,
+            decimals: spec.decimals.unwrap_or(DEFAULT_DECIMALS),
+            labels: spec.labels.clone(),
+            reference: spec.label.clone(),
+            chosen: Vec::new(),
         }
     }
 
@@ -262,6 +280,46 @@ fn head(cell: &CellFolds) -> (Option<String>, String) {
     (cell.group.clone(), cell.column.clone())
 }
 
+/// Puts rows and columns in the order that the table block asks for, where it does.
+fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &TableSpec) {
+    if spec.order.is_empty() {
+        return;
+    }
+    let row_labels: Vec<Vec<String>> = rows.iter().map(|row| row.labels.clone()).collect();
+    let mut in_order: Vec<(Vec<usize>, Row)> =
+        ranks(&row_labels, &cells::row_settings(spec), spec).into_iter().zip(rows.drain(..)).collect();
+    in_order.sort_by(|a, b| a.0.cmp(&b.0));
+    rows.extend(in_order.into_iter().map(|(_, row)| row));
+    let labels: Vec<Vec<String>> = columns
+        .iter()
+        .map(|column| column.group.iter().cloned().chain([column.label.clone()]).collect())
+        .collect();
+    let grouped = columns.iter().any(|column| column.group.is_some());
+    let settings: Vec<String> =
+        spec.group.iter().filter(|_| grouped).chain([&spec.columns]).cloned().collect();
+    let mut places: Vec<(Vec<usize>, usize)> = ranks(&labels, &settings, spec).into_iter().zip(0..).collect();
+    places.sort();
+    *columns = places.iter().map(|(_, at)| columns[*at].clone()).collect();
+    for row in rows {
+        row.cells = places.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
+    }
+}
+
+/// For each list of labels where it stands, setting by setting: as asked for, else as it came.
+fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<Vec<usize>> {
+    let mut came: Vec<Places<String>> = settings.iter().map(|_| Places::default()).collect();
+    let mut rank = |at: usize, label: &String| {
+        let order = spec.order.iter().find(|(name, _)| *name == settings[at]).map(|(_, values)| values);
+        let asked = order
+            .and_then(|values| values.iter().position(|value| is_among(label, std::slice::from_ref(value))));
+        asked.unwrap_or_else(|| order.map_or(0, Vec::len) + came[at].of(label))
+    };
+    labels
+        .iter()
+        .map(|labels| labels.iter().enumerate().map(|(at, label)| rank(at, label)).collect())
+        .collect()
+}
+
 /// Puts columns of one group side by side, groups in the order of their first column.
 fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
     let mut groups = Places::default();
@@ -277,7 +335,7 @@ fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
 /// A setting that a choice is made among has no single value in a cell, so it cannot label one.
 fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     let mut labels = spec.rows.iter().chain([&spec.columns]).chain(&spec.group);
-    match labels.find(|name| selection.among.contains(name)) {
+    match labels.find(|name| selection.among.as_ref().is_some_and(|among| among.contains(name))) {
         None => Ok(()),
         Some(name) => Err(Error::UnknownChoice {
             what: "a row or column of a table with a choice",

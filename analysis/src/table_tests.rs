@@ -254,6 +254,8 @@ fn a_group_puts_a_common_header_over_its_columns() {
     insta::assert_snapshot!(crate::render::terminal(&table, false), @"
     small sweep
 
+                            dataset, depth
+           ────────────────────────────────────────────────
                      DD                      MNIST
            ───────────────────────  ───────────────────────
     model            2           4            2           4
@@ -263,9 +265,64 @@ fn a_group_puts_a_common_header_over_its_columns() {
     Test accuracy of the best checkpoint in percent, mean ± sample standard deviation (divisor n - 1) over 2 folds.
     ");
     let header = crate::render::markdown(&table).lines().nth(2).unwrap().to_owned();
-    assert_eq!(header, "| model | DD: 2 | DD: 4 | MNIST: 2 | MNIST: 4 |");
+    assert_eq!(header, "| model ↓ dataset, depth → | DD: 2 | DD: 4 | MNIST: 2 | MNIST: 4 |");
     let json: Vec<serde_json::Value> = serde_json::from_str(&crate::render::json(&table)).unwrap();
     assert_eq!((&json[1]["dataset"], &json[1]["depth"]), (&"DD".into(), &4.into()));
     assert!(crate::render::html(&table).contains("colspan=\"2\">MNIST</th>"));
     assert!(crate::render::latex(&table).contains(r"\multicolumn{6}{c}{MNIST}"));
+}
+
+#[test]
+fn rows_and_columns_stand_in_the_order_asked_for_and_others_follow() {
+    let trials: Vec<TrialConfig> = [("DD", 2), ("DD", 4), ("MNIST", 2), ("MNIST", 4), ("MNIST", 8)]
+        .map(|(dataset, depth)| trial(dataset, Backbone::Gcn, depth))
+        .to_vec();
+    let rows = (0..)
+        .zip(&trials)
+        .flat_map(|(position, config)| folds(position, config, &[0.1 * f64::from(config.depth)]));
+    let planned: Vec<(&TrialConfig, u32)> = trials.iter().map(|config| (config, 1)).collect();
+    let order = [("depth", ["8.0", "4"]), ("dataset", ["MNIST", "there is none"])];
+    let order = order.map(|(name, values)| (name.to_owned(), values.map(str::to_owned).to_vec())).to_vec();
+    let (frame, plan) = (frame(rows), plan(&planned));
+    let made = |rows: &[&str], columns: &str| {
+        let rows = rows.iter().map(|name| (*name).to_owned()).collect();
+        let spec = TableSpec {
+            rows,
+            columns: columns.to_owned(),
+            order: order.clone(),
+            decimals: Some(2),
+            caption: Some("Mine".to_owned()),
+            ..TableSpec::default()
+        };
+        Table::of_block(&frame, &plan, &spec, None).unwrap()
+    };
+    let across = made(&["dataset"], "depth");
+    let labels: Vec<&str> = across.columns.iter().map(|column| column.label.as_str()).collect();
+    assert_eq!((labels, across.rows[0].labels[0].as_str()), (vec!["8", "4", "2"], "MNIST"));
+    assert_eq!(across.rows[0].cells[0].mean.map(f64::round), Some(80.0), "cells move with their columns");
+    assert_eq!((across.decimals, across.title.as_str()), (2, "Mine"));
+    let down = made(&["dataset", "depth"], "model");
+    let labels: Vec<String> = down.rows.iter().map(|row| row.labels.join(" ")).collect();
+    assert_eq!(labels, ["MNIST 8", "MNIST 4", "MNIST 2", "DD 4", "DD 2"]);
+}
+
+#[test]
+fn a_table_can_show_f1_where_results_have_a_confusion_matrix_and_roc_auc_where_data_is_scored_by_it() {
+    let (plain, scored) = (trial("DD", Backbone::Gcn, 4), trial("ogbg-molhiv", Backbone::Gcn, 4));
+    let mut rows = folds(0, &plain, &[0.5, 0.6]);
+    rows[1].result.confusion = Vec::new();
+    rows.extend(folds(1, &scored, &[0.75, 0.8]));
+    let (frame, plan) = (frame(rows), plan(&[(&plain, 2), (&scored, 2)]));
+    let cells = |metric: Metric| {
+        let table = Table::make(&frame, &TableSpec { metric, ..TableSpec::default() }, &plan).unwrap();
+        let cells = table.rows[0].cells.iter().map(|cell| (cell.n, cell.mean.map(|mean| mean.round())));
+        (cells.collect::<Vec<_>>(), table.caption)
+    };
+    let (f1, caption) = cells(Metric::TestF1);
+    assert_eq!(f1, [(1, Some(87.0)), (2, Some(87.0))]);
+    assert!(
+        caption.starts_with("Test F1 of the best checkpoint (mean over classes) in percent"),
+        "{caption}"
+    );
+    assert_eq!(cells(Metric::TestRocAuc).0, [(0, None), (2, Some(78.0))]);
 }

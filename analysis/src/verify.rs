@@ -9,7 +9,6 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use crate::cells::metric_column;
 use crate::error::{Error, Result};
 use crate::table::{Cell, Table};
 
@@ -162,15 +161,8 @@ impl SavedTable {
 }
 
 fn metric_named(value: Option<&Value>) -> Result<Metric, String> {
-    let all = [
-        Metric::TestAccuracy,
-        Metric::ValidationAccuracy,
-        Metric::LastValidationAccuracy,
-        Metric::TrainAccuracy,
-    ];
     let Some(name) = value.map(text_of) else { return Ok(Metric::TestAccuracy) };
-    let found = all.into_iter().find(|metric| metric_column(*metric) == name);
-    found.ok_or_else(|| format!("`{name}` is no metric"))
+    Metric::from_word(&name).ok_or_else(|| format!("`{name}` is no metric"))
 }
 
 fn text_of(value: &Value) -> String {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use togl_sweeps::spec::Metric;
 
 use crate::spread::Spread;
-use crate::table::{Cell, Mark, Table};
+use crate::table::{Cell, Mark, Row, Table, Winners};
 
 /// What the numbers are.
 pub fn caption(table: &Table) -> String {
@@ -28,7 +28,77 @@ pub fn metric_words(metric: Metric) -> &'static str {
         Metric::ValidationAccuracy => "Validation accuracy of the best checkpoint",
         Metric::LastValidationAccuracy => "Validation accuracy of the last epoch",
         Metric::TrainAccuracy => "Training accuracy of the best checkpoint",
+        Metric::TestF1 => "Test F1 of the best checkpoint (mean over classes)",
+        Metric::TestRocAuc => "Test ROC-AUC of the best checkpoint",
     }
+}
+
+/// A number with so many digits; what rounds to zero has no sign.
+pub fn fixed(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    match text.strip_prefix('-') {
+        Some(size) if !size.contains(|digit: char| ('1'..='9').contains(&digit)) => size.to_owned(),
+        _ => text,
+    }
+}
+
+/// Settings that tell methods and data apart; whatever else rows differ in was searched.
+const COMPARED: [&str; 14] = [
+    "method",
+    "model",
+    "dataset",
+    "data_seed",
+    "features",
+    "togl",
+    "togl_position",
+    "placement",
+    "deepset",
+    "static",
+    "dim1",
+    "wl_labels",
+    "choose_rounds",
+    "as_published",
+];
+
+/// The settings that whoever takes the best mean of a column (or row) would choose by test values; none where nothing is
+/// set off, or where other values are shown.
+pub fn chosen_by_test(table: &Table) -> Vec<&str> {
+    let won = table.cells().any(|(_, _, cell)| cell.best);
+    if !won || !table.metric.is_of_test() {
+        return Vec::new();
+    }
+    let searched = |name: &&str| !COMPARED.contains(name);
+    match table.winners {
+        Winners::PerRow => {
+            let columns = Some(table.column_setting.as_str()).filter(|_| table.columns.len() > 1);
+            columns.into_iter().filter(searched).collect()
+        }
+        Winners::PerColumn => {
+            let names = table.row_settings.iter().map(String::as_str).enumerate();
+            let names: Vec<(usize, &str)> = names.filter(|(_, name)| searched(name)).collect();
+            let alike = |a: &Row, b: &Row| {
+                let mut labels = a.labels.iter().zip(&b.labels).enumerate();
+                labels.all(|(at, (a, b))| a == b || names.iter().any(|(searched, _)| *searched == at))
+            };
+            let differs = |(at, _): &&(usize, &str)| {
+                rivals(table)
+                    .any(|(winner, rival)| alike(winner, rival) && winner.labels[*at] != rival.labels[*at])
+            };
+            names.iter().filter(differs).map(|(_, name)| *name).collect()
+        }
+    }
+}
+
+/// Every winner of a column with each row that it won against.
+fn rivals(table: &Table) -> impl Iterator<Item = (&Row, &Row)> {
+    let columns = 0..table.columns.len();
+    columns.flat_map(move |column| {
+        let winners = table.rows.iter().filter(move |row| row.cells[column].best);
+        winners.flat_map(move |winner| {
+            let rivals = table.rows.iter().filter(move |row| row.cells[column].is_complete());
+            rivals.map(move |rival| (winner, rival))
+        })
+    })
 }
 
 /// What a reader must know beyond the caption.
@@ -68,4 +138,17 @@ pub fn notes(table: &Table) -> Vec<String> {
 
 fn cells(table: &Table) -> impl Iterator<Item = &Cell> {
     table.cells().map(|(_, _, cell)| cell)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_rounds_to_zero_has_no_sign() {
+        assert_eq!(
+            [fixed(-0.04, 1), fixed(-0.0, 2), fixed(-0.05, 1), fixed(-10.0, 0)],
+            ["0.0", "0.00", "-0.1", "-10"]
+        );
+    }
 }

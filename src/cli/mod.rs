@@ -2,6 +2,7 @@
 
 mod backup;
 mod bench;
+mod best;
 mod cancel;
 mod check;
 mod data;
@@ -102,6 +103,8 @@ enum Verb {
     Prioritise(steer::Prioritise),
     /// Make the table of a sweep
     Table(Box<table::Table>),
+    /// List the trials of a sweep from best to worst, by validation
+    Best(best::Best),
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
@@ -201,6 +204,7 @@ impl Togl {
             Verb::Retry(verb) => verb.retry().await,
             Verb::Prioritise(verb) => verb.run().await,
             Verb::Table(verb) => verb.run().await,
+            Verb::Best(verb) => verb.run().await,
             Verb::Plot(verb) => verb.run().await,
             Verb::Report(verb) => verb.run().await,
             Verb::Import(verb) => tokio::task::block_in_place(|| verb.run()),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use togl_analysis::figure::{self, Figure, Filtrations, Work};
-use togl_analysis::{FoldFrame, Layout, Plan, Table, report};
+use togl_analysis::{Error, FoldFrame, Layout, Plan, Table, curves};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
@@ -15,6 +15,7 @@ use super::Outcome;
 use super::table::{self, explained};
 use super::table_block::{Block, condition, metric};
 use crate::facts::{self, Collected, Depth};
+use crate::output;
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -50,7 +51,10 @@ pub struct Plot {
     /// The setting that makes the columns, for the same
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["sweep", "layout"])]
     columns: Option<String>,
-    /// The picture, .svg or .png; several figures get numbers before the ending
+    /// Leave title and note out of the picture, for a paper with its own caption; they are printed instead
+    #[arg(long)]
+    no_title: bool,
+    /// The picture, .svg, .png or .pdf; several figures get numbers before the ending
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -81,8 +85,15 @@ impl Plot {
             }
             None => self.of_files()?,
         };
-        for path in write_numbered(&figures, &self.out)? {
+        let figures: Vec<Figure> = match self.no_title {
+            true => figures.into_iter().map(Figure::without_heading).collect(),
+            false => figures,
+        };
+        for (path, figure) in write_numbered(&figures, &self.out)?.iter().zip(&figures) {
             eprintln!("wrote {}", path.display());
+            if self.no_title {
+                output::print(&format!("{}\n", figure.caption()))?;
+            }
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -95,20 +106,17 @@ impl Plot {
         let kept: HashSet<FoldKey> = collected.frame.keys().map_err(explained)?.into_iter().collect();
         collected.rows.retain(|row| kept.contains(&row.fold));
         collected.spec.table.filter.extend(filter);
-        let figure = match self.figure {
-            None if !collected.spec.figures.is_empty() => return of_blocks(&collected, &plan),
-            None | Some(Kind::Against) => {
-                self.against(&collected.frame, &plan, collected.spec.table.metric)?
+        let name = collected.spec.name.as_str();
+        match self.figure {
+            None if !collected.spec.figures.is_empty() => of_blocks(&collected, &plan),
+            None | Some(Kind::Against) => self.against(&collected.frame, &plan, collected.spec.table.metric),
+            Some(Kind::LearningCurves) => one(figure::method_curves(name, &curves::grouped(&collected.rows))),
+            Some(Kind::Timeline) => work(name, &collected.frame),
+            Some(Kind::Filtrations) => Err(needs_file()),
+            Some(kind @ (Kind::HeatMap | Kind::CriticalDifference)) => {
+                of_table(kind, &table::make(&collected)?)
             }
-            Some(Kind::LearningCurves) => {
-                let curves = report::by_method(&collected.rows);
-                figure::method_curves(collected.spec.name.as_str(), &curves).map_err(explained)?
-            }
-            Some(Kind::Timeline) => work(collected.spec.name.as_str(), &collected.frame)?,
-            Some(Kind::Filtrations) => return Err(needs_file()),
-            Some(kind) => of_table(kind, &table::make(&collected)?)?,
-        };
-        Ok(vec![figure])
+        }
     }
 
     fn of_files(&self) -> Result<Vec<Figure>, Problem> {
@@ -118,10 +126,10 @@ impl Plot {
                 .and_then(|learnt| figure::filtrations(&learnt))
                 .map_err(explained);
         }
-        Ok(vec![self.of_folds()?])
+        self.of_folds()
     }
 
-    fn of_folds(&self) -> Result<Figure, Problem> {
+    fn of_folds(&self) -> Result<Vec<Figure>, Problem> {
         let filter = self.filter()?;
         let frame = FoldFrame::read_all(&self.from).map_err(explained)?;
         let plan = Plan::of_frame("saved folds", &frame).and_then(|plan| plan.filtered(&filter));
@@ -136,7 +144,7 @@ impl Plot {
                 let made =
                     name.parse::<Layout>().and_then(|layout| layout.make(&frame)).map_err(explained)?;
                 match kind {
-                    Kind::Against => figure::against(&made, &self.against).map_err(explained),
+                    Kind::Against => one(figure::against(&made, &self.against)),
                     kind => of_table(kind, &made),
                 }
             }
@@ -155,11 +163,15 @@ impl Plot {
         self.filter.iter().map(|text| condition(text)).collect()
     }
 
-    fn against(&self, frame: &FoldFrame, plan: &Plan, usual: Metric) -> Result<Figure, Problem> {
+    fn against(&self, frame: &FoldFrame, plan: &Plan, usual: Metric) -> Result<Vec<Figure>, Problem> {
         let metric = self.metric.as_deref().map_or(Ok(usual), metric)?;
         let made = figure::family_table(frame, plan, &self.against, metric).map_err(explained)?;
-        figure::against(&made, &self.against).map_err(explained)
+        one(figure::against(&made, &self.against))
     }
+}
+
+fn one(figure: Result<Figure, Error>) -> Result<Vec<Figure>, Problem> {
+    figure.map(|figure| vec![figure]).map_err(explained)
 }
 
 fn needs_file() -> Problem {
@@ -167,16 +179,17 @@ fn needs_file() -> Problem {
         .hint("give --from FILE with what `togl-worker filtrations` wrote")
 }
 
-fn work(title: &str, frame: &FoldFrame) -> Result<Figure, Problem> {
-    Work::of_frame(frame).and_then(|work| figure::timeline(title, &work)).map_err(explained)
+fn work(title: &str, frame: &FoldFrame) -> Result<Vec<Figure>, Problem> {
+    one(Work::of_frame(frame).and_then(|work| figure::timeline(title, &work)))
 }
 
-fn of_table(kind: Kind, made: &Table) -> Result<Figure, Problem> {
+fn of_table(kind: Kind, made: &Table) -> Result<Vec<Figure>, Problem> {
     match kind {
-        Kind::CriticalDifference => figure::ranking(made).and_then(|r| figure::critical_difference(&r, 0.05)),
-        _ => figure::fold_heat_map(made),
+        Kind::CriticalDifference => {
+            one(figure::ranking(made).and_then(|r| figure::critical_difference(&r, 0.05)))
+        }
+        _ => figure::fold_heat_maps(made).map_err(explained),
     }
-    .map_err(explained)
 }
 
 /// The figures that the sweep file asks for.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use togl_analysis::table::Table as Made;
 use togl_analysis::{
-    Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, render,
+    Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, curves, render,
 };
 
 use togl_sweeps::spec::{Selection, TableSpec};
@@ -38,6 +38,9 @@ pub struct Table {
     /// Also write the table as Markdown, LaTeX and CSV and the folds as Parquet into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Also write the learning curves, one row an epoch, into this file: .parquet, .arrow, .csv or .ndjson
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    curves: Option<PathBuf>,
     #[command(flatten)]
     block: Block,
     /// Lay it out as a published table, such as `structural-extended`
@@ -131,7 +134,12 @@ impl Table {
         let files = FoldFrame::read_all(&self.from).map_err(explained)?;
         let Some(sweep) = &self.sweep else { return self.saved_folds(files) };
         let mut source = self.target.facts().await?;
-        let collected = facts::collected(source.as_mut(), sweep, Depth::Frame).await?;
+        let depth = if self.curves.is_some() { Depth::Curves } else { Depth::Frame };
+        let collected = facts::collected(source.as_mut(), sweep, depth).await?;
+        if let Some(file) = &self.curves {
+            let path = curves::write(&collected.rows, file).map_err(explained)?;
+            eprintln!("wrote {}", path.display());
+        }
         let spec = collected.spec;
         let mut plan = Plan::of_sweep(&spec).map_err(explained)?;
         let mut frame = collected.frame;
@@ -211,8 +219,9 @@ impl Table {
             TableFormat::Markdown => Ok(comparison.markdown()),
             TableFormat::Csv => Ok(comparison.csv()),
             TableFormat::Json => Ok(comparison.json()),
-            TableFormat::Latex | TableFormat::Html => {
-                Err(Problem::usage("a comparison is printed as human, markdown, csv or json"))
+            TableFormat::Latex => Ok(comparison.latex()),
+            TableFormat::Html => {
+                Err(Problem::usage("a comparison is printed as human, markdown, latex, csv or json"))
             }
         }
     }

@@ -2,7 +2,7 @@
 //! file, laid over it. Checks words; makes no table.
 
 use togl_sweeps::nearest;
-use togl_sweeps::spec::{Metric, Selection, TableSpec};
+use togl_sweeps::spec::{MOST_DECIMALS, Metric, Per, Selection, TableSpec};
 
 use crate::problem::Problem;
 
@@ -15,7 +15,7 @@ pub struct Block {
     /// The setting that makes the columns
     #[arg(long, value_name = "SETTING")]
     columns: Option<String>,
-    /// What is averaged: test_accuracy, validation_accuracy, last_validation_accuracy or train_accuracy
+    /// What is averaged: test_accuracy, validation_accuracy, last_validation_accuracy, train_accuracy, test_f1 or test_roc_auc
     #[arg(long, value_name = "METRIC")]
     metric: Option<String>,
     /// The setting of which each value has a common header over its columns
@@ -24,9 +24,25 @@ pub struct Block {
     /// Only trials with one of these values; may be given several times
     #[arg(long, value_name = "SETTING=VALUES")]
     filter: Vec<String>,
-    /// In each split, show the best by validation of the trials that differ only in these settings
+    /// Show the best by validation: in each split of the trials that differ only in these settings, or with the word
+    /// `config` one configuration for each cell, by its mean over all splits
     #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
     select: Vec<String>,
+    /// What decides that choice: validation_accuracy or last_validation_accuracy
+    #[arg(long, value_name = "METRIC")]
+    by: Option<String>,
+    /// Values of a setting in the order in which rows or columns stand; may be given several times
+    #[arg(long, value_name = "SETTING=VALUES")]
+    order: Vec<String>,
+    /// Digits after the decimal point
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MOST_DECIMALS))]
+    decimals: Option<u64>,
+    /// What stands above the table instead of the name of the sweep
+    #[arg(long, value_name = "TEXT")]
+    caption: Option<String>,
+    /// What a LaTeX paper refers to it by, such as tab:depth
+    #[arg(long, value_name = "NAME")]
+    label: Option<String>,
 }
 
 impl Block {
@@ -58,11 +74,31 @@ impl Block {
         for text in &self.filter {
             spec.filter.push(condition(text)?);
         }
-        let selection = match self.select.as_slice() {
-            [] => selection.cloned(),
-            among => Some(Selection { among: among.to_vec(), by: Metric::LastValidationAccuracy }),
-        };
+        for text in &self.order {
+            let (name, values) = condition(text)?;
+            spec.order.retain(|(known, _)| *known != name);
+            spec.order.push((name, values));
+        }
+        spec.decimals = self.decimals.map(|decimals| decimals as usize).or(spec.decimals);
+        spec.caption = self.caption.clone().or(spec.caption);
+        spec.label = self.label.clone().or(spec.label);
+        let mut selection = self.selection().or_else(|| selection.cloned());
+        match (&mut selection, &self.by) {
+            (Some(selection), Some(word)) => selection.by = metric(word)?,
+            (None, Some(_)) => return Err(Problem::usage("--by decides a choice").hint("say --select too")),
+            (_, None) => {}
+        }
         Ok((spec, selection))
+    }
+
+    /// What is chosen among, if anything was typed.
+    fn selection(&self) -> Option<Selection> {
+        let (per, among) = match self.select.as_slice() {
+            [] => return None,
+            [word] if word == "config" => (Per::Config, None),
+            among => (Per::Split, Some(among.to_vec())),
+        };
+        Some(Selection { among, by: per.usual_metric(), per })
     }
 }
 
@@ -76,8 +112,8 @@ pub fn metric(word: &str) -> Result<Metric, Problem> {
 /// `SETTING=VALUE,VALUE`.
 pub fn condition(text: &str) -> Result<(String, Vec<String>), Problem> {
     let (name, values) = text.split_once('=').ok_or_else(|| {
-        Problem::usage(format!("`{text}` is not a filter"))
-            .hint("use --filter SETTING=VALUES, such as --filter dataset=DD,ENZYMES")
+        Problem::usage(format!("`{text}` is not a setting with its values"))
+            .hint("write SETTING=VALUES, such as dataset=DD,ENZYMES")
     })?;
     Ok((name.to_owned(), values.split(',').map(str::to_owned).collect()))
 }

@@ -36,18 +36,48 @@ pub enum Metric {
     LastValidationAccuracy,
     /// Training metric of the best checkpoint's epoch.
     TrainAccuracy,
+    /// Mean over classes of the test F1 of the best checkpoint, where its confusion matrix is known.
+    TestF1,
+    /// Test ROC-AUC of the best checkpoint, on data sets that are scored by it.
+    TestRocAuc,
 }
 
 impl Metric {
+    const ALL: [Self; 6] = [
+        Self::TestAccuracy,
+        Self::ValidationAccuracy,
+        Self::LastValidationAccuracy,
+        Self::TrainAccuracy,
+        Self::TestF1,
+        Self::TestRocAuc,
+    ];
+
     /// All words of a sweep file, in the order of the documentation.
-    pub const WORDS: &'static [&'static str] =
-        &["test_accuracy", "validation_accuracy", "last_validation_accuracy", "train_accuracy"];
+    pub const WORDS: &'static [&'static str] = &[
+        "test_accuracy",
+        "validation_accuracy",
+        "last_validation_accuracy",
+        "train_accuracy",
+        "test_f1",
+        "test_roc_auc",
+    ];
 
     /// The metric that a word means.
     pub fn from_word(word: &str) -> Option<Self> {
-        let all =
-            [Self::TestAccuracy, Self::ValidationAccuracy, Self::LastValidationAccuracy, Self::TrainAccuracy];
-        Self::WORDS.iter().position(|known| *known == word).map(|at| all[at])
+        Self::WORDS.iter().position(|known| *known == word).map(|at| Self::ALL[at])
+    }
+
+    /// Its word, which is also the name of its column in a frame of folds.
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().position(|known| *known == self).map_or("", |at| Self::WORDS[at])
+    }
+
+    /// Whether it is measured on the test part, so that nothing may be chosen by it.
+    pub fn is_of_test(self) -> bool {
+        match self {
+            Self::TestAccuracy | Self::TestF1 | Self::TestRocAuc => true,
+            Self::ValidationAccuracy | Self::LastValidationAccuracy | Self::TrainAccuracy => false,
+        }
     }
 }
 
@@ -65,6 +95,27 @@ pub struct TableSpec {
     pub group: Option<String>,
     /// Settings and the values, as text, that a trial must have to be in the table.
     pub filter: Vec<(String, Vec<String>)>,
+    /// What is printed for settings and their values.
+    pub labels: Vec<Labels>,
+    /// Settings and their values, as text, in the order in which rows and columns are to stand; others follow.
+    pub order: Vec<(String, Vec<String>)>,
+    /// Digits after the decimal point.
+    pub decimals: Option<usize>,
+    /// What is printed above it instead of the name of the sweep.
+    pub caption: Option<String>,
+    /// What a paper refers to it by.
+    pub label: Option<String>,
+}
+
+/// What is printed for one setting in a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Labels {
+    /// The setting, or `method`.
+    pub setting: String,
+    /// What its header says instead of its name.
+    pub header: Option<String>,
+    /// Values, as text, and what is printed instead.
+    pub values: Vec<(String, String)>,
 }
 
 impl Default for TableSpec {
@@ -75,18 +126,56 @@ impl Default for TableSpec {
             metric: Metric::TestAccuracy,
             group: None,
             filter: Vec::new(),
+            labels: Vec::new(),
+            order: Vec::new(),
+            decimals: None,
+            caption: None,
+            label: None,
         }
     }
 }
 
-/// A choice before the table is made: within each split, of the trials that differ only in these settings, the one
-/// with the best validation metric.
+/// Most digits after a decimal point that a table shows.
+pub const MOST_DECIMALS: u64 = 6;
+
+/// A choice before the table is made: of the trials that differ only in these settings, the one with the best validation
+/// metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    /// The settings that are chosen among.
-    pub among: Vec<String>,
+    /// The settings that are chosen among; none where all that no row and no column names are.
+    pub among: Option<Vec<String>>,
     /// What decides; never a test metric.
     pub by: Metric,
+    /// How often it is chosen.
+    pub per: Per,
+}
+
+/// How often a choice is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    /// Anew in each split, by its own validation value.
+    Split,
+    /// Once, by the mean over all splits and seeds.
+    Config,
+}
+
+impl Per {
+    /// All words of a sweep file.
+    pub const WORDS: &'static [&'static str] = &["split", "config"];
+
+    /// What a word means.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::WORDS.iter().position(|known| *known == word).map(|at| [Self::Split, Self::Config][at])
+    }
+
+    /// What decides unless the file says otherwise: in each split the last epoch, as the published tables chose; for a
+    /// configuration the checkpoint that is tested.
+    pub fn usual_metric(self) -> Metric {
+        match self {
+            Self::Split => Metric::LastValidationAccuracy,
+            Self::Config => Metric::ValidationAccuracy,
+        }
+    }
 }
 
 /// A figure of a sweep.

@@ -108,11 +108,19 @@ pub(crate) const TABLE: Block = &[
     key("group", "the setting of which each value has a common header over its columns"),
     key("filter", "only trials with these settings are in the table"),
     key("select", "a choice by validation before the table is made"),
+    key("labels", "what is printed for a setting (a text) or for its values (a mapping)"),
+    key("order", "values of settings in the order in which rows and columns stand; others follow"),
+    key("decimals", "digits after the decimal point"),
+    key("caption", "what is printed above it instead of the name of the sweep"),
+    key("label", "what a LaTeX paper refers to it by, such as `tab:depth`"),
 ];
 
 /// `table.select`.
-pub(crate) const SELECT: Block =
-    &[key("among", "the settings that are chosen among"), key("by", "the validation metric that decides")];
+pub(crate) const SELECT: Block = &[
+    key("among", "the settings that are chosen among; with `per: config` all that no row or column names"),
+    key("by", "the validation metric that decides"),
+    key("per", "`split`: anew in each split; `config`: once, by the mean over all splits"),
+];
 
 /// `figure`.
 pub(crate) const FIGURE: Block = &[

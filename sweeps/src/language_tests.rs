@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::SweepSpec;
 use crate::ids::TrialId;
-use crate::spec::{DeviceKind, Metric, PlannedTrial};
+use crate::spec::{DeviceKind, Labels, Metric, Per, PlannedTrial, Selection};
 
 fn sweep(body: &str) -> SweepSpec {
     let text = format!("version: 1\nname: x\n{body}");
@@ -224,7 +224,8 @@ published:
     let spec = sweep(&body);
     assert_eq!((spec.resources.device, spec.resources.memory), (DeviceKind::Cuda, Some(8 << 30)));
     let selection = spec.selection.unwrap();
-    assert_eq!((selection.among, selection.by), (vec!["deepset".to_owned()], Metric::LastValidationAccuracy));
+    let among = Some(vec!["deepset".to_owned()]);
+    assert_eq!((selection.among, selection.by), (among, Metric::LastValidationAccuracy));
     assert_eq!(
         (spec.figures[0].x.as_str(), spec.figures[0].metric),
         ("depth", Metric::LastValidationAccuracy)
@@ -288,4 +289,33 @@ fn the_schema_names_every_setting_and_every_preset() {
     let base = &schema["$defs"]["base"]["properties"];
     assert!(crate::settings::names().all(|name| base[name] != Value::Null));
     assert_eq!(base["preset"]["enum"].as_array().unwrap().len(), crate::presets::PRESETS.len());
+}
+
+#[test]
+fn a_table_block_says_what_is_printed_in_which_order_and_what_is_chosen() {
+    let spec = sweep(&format!(
+        "{BASE}table:
+  labels: {{togl: {{true: with TOGL, false: plain}}, depth: layers}}
+  order: {{depth: [4, 2], lr: [1e-3], method: [GCN-4]}}
+  decimals: 2
+  caption: Does it help?
+  label: tab:help
+  metric: test_f1
+  select: {{per: config}}
+"
+    ));
+    let values = vec![("true".to_owned(), "with TOGL".to_owned()), ("false".to_owned(), "plain".to_owned())];
+    let labels = [
+        Labels { setting: "togl".to_owned(), header: None, values },
+        Labels { setting: "depth".to_owned(), header: Some("layers".to_owned()), values: Vec::new() },
+    ];
+    assert_eq!(spec.table.labels, labels);
+    let order = [("depth", vec!["4", "2"]), ("lr", vec!["0.001"]), ("method", vec!["GCN-4"])];
+    let order =
+        order.map(|(name, values)| (name.to_owned(), values.into_iter().map(str::to_owned).collect()));
+    assert_eq!(spec.table.order, order);
+    assert_eq!((spec.table.decimals, spec.table.label.as_deref()), (Some(2), Some("tab:help")));
+    assert_eq!((spec.table.caption.as_deref(), spec.table.metric), (Some("Does it help?"), Metric::TestF1));
+    let chosen = Selection { among: None, by: Metric::ValidationAccuracy, per: Per::Config };
+    assert_eq!(spec.selection, Some(chosen));
 }

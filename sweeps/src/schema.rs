@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::keys::{self, Block};
 use crate::presets;
 use crate::settings::{Kind, SETTINGS, Setting};
-use crate::spec::{DeviceKind, MOST_FOLDS, Metric, SPEC_VERSION};
+use crate::spec::{DeviceKind, MOST_DECIMALS, MOST_FOLDS, Metric, Per, SPEC_VERSION};
 
 /// The schema.
 pub fn schema() -> Value {
@@ -173,12 +173,28 @@ fn table_key(key: &str) -> Value {
         "rows" => list(reference("shown")),
         "columns" | "group" => reference("shown"),
         "filter" => reference("condition"),
-        "select" => object(keys::SELECT, &["among"], |key| match key {
+        "labels" => shown_mapping(&json!({"anyOf": [
+            {"type": "string"},
+            {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+        ]})),
+        "order" => shown_mapping(&list(
+            json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
+        )),
+        "decimals" => whole(0, MOST_DECIMALS),
+        "caption" | "label" => json!({"type": "string"}),
+        "select" => object(keys::SELECT, &[], |key| match key {
             "among" => list(reference("shown")),
+            "per" => json!({"enum": Per::WORDS}),
             _ => json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),
         }),
         _ => reference("metric"),
     }
+}
+
+/// A mapping from settings, or `method`, to the same kind of thing.
+fn shown_mapping(of: &Value) -> Value {
+    let names = SETTINGS.iter().map(|setting| setting.name).chain(["method"]);
+    with_min(closed(names.map(|name| (name.to_owned(), of.clone())).collect(), &[]))
 }
 
 fn figure_key(key: &str) -> Value {

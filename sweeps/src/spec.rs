@@ -10,7 +10,8 @@ use crate::trial::TrialConfig;
 use crate::union::Union;
 
 pub use crate::blocks::{
-    DeviceKind, FigureSpec, Limits, Metric, Published, PublishedCell, Resources, Selection, TableSpec,
+    DeviceKind, FigureSpec, Labels, Limits, MOST_DECIMALS, Metric, Per, Published, PublishedCell, Resources,
+    Selection, TableSpec,
 };
 
 /// The version of the sweep language.

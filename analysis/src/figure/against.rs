@@ -5,7 +5,7 @@
 use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
-use super::axis::Axis;
+use super::axis::{Axis, Scale};
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::cells::metric_column;
 use crate::error::{Error, Result};
@@ -13,9 +13,6 @@ use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::table::{Cell, Table};
 use crate::wording::metric_words;
-
-/// More lines than this cannot be told apart.
-pub(super) const MOST_LINES: usize = 21;
 
 /// A table with one row per data set and value of `setting` and one column per family of methods: `GCN-4` and
 /// `GCN-5` are both `GCN`. Trials that differ in something else are told apart by further rows; `plan` tells which
@@ -50,14 +47,23 @@ pub fn of_block(
     let rows: Vec<String> =
         spec.panels.iter().chain(&spec.lines).filter(|name| **name != spec.x).cloned().collect();
     let drawn = |name: &String| rows.contains(name) || *name == spec.x;
-    let selection = selection.filter(|selection| !selection.among.iter().any(drawn));
+    let selection = selection.filter(|selection| !selection.among.iter().flatten().any(drawn));
     let block = TableSpec { rows, columns: spec.x.clone(), metric: spec.metric, ..TableSpec::default() };
     let table = Table::of_block(frame, &plan.with_methods(family)?, &block, selection)?;
     draw(&table, &spec.x, spec.panels.as_deref(), &spec.title)
 }
 
-/// Draws a table's means against one of its settings, with a panel for each data set.
+/// Draws a table's means against one of its settings, with a panel for each data set. Refuses a setting that is the same
+/// everywhere: there is nothing along such an axis.
 pub fn against(table: &Table, setting: &str) -> Result<Figure> {
+    if let [only] = values_along(table, setting).as_slice() {
+        let others = settings(table).into_iter().filter(|name| !["dataset", "method"].contains(name));
+        let varied: Vec<String> = others
+            .filter(|name| *name != setting && values_along(table, name).len() > 1)
+            .map(str::to_owned)
+            .collect();
+        return Err(Error::ConstantAxis { setting: setting.to_owned(), value: only.clone(), varied });
+    }
     draw(table, setting, Some("dataset"), "")
 }
 
@@ -88,16 +94,13 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
     let usual = format!("{} against {}", short_metric(table.metric), words(setting));
     let plot = Plot {
         title: if title.is_empty() { usual } else { title.to_owned() },
-        note: note(table),
-        x_label: axis_label(setting, along.uneven),
-        x_names: along.names,
+        note: note(table, setting),
+        x_label: axis_label(setting, along.scale),
+        axis: along,
         across: None,
         panels,
     };
-    match plot.labels().len() {
-        lines if lines > MOST_LINES => Err(Error::TooManyLines { lines, most: MOST_LINES }),
-        _ => plot.draw(),
-    }
+    plot.draw()
 }
 
 /// Points from left to right, names of axes, and short labels.
@@ -128,9 +131,9 @@ fn settings(table: &Table) -> Vec<&str> {
     table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect()
 }
 
-/// The different values of the setting, in the order of the table.
+/// The different values of the setting, in the order of the table; none if it has no such setting.
 fn values_along(table: &Table, setting: &str) -> Vec<String> {
-    let at = settings(table).iter().position(|name| *name == setting).unwrap_or_default();
+    let Some(at) = settings(table).iter().position(|name| *name == setting) else { return Vec::new() };
     let mut names: Vec<String> = Vec::new();
     for (labels, column, _) in table.cells() {
         let name = labels.iter().chain([&column.label]).nth(at).cloned().unwrap_or_default();
@@ -180,7 +183,11 @@ fn add(
 }
 
 /// What bars are, and what else a reader must know.
-fn note(table: &Table) -> String {
+fn note(table: &Table, setting: &str) -> String {
+    let constant = match values_along(table, setting).as_slice() {
+        [only] => format!(" All of these trials have {setting} {only}."),
+        _ => String::new(),
+    };
     let incomplete = table.cells().filter(|(_, _, cell)| cell.n > 0 && !cell.is_complete()).count();
     let incomplete = match incomplete {
         0 => String::new(),
@@ -194,7 +201,7 @@ fn note(table: &Table) -> String {
     };
     let (metric, centre) = (metric_words(table.metric), table.spread.centre());
     let spread = table.spread.to_string().replace(" - ", "\u{a0}-\u{a0}"); // `n - 1` stays on one line
-    format!("{metric}: {centre} over folds; bars: ± {spread}.{incomplete}{single}")
+    format!("{metric}: {centre} over folds; bars: ± {spread}.{constant}{incomplete}{single}")
 }
 
 fn short_metric(metric: Metric) -> &'static str {
@@ -202,6 +209,8 @@ fn short_metric(metric: Metric) -> &'static str {
         Metric::TestAccuracy => "Test accuracy",
         Metric::ValidationAccuracy | Metric::LastValidationAccuracy => "Validation accuracy",
         Metric::TrainAccuracy => "Training accuracy",
+        Metric::TestF1 => "Test F1",
+        Metric::TestRocAuc => "Test ROC-AUC",
     }
 }
 
@@ -213,11 +222,15 @@ fn words(setting: &str) -> String {
     }
 }
 
-fn axis_label(setting: &str, uneven: bool) -> String {
+fn axis_label(setting: &str, scale: Scale) -> String {
     let name = match setting {
         "depth" => "depth (graph layers)",
         "togl_position" => "graph layers before TOGL",
         other => other,
     };
-    if uneven { format!("{name} (values evenly spaced, not to scale)") } else { name.to_owned() }
+    match scale {
+        Scale::Linear | Scale::Words => name.to_owned(),
+        Scale::Logarithmic => format!("{name} (logarithmic)"),
+        Scale::Uneven => format!("{name} (values evenly spaced, not to scale)"),
+    }
 }

@@ -1,6 +1,8 @@
-//! Where the values of a setting stand along an axis. Values on a coarse grid stand to scale, in steps of their smallest
-//! distance; values that are spread over decades, or words, stand evenly, and the axis says so. Either way a tick is at
-//! every value and neighbours are at least one unit apart, so that lines can be moved apart by less. Draws nothing.
+//! Where the values of a setting stand along an axis, and which ticks say so. Numbers stand to scale, by their logarithm
+//! where they span decades; words, and decades with a zero among them, stand evenly, and the axis says which. A tick is
+//! at every value where there is room for it, else at round numbers. Draws nothing.
+
+use super::style::text_width;
 
 /// More steps than this have no room for a tick each.
 const MOST_STEPS: f64 = 11.0;
@@ -8,14 +10,37 @@ const MOST_STEPS: f64 = 11.0;
 /// Distances that differ by less than this share of a step are equal.
 const SAME: f64 = 1e-6;
 
+/// Room for the ticks of a panel of the usual width.
+const ROOM: f64 = 290.0;
+
+/// Ticks at round numbers that an axis has, about.
+const ROUND_TICKS: f64 = 6.0;
+
 /// The places of all values of one setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What stands at 0, 1, ... along the axis; none where places are the values themselves.
-    pub names: Vec<String>,
-    /// Whether numbers stand evenly although their distances differ.
-    pub uneven: bool,
+    /// Where ticks stand and what they say.
+    pub ticks: Vec<(f64, String)>,
+    /// How places relate to values.
+    pub scale: Scale,
+    /// The shown part, a little wider than the values.
+    pub range: (f64, f64),
+    /// The smallest distance of two places: lines may be moved apart by less.
+    pub step: f64,
     places: Vec<(String, f64)>,
+}
+
+/// How places relate to values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal distances are equal differences.
+    Linear,
+    /// Equal distances are equal ratios.
+    Logarithmic,
+    /// Numbers stand evenly although their distances differ.
+    Uneven,
+    /// Words stand evenly.
+    Words,
 }
 
 impl Axis {
@@ -25,19 +50,31 @@ impl Axis {
             .iter()
             .map(|value| Some((value.clone(), value.parse().ok().filter(|number: &f64| number.is_finite())?)))
             .collect();
-        let Some(mut numbers) = numbers else { return Self::evenly(values, false) };
+        let Some(mut numbers) = numbers else { return Self::evenly(values, Scale::Words) };
         numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let whole = numbers.iter().all(|(_, number)| number.fract() == 0.0);
-        let steps = Steps::of(&numbers);
-        let sorted: Vec<String> = numbers.iter().map(|(value, _)| value.clone()).collect();
-        match steps {
-            None if whole => Self { names: Vec::new(), uneven: false, places: numbers },
-            None => Self::evenly(&sorted, false),
-            Some(steps) if whole && (steps.count * steps.size <= MOST_STEPS || steps.even) => {
-                Self { names: Vec::new(), uneven: false, places: numbers }
+        match scale(&numbers) {
+            Scale::Linear => Self::placed(numbers, Scale::Linear),
+            Scale::Logarithmic => {
+                let logarithms = numbers.into_iter().map(|(value, number)| (value, number.log10()));
+                Self::placed(logarithms.collect(), Scale::Logarithmic)
             }
-            Some(steps) if steps.on_grid && steps.count <= MOST_STEPS => Self::to_scale(&numbers, &steps),
-            Some(steps) => Self::evenly(&sorted, !steps.even),
+            even @ (Scale::Uneven | Scale::Words) => {
+                let sorted: Vec<String> = numbers.into_iter().map(|(value, _)| value).collect();
+                Self::evenly(&sorted, even)
+            }
+        }
+    }
+
+    /// An axis of numbers, such as epochs, with ticks at round ones.
+    pub fn round(from: f64, to: f64) -> Self {
+        let beside = 0.02 * (to - from).max(1.0);
+        let ticks = round_ticks(from, to, 1.0);
+        Self {
+            ticks,
+            scale: Scale::Linear,
+            range: (from - beside, to + beside),
+            step: 0.0,
+            places: Vec::new(),
         }
     }
 
@@ -46,57 +83,125 @@ impl Axis {
         self.places.iter().find(|(known, _)| known == value).map(|(_, place)| *place)
     }
 
-    fn evenly(values: &[String], uneven: bool) -> Self {
-        let places = values.iter().enumerate().map(|(at, value)| (value.clone(), at as f64)).collect();
-        Self { names: values.to_vec(), uneven, places }
+    /// What stands at a tick.
+    pub fn name(&self, place: f64) -> String {
+        let tick = self.ticks.iter().find(|(tick, _)| (tick - place).abs() < 1e-9);
+        tick.map(|(_, name)| name.clone()).unwrap_or_default()
     }
 
-    fn to_scale(numbers: &[(String, f64)], steps: &Steps) -> Self {
+    /// Room that its ticks need, beyond that of a panel of the usual width.
+    pub fn more_room(&self) -> i32 {
+        (widest(&self.ticks, self.range.1 - self.range.0, self.step) - ROOM).max(0.0).ceil() as i32
+    }
+
+    fn evenly(values: &[String], scale: Scale) -> Self {
         let places: Vec<(String, f64)> =
-            numbers.iter().map(|(value, number)| (value.clone(), steps.place(*number))).collect();
-        let mut names = vec![String::new(); steps.count.round() as usize + 1];
-        for (value, place) in &places {
-            names[*place as usize].clone_from(value);
-        }
-        Self { names, uneven: false, places }
+            values.iter().enumerate().map(|(at, value)| (value.clone(), at as f64)).collect();
+        let ticks = places.iter().map(|(value, place)| (*place, value.clone())).collect();
+        let range = (-0.5, values.len() as f64 - 0.5);
+        Self { ticks, scale, range, step: 1.0, places }
+    }
+
+    fn placed(places: Vec<(String, f64)>, scale: Scale) -> Self {
+        let (from, to) = ends(&places);
+        let step = smallest_gap(&places).unwrap_or(1.0);
+        let beside = if to > from { (step / 2.0).max(0.04 * (to - from)) } else { 0.5 };
+        let range = (from - beside, to + beside);
+        let every: Vec<(f64, String)> = places.iter().map(|(value, place)| (*place, value.clone())).collect();
+        let fits = widest(&every, range.1 - range.0, step) <= ROOM;
+        let ticks = match (fits, scale) {
+            (true, _) => every,
+            (false, Scale::Logarithmic) => powers(from, to),
+            (false, Scale::Linear | Scale::Uneven | Scale::Words) => round_ticks(from, to, 0.0),
+        };
+        Self { ticks, scale, range, step, places }
     }
 }
 
-/// The smallest distance between two neighbours, and how the others relate to it.
-struct Steps {
-    from: f64,
-    size: f64,
-    /// From the first value to the last.
-    count: f64,
-    /// Whether all distances are multiples of the smallest.
-    on_grid: bool,
-    /// Whether all distances are the same.
-    even: bool,
+/// Pixels that an axis needs so that the closest of its ticks do not touch.
+fn widest(ticks: &[(f64, String)], range: f64, step: f64) -> f64 {
+    if step <= 0.0 {
+        return 0.0;
+    }
+    let needs = |pair: &[(f64, String)]| {
+        let texts = f64::from(text_width(&pair[0].1) + text_width(&pair[1].1)) / 2.0 + 8.0;
+        texts * range / (pair[1].0 - pair[0].0).max(1e-12)
+    };
+    ticks.windows(2).map(needs).fold(0.0, f64::max)
 }
 
-impl Steps {
-    /// None for fewer than two values.
-    fn of(sorted: &[(String, f64)]) -> Option<Self> {
-        let gaps: Vec<f64> = sorted.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
-        let size = gaps.iter().copied().filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
-        if !size.is_finite() {
-            return None;
-        }
-        let (from, to) = (sorted.first()?.1, sorted.last()?.1);
-        let whole_steps =
-            |number: f64| ((number - from) / size - ((number - from) / size).round()).abs() < SAME;
-        Some(Self {
-            from,
-            size,
-            count: (to - from) / size,
-            on_grid: sorted.iter().all(|(_, number)| whole_steps(*number)),
-            even: gaps.iter().all(|gap| (gap / size - 1.0).abs() < SAME),
+/// How sorted numbers are best shown.
+fn scale(sorted: &[(String, f64)]) -> Scale {
+    let (from, to) = ends(sorted);
+    let Some(step) = smallest_gap(sorted) else { return Scale::Linear };
+    let gaps = || sorted.windows(2).map(|pair| (pair[1].1 - pair[0].1) / step);
+    let on_grid = gaps().all(|gap| (gap - gap.round()).abs() < SAME) && (to - from) / step <= MOST_STEPS;
+    let even = sorted.len() > 2 && gaps().all(|gap| (gap - 1.0).abs() < SAME);
+    let smallest = sorted.iter().map(|(_, number)| *number).find(|number| *number > 0.0).unwrap_or(to);
+    let decades = to / smallest >= 100.0 || (to / smallest >= 10.0 && !on_grid);
+    match (even || !decades, from > 0.0) {
+        (true, _) => Scale::Linear,
+        (false, true) => Scale::Logarithmic,
+        // Zero has no logarithm; many values would not have room side by side.
+        (false, false) if from == 0.0 && sorted.len() as f64 <= MOST_STEPS => Scale::Uneven,
+        (false, false) => Scale::Linear,
+    }
+}
+
+fn ends(sorted: &[(String, f64)]) -> (f64, f64) {
+    let end = |at: Option<&(String, f64)>| at.map_or(0.0, |(_, number)| *number);
+    (end(sorted.first()), end(sorted.last()))
+}
+
+/// None for fewer than two different numbers.
+fn smallest_gap(sorted: &[(String, f64)]) -> Option<f64> {
+    let gaps = sorted.windows(2).map(|pair| pair[1].1 - pair[0].1).filter(|gap| *gap > 0.0);
+    gaps.reduce(f64::min)
+}
+
+/// Ticks at round numbers, no closer than `least`.
+fn round_ticks(from: f64, to: f64, least: f64) -> Vec<(f64, String)> {
+    let step = round_step((to - from) / ROUND_TICKS).max(least);
+    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    let (first, last) = ((from / step - SAME).ceil() as i64, (to / step + SAME).floor() as i64);
+    (first..=last).map(|at| (at as f64 * step, format!("{:.digits$}", at as f64 * step))).collect()
+}
+
+/// Ticks at powers of ten; on an axis with few of those, at small multiples of them as well.
+fn powers(from: f64, to: f64) -> Vec<(f64, String)> {
+    let decades = (from.floor() as i32..=to.ceil() as i32).collect::<Vec<i32>>();
+    let every = decades.len().div_ceil(7);
+    let factors: &[u32] = match to - from {
+        short if short < 1.5 => &[1, 2, 5],
+        medium if medium < 3.0 => &[1, 3],
+        _ => &[1],
+    };
+    let ticks = decades.iter().step_by(every).flat_map(|decade| {
+        factors.iter().map(move |factor| {
+            let place = f64::from(*decade) + f64::from(*factor).log10();
+            (place, power(*factor, *decade))
         })
-    }
+    });
+    ticks.filter(|(place, _)| (from - SAME..=to + SAME).contains(place)).collect()
+}
 
-    fn place(&self, number: f64) -> f64 {
-        ((number - self.from) / self.size).round()
+/// A power of ten times a digit, plainly where that is short.
+fn power(factor: u32, decade: i32) -> String {
+    match decade {
+        -4..=-1 => format!("0.{}{factor}", "0".repeat(decade.unsigned_abs() as usize - 1)),
+        0..=4 => format!("{factor}{}", "0".repeat(decade as usize)),
+        _ => format!("{factor}e{decade}"),
     }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below this.
+pub fn round_step(least: f64) -> f64 {
+    let power = 10f64.powf(least.max(1e-9).log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= least)
+        .unwrap_or(least)
 }
 
 #[cfg(test)]
@@ -111,32 +216,81 @@ mod tests {
         values.iter().map(|value| axis.place(value).unwrap()).collect()
     }
 
+    fn names(axis: &Axis) -> Vec<&str> {
+        axis.ticks.iter().map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// No two neighbours touch in a panel that is as wide as the axis asks for.
+    fn readable(axis: &Axis) -> bool {
+        widest(&axis.ticks, axis.range.1 - axis.range.0, 1.0) <= ROOM + f64::from(axis.more_room())
+    }
+
     #[test]
-    fn depths_stand_at_themselves() {
+    fn depths_stand_at_themselves_with_a_tick_each() {
         let depths = axis(&["3", "1", "8"]);
-        assert_eq!((depths.names.len(), places(&depths, &["1", "3", "8"])), (0, vec![1.0, 3.0, 8.0]));
+        assert_eq!((depths.scale, places(&depths, &["1", "3", "8"])), (Scale::Linear, vec![1.0, 3.0, 8.0]));
+        assert_eq!(names(&depths), ["1", "3", "8"]);
     }
 
     #[test]
-    fn fractions_stand_to_scale_with_a_tick_at_each() {
+    fn fractions_stand_to_scale() {
         let dropout = axis(&["0.5", "0.0", "0.1", "0.2"]);
-        assert_eq!(dropout.names, ["0.0", "0.1", "0.2", "", "", "0.5"]);
-        assert_eq!(places(&dropout, &["0.0", "0.1", "0.2", "0.5"]), [0.0, 1.0, 2.0, 5.0]);
-        assert!(!dropout.uneven);
+        assert_eq!((dropout.scale, names(&dropout)), (Scale::Linear, vec!["0.0", "0.1", "0.2", "0.5"]));
     }
 
     #[test]
-    fn decades_and_words_stand_evenly() {
+    fn decades_stand_by_their_logarithm() {
         let rates = axis(&["0.1", "0.0001", "0.001"]);
-        assert_eq!(rates.names, ["0.0001", "0.001", "0.1"]);
-        assert!(rates.uneven && rates.place("0.1") == Some(2.0));
+        assert_eq!((rates.scale, names(&rates)), (Scale::Logarithmic, vec!["0.0001", "0.001", "0.1"]));
+        let apart = |a: &str, b: &str| rates.place(b).unwrap() - rates.place(a).unwrap();
+        assert!((apart("0.001", "0.1") - 2.0 * apart("0.0001", "0.001")).abs() < 1e-9, "to scale");
+        let widths = axis(&["16", "32", "64", "128", "256"]);
+        assert_eq!((widths.scale, names(&widths).len()), (Scale::Logarithmic, 5));
         let words = axis(&["random", "original"]);
-        assert!(!words.uneven && words.names == ["random", "original"] && words.place("0.5").is_none());
+        assert!(words.scale == Scale::Words && words.place("original") == Some(1.0));
+        assert!(words.place("0.5").is_none());
     }
 
     #[test]
-    fn one_fraction_has_its_own_tick() {
-        assert_eq!(axis(&["0.5"]).names, ["0.5"]);
+    fn zero_among_decades_stands_beside_them_and_the_axis_says_that_this_is_not_to_scale() {
+        let decay = axis(&["0.0", "0.00001", "0.001"]);
+        assert_eq!((decay.scale, places(&decay, &["0.0", "0.001"])), (Scale::Uneven, vec![0.0, 2.0]));
+    }
+
+    #[test]
+    fn ticks_of_random_draws_do_not_overlap() {
+        let draws: Vec<String> =
+            (0..40).map(|at| format!("{:.9}", 10f64.powf(-4.0 + 3.0 * f64::from(at) / 39.0))).collect();
+        let rates = Axis::of(&draws);
+        assert_eq!(
+            (rates.scale, names(&rates)),
+            (Scale::Logarithmic, vec!["0.0001", "0.001", "0.01", "0.1"])
+        );
+        let draws: Vec<String> =
+            (0..40).map(|at| format!("{:.9}", 0.3 + 0.0071 * f64::from(at * at % 41))).collect();
+        let dropout = Axis::of(&draws);
+        assert!(dropout.scale == Scale::Linear && names(&dropout).len() < 9, "{:?}", dropout.ticks);
+        let fewer: Vec<String> = (0..40).map(|at| format!("{:.9}", 0.0003 * 1.15f64.powi(at))).collect();
+        let fewer = Axis::of(&fewer);
+        assert_eq!(names(&fewer), ["0.0003", "0.001", "0.003", "0.01", "0.03"]);
+        let within = axis(&["0.0011", "0.00112", "0.0023", "0.0035", "0.0078", "0.0111", "0.01112"]);
+        assert_eq!((within.scale, names(&within)), (Scale::Logarithmic, vec!["0.002", "0.005", "0.01"]));
+        let words = axis(&["a-data-set-with-a-long-name", "another-one-of-those", "and-a-third-one-here"]);
+        assert!(words.more_room() > 0);
+        for axis in [rates, dropout, fewer, within, words, Axis::round(0.0, 1000.0)] {
+            assert!(readable(&axis), "{:?}", axis.ticks);
+        }
+    }
+
+    #[test]
+    fn epochs_have_ticks_at_round_numbers() {
+        assert_eq!(names(&Axis::round(0.0, 19.0)), ["0", "5", "10", "15"]);
+        assert_eq!(names(&Axis::round(0.0, 2.0)), ["0", "1", "2"]);
+    }
+
+    #[test]
+    fn one_value_has_its_own_tick() {
+        assert_eq!(names(&axis(&["0.5"])), ["0.5"]);
         assert_eq!(axis(&["4"]).place("4"), Some(4.0));
     }
 }

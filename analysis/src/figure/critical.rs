@@ -3,7 +3,7 @@
 
 use plotters::prelude::*;
 
-use super::style::{BODY, GREY, HEADING, Side, text_width, wrapped, write};
+use super::style::{BODY, Side, text_width, write};
 use super::{Area, Figure, failed};
 use crate::error::{Error, Result};
 use crate::statistics::{Friedman, Refusal, friedman};
@@ -69,16 +69,8 @@ fn plural(settings: &[impl AsRef<str>]) -> String {
 pub fn critical_difference(ranking: &Ranking, alpha: f64) -> Result<Figure> {
     let diagram = Diagram::of(ranking, alpha);
     let title = "Mean ranks of methods";
-    let width = diagram.left + AXIS_WIDTH + diagram.right;
-    let notes = wrapped(&note(ranking, &diagram, alpha), width - 2 * MARGIN);
-    let top = 58 + notes.len() as i32 * 20;
-    Figure::draw(title, (width as u32, (top + diagram.height()) as u32), |area| {
-        write(area, title, (MARGIN, 26), HEADING, &BLACK, Side::Left)?;
-        for (at, note) in notes.iter().enumerate() {
-            write(area, note, (MARGIN, 52 + at as i32 * 20), BODY, &GREY, Side::Left)?;
-        }
-        diagram.draw(area, top)
-    })
+    let size = (diagram.left + AXIS_WIDTH + diagram.right, diagram.height());
+    Figure::draw(title, &note(ranking, &diagram, alpha), size, |area| diagram.draw(area))
 }
 
 fn note(ranking: &Ranking, diagram: &Diagram<'_>, alpha: f64) -> String {
@@ -136,9 +128,9 @@ impl<'a> Diagram<'a> {
         self.left + (share * f64::from(AXIS_WIDTH)).round() as i32
     }
 
-    fn draw(&self, area: &Area<'_>, top: i32) -> Result<()> {
-        let axis = top + 64;
-        self.draw_critical(area, top + 12)?;
+    fn draw(&self, area: &Area<'_>) -> Result<()> {
+        let axis = 64;
+        self.draw_critical(area, 12)?;
         line(area, (self.x(1.0), axis), (self.x(self.order.len() as f64), axis), 2)?;
         for rank in 1..=self.order.len() {
             let x = self.x(rank as f64);

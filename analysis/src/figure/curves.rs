@@ -1,15 +1,20 @@
 //! Learning curves. Of one trial: loss and accuracy against epochs, training and validation, one thin line per fold and
-//! the mean over the folds that are still training. Of many: one line per method, never a mean over methods. Takes
-//! histories as results carry them; frames do not have them.
+//! the mean over the folds that are still training. Of many: one line with its band for each group of folds, which
+//! [`crate::curves`] makes and names. Takes histories as results carry them; frames do not have them.
 
 use std::collections::BTreeMap;
 
 use togl_sweeps::result::{EpochRecord, Metrics};
 
 use super::Figure;
-use super::against::MOST_LINES;
+use super::axis::Axis;
 use super::lines::{Line, Panel, Plot, Point, Weight};
+use crate::curves::CurveGroups;
 use crate::error::{Error, Result};
+use crate::statistics::Summary;
+
+/// Epochs of a line that are drawn; longer ones are thinned evenly.
+const MOST_EPOCHS: usize = 150;
 
 /// The history of one fold.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,12 +32,16 @@ const PARTS: [(&str, Weight, Part); 2] = [
     ("validation", Weight::Thick, |epoch| epoch.validation),
 ];
 
+type Value = fn(&Metrics) -> f64;
+
+const VALUES: [(&str, &str, Value); 2] = [
+    ("loss", "loss", |metrics| metrics.loss),
+    ("accuracy", "accuracy (%)", |metrics| 100.0 * metrics.accuracy),
+];
+
 /// Draws the curves of a trial's folds.
 pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
     let known: Vec<&Curve> = curves.iter().filter(|curve| !curve.history.is_empty()).collect();
-    if known.is_empty() {
-        return Err(Error::Empty { origin: format!("the learning curves of {title}") });
-    }
     let note = match known.as_slice() {
         [only] => format!("One fold: {}.", only.label),
         several => format!(
@@ -40,76 +49,70 @@ pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
             several.len()
         ),
     };
-    let plot = Plot {
-        title: title.to_owned(),
-        note,
-        x_label: "epoch".to_owned(),
-        x_names: Vec::new(),
-        across: None,
-        panels: vec![
-            panel("Loss", "loss", &known, |metrics| metrics.loss),
-            panel("Accuracy", "accuracy (%)", &known, |metrics| 100.0 * metrics.accuracy),
-        ],
+    let panel = |(name, y_label, value): (&str, &str, Value)| {
+        let lines = PARTS.into_iter().flat_map(|(label, weight, part)| {
+            let folds: Vec<Vec<(u32, f64)>> =
+                known.iter().map(|curve| values(&curve.history, part, value)).collect();
+            let mean = line(label, weight, means(&folds).map(|(epoch, mean)| point(epoch, mean.mean, None)));
+            let thin = |fold: &Vec<(u32, f64)>| {
+                line(label, Weight::Thin, fold.iter().map(|(epoch, value)| point(*epoch, Some(*value), None)))
+            };
+            folds.iter().map(thin).chain([mean]).collect::<Vec<Line>>()
+        });
+        Panel { title: capital(name), y_label: y_label.to_owned(), lines: lines.collect() }
     };
-    plot.draw()
+    draw(title, note, VALUES.map(panel).to_vec(), None)
 }
 
-/// The histories of all folds of one method on one data set.
-#[derive(Debug, Clone, PartialEq)]
-pub struct MethodCurves {
-    /// The data set: each has panels of its own.
-    pub dataset: String,
-    /// The method: each has a line of its own.
-    pub method: String,
-    /// The epochs of each fold.
-    pub histories: Vec<Vec<EpochRecord>>,
-}
-
-/// Draws validation loss and accuracy by epoch, one line per method: the mean over its folds that trained this long.
-pub fn method_curves(title: &str, curves: &[MethodCurves]) -> Result<Figure> {
-    let mut panels: Vec<Panel> = Vec::new();
-    for (name, y_label, value) in VALUES {
-        for curve in curves {
-            let title = format!("{}: {name}", curve.dataset);
-            let folds = curve.histories.iter().map(|history| values(history, PARTS[1].2, value));
-            let mean = line(&curve.method, means(folds), Weight::Thick);
-            if mean.points.is_empty() {
-                continue;
-            }
-            match panels.iter_mut().find(|panel| panel.title == title) {
-                Some(panel) => panel.lines.push(mean),
-                None => panels.push(Panel { title, y_label: y_label.to_owned(), lines: vec![mean] }),
-            }
+/// Draws validation loss and accuracy by epoch, one line for each group of folds: the mean over those that trained this
+/// long, in a band of one standard deviation.
+pub fn method_curves(title: &str, curves: &CurveGroups) -> Result<Figure> {
+    let mut datasets: Vec<&str> = Vec::new();
+    for group in &curves.groups {
+        if !datasets.contains(&group.dataset.as_str()) {
+            datasets.push(&group.dataset);
         }
     }
-    if panels.is_empty() {
-        return Err(Error::Empty { origin: format!("the learning curves of {title}") });
+    let mut panels: Vec<Panel> = Vec::new();
+    for dataset in datasets {
+        let groups = || curves.groups.iter().filter(|group| group.dataset == dataset);
+        panels.extend(VALUES.map(|(name, y_label, value)| {
+            let lines = groups().map(|group| {
+                let folds: Vec<Vec<(u32, f64)>> =
+                    group.histories.iter().map(|history| values(history, PARTS[1].2, value)).collect();
+                let points = means(&folds).map(|(epoch, mean)| point(epoch, mean.mean, mean.std));
+                line(&group.label, Weight::Thick, points)
+            });
+            let title = format!("{dataset}: validation {name}");
+            Panel { title, y_label: y_label.to_owned(), lines: lines.collect() }
+        }));
     }
-    // Loss and accuracy of one data set stand side by side.
-    let half = panels.len() / 2;
-    let panels: Vec<Panel> = (0..half).flat_map(|at| [at, at + half]).map(|at| panels[at].clone()).collect();
-    let plot = Plot {
-        title: title.to_owned(),
-        note:
-            "On the validation part. Each line is the mean over the folds of a method that trained this long."
-                .to_owned(),
-        x_label: "epoch".to_owned(),
-        x_names: Vec::new(),
-        across: Some(2),
-        panels,
+    let line = match curves.mixed.as_slice() {
+        [] => "one trial".to_owned(),
+        mixed => format!("all trials of a method, which differ in {}", mixed.join(", ")),
     };
-    match plot.labels().len() {
-        lines if lines > MOST_LINES => Err(Error::TooManyLines { lines, most: MOST_LINES }),
-        _ => plot.draw(),
-    }
+    let note = format!(
+        "On the validation part. A line is the mean over the n folds of {line}; its band is ± sample standard \
+         deviation. Folds that ended earlier count as long as they trained."
+    );
+    // Loss and accuracy of one data set stand side by side.
+    draw(title, note, panels, Some(2))
 }
 
-type Value = fn(&Metrics) -> f64;
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
 
-const VALUES: [(&str, &str, Value); 2] = [
-    ("validation loss", "loss", |metrics| metrics.loss),
-    ("validation accuracy", "accuracy (%)", |metrics| 100.0 * metrics.accuracy),
-];
+fn draw(title: &str, note: String, panels: Vec<Panel>, across: Option<usize>) -> Result<Figure> {
+    let points = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
+    let ends = points.map(|point| (point.x, point.x)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let Some((first, last)) = ends else {
+        return Err(Error::Empty { origin: format!("the learning curves of {title}") });
+    };
+    let axis = Axis::round(first, last);
+    Plot { title: title.to_owned(), note, x_label: "epoch".to_owned(), axis, across, panels }.draw()
+}
 
 /// What is finite of one curve, by epoch.
 fn values(history: &[EpochRecord], part: Part, value: Value) -> Vec<(u32, f64)> {
@@ -117,28 +120,46 @@ fn values(history: &[EpochRecord], part: Part, value: Value) -> Vec<(u32, f64)> 
     values.filter(|(_, value)| value.is_finite()).collect()
 }
 
-/// The mean of several curves at each epoch that any of them has.
-fn means(curves: impl Iterator<Item = Vec<(u32, f64)>>) -> impl Iterator<Item = (u32, f64)> {
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
-    for (epoch, value) in curves.flatten() {
-        let sum = sums.entry(epoch).or_default();
-        *sum = (sum.0 + value, sum.1 + 1.0);
+/// Mean and spread of several curves at each epoch that any of them has.
+fn means(curves: &[Vec<(u32, f64)>]) -> impl Iterator<Item = (u32, Summary)> {
+    let mut by_epoch: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (epoch, value) in curves.iter().flatten() {
+        by_epoch.entry(*epoch).or_default().push(*value);
     }
-    sums.into_iter().map(|(epoch, (sum, count))| (epoch, sum / count))
+    by_epoch.into_iter().map(|(epoch, values)| (epoch, Summary::of(&values)))
 }
 
-fn panel(title: &str, y_label: &str, curves: &[&Curve], value: Value) -> Panel {
-    let mut lines = Vec::new();
-    for (label, weight, part) in PARTS {
-        let folds: Vec<Vec<(u32, f64)>> =
-            curves.iter().map(|curve| values(&curve.history, part, value)).collect();
-        lines.extend(folds.iter().map(|fold| line(label, fold.iter().copied(), Weight::Thin)));
-        lines.push(line(label, means(folds.into_iter()), weight));
-    }
-    Panel { title: title.to_owned(), y_label: y_label.to_owned(), lines }
+fn point(epoch: u32, y: Option<f64>, error: Option<f64>) -> Point {
+    Point { x: f64::from(epoch), y: y.unwrap_or_default(), error }
 }
 
-fn line(label: &str, values: impl Iterator<Item = (u32, f64)>, weight: Weight) -> Line {
-    let points = values.map(|(epoch, y)| Point { x: f64::from(epoch), y, error: None });
-    Line { label: label.to_owned(), points: points.collect(), weight }
+fn line(label: &str, weight: Weight, points: impl Iterator<Item = Point>) -> Line {
+    Line { label: label.to_owned(), points: thinned(points.collect()), weight }
+}
+
+/// Every n-th point, and always the last. Means are taken before: folds of unequal length have other epochs left.
+fn thinned(points: Vec<Point>) -> Vec<Point> {
+    let (step, last) = (points.len().div_ceil(MOST_EPOCHS).max(1), points.len().saturating_sub(1));
+    let kept = points.into_iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last);
+    kept.map(|(_, point)| point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_curve_is_thinned_but_keeps_its_end() {
+        let kept = thinned((0..1000).map(|epoch| point(epoch, Some(0.5), None)).collect());
+        assert!(kept.len() <= MOST_EPOCHS + 1 && kept.last().unwrap().x == 999.0);
+        assert_eq!(thinned(vec![point(0, Some(0.5), None)]).len(), 1);
+    }
+
+    #[test]
+    fn the_mean_of_folds_that_trained_unequally_long_takes_all_that_trained_that_long() {
+        let fold = |epochs: u32, value: f64| (0..epochs).map(|epoch| (epoch, value)).collect::<Vec<_>>();
+        let means: Vec<(u32, Summary)> = means(&[fold(400, 1.0), fold(100, 3.0)]).collect();
+        assert!(means[..100].iter().all(|(_, mean)| (mean.mean, mean.n) == (Some(2.0), 2)));
+        assert!(means[100..].iter().all(|(_, mean)| (mean.mean, mean.n) == (Some(1.0), 1)));
+    }
 }

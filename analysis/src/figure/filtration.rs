@@ -9,9 +9,10 @@ use serde::Deserialize;
 use togl_sweeps::bounded;
 
 use super::arrangement::arranged;
-use super::style::{BODY, GREY, HEADING, SUBHEADING, Side, wrapped, write};
-use super::{Area, Figure, failed};
+use super::style::{BODY, SUBHEADING, Side, write};
+use super::{Area, Figure, MARGIN, failed};
 use crate::error::{Error, Result};
+use crate::wording::fixed;
 
 /// Larger graphs would be a ball of wool, and take long to arrange.
 const MOST_VERTICES: usize = 1500;
@@ -19,7 +20,6 @@ const MOST_VERTICES: usize = 1500;
 const MOST_PANELS: usize = 12;
 const PANEL: (i32, i32) = (300, 330);
 const PANELS_PER_LINE: usize = 4;
-const MARGIN: i32 = 16;
 const SCALE: (i32, i32) = (140, 12);
 
 /// Viridis at equal steps: readable in grey and by colour-blind readers.
@@ -134,17 +134,11 @@ fn draw_graph(learnt: &Filtrations, graph: &GraphFiltrations) -> Result<Figure> 
     let across = panels.min(PANELS_PER_LINE);
     let width = (across as i32 * PANEL.0).max(2 * PANEL.0) + 2 * MARGIN;
     let title = format!("Filtrations of {} on graph {} of {}", learnt.method, graph.graph, learnt.dataset);
-    let notes = wrapped(&note(graph, panels, learnt.graphs.len()), width - 2 * MARGIN);
-    let top = 58 + notes.len() as i32 * 20;
-    let height = top + panels.div_ceil(across) as i32 * PANEL.1 + MARGIN;
+    let height = panels.div_ceil(across) as i32 * PANEL.1 + MARGIN;
     let places = arranged(graph.vertices, &graph.edges);
-    Figure::draw(&title, (width as u32, height as u32), |area| {
-        write(area, &title, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
-        for (at, note) in notes.iter().enumerate() {
-            write(area, note, (MARGIN, 52 + at as i32 * 20), BODY, &GREY, Side::Left)?;
-        }
+    Figure::draw(&title, &note(graph, panels, learnt.graphs.len()), (width, height), |area| {
         (0..panels).try_for_each(|kind| {
-            let corner = ((kind % across) as i32 * PANEL.0 + MARGIN, (kind / across) as i32 * PANEL.1 + top);
+            let corner = ((kind % across) as i32 * PANEL.0 + MARGIN, (kind / across) as i32 * PANEL.1);
             let range = (learnt.smallest[kind], learnt.largest[kind]);
             draw_panel(area, graph, &places, kind, range, corner)
         })
@@ -229,14 +223,10 @@ fn short(value: f64) -> String {
     if size != 0.0 && !(0.01..1000.0).contains(&size) {
         return format!("{value:.1e}");
     }
-    format!(
-        "{value:.*}",
-        if size < 1.0 {
-            3
-        } else if size < 10.0 {
-            2
-        } else {
-            1
-        }
-    )
+    let digits = match size {
+        size if size < 1.0 => 3,
+        size if size < 10.0 => 2,
+        _ => 1,
+    };
+    fixed(value, digits)
 }

@@ -6,51 +6,86 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::prelude::*;
 
-use super::style::{BODY, GREY, HEADING, Side, text_width, wrapped, write};
-use super::{Area, Figure, failed};
+use super::style::{BODY, Side, text_width, write};
+use super::{Area, Figure, MARGIN, failed};
 use crate::error::{Error, Result};
 use crate::statistics::Summary;
 use crate::table::Table;
-use crate::wording::metric_words;
+use crate::wording::{fixed, metric_words};
 
 const SQUARE: (i32, i32) = (52, 26);
-const MARGIN: i32 = 16;
-const HEAD: i32 = 66;
+const HEAD: i32 = 24;
 const SCALE: i32 = 54;
+/// Lines of one figure: more would not fit on a page or a screen.
+const MOST_ROWS: usize = 60;
 
 const BELOW: RGBColor = RGBColor(213, 94, 0);
 const ABOVE: RGBColor = RGBColor(0, 114, 178);
 
 /// One line of the map: a cell's name and its value on each split.
-type Lines = Vec<(String, BTreeMap<u32, f64>)>;
+type Row = (String, BTreeMap<u32, f64>);
 
-/// Draws each cell of a table as a line of its folds; seeds of one split are averaged.
-pub fn fold_heat_map(table: &Table) -> Result<Figure> {
+/// Draws each cell of a table as a line of its folds; seeds of one split are averaged. Many lines make several figures
+/// with the same splits and the same colours.
+pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
     let lines = lines(table);
-    let splits: Vec<u32> = lines
-        .iter()
-        .flat_map(|(_, values)| values.keys().copied())
-        .collect::<BTreeSet<u32>>()
-        .into_iter()
-        .collect();
+    let splits: BTreeSet<u32> = lines.iter().flat_map(|(_, values)| values.keys().copied()).collect();
     if splits.is_empty() {
         return Err(Error::Empty { origin: format!("the fold heat map of {}", table.title) });
     }
-    let label_room = lines.iter().map(|(name, _)| text_width(name)).max().unwrap_or_default() + MARGIN;
-    let width = (2 * MARGIN + label_room + splits.len() as i32 * SQUARE.0).max(560);
-    let notes = wrapped(&note(table), width - 2 * MARGIN);
-    let top = HEAD + notes.len() as i32 * 20;
-    let height = top + lines.len() as i32 * SQUARE.1 + SCALE;
-    let title = format!("Folds of {}", table.title);
-    Figure::draw(&title, (width as u32, height as u32), |area| {
-        write(area, &title, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
-        for (at, note) in notes.iter().enumerate() {
-            write(area, note, (MARGIN, 50 + at as i32 * 20), BODY, &GREY, Side::Left)?;
+    let map = Map { splits: splits.into_iter().collect(), furthest: furthest(&lines), note: note(table) };
+    let pages: Vec<&[Row]> = lines.chunks(MOST_ROWS).collect();
+    let title = |at: usize| match pages.len() {
+        1 => format!("Folds of {}", table.title),
+        count => format!("Folds of {} ({} of {count})", table.title, at + 1),
+    };
+    pages.iter().enumerate().map(|(at, lines)| map.draw(&title(at), lines)).collect()
+}
+
+/// What all pages have in common.
+struct Map {
+    splits: Vec<u32>,
+    furthest: f64,
+    note: String,
+}
+
+impl Map {
+    fn draw(&self, title: &str, lines: &[Row]) -> Result<Figure> {
+        let label_room = lines.iter().map(|(name, _)| text_width(name)).max().unwrap_or_default() + MARGIN;
+        let width = (2 * MARGIN + label_room + self.splits.len() as i32 * SQUARE.0).max(560);
+        let below = HEAD + lines.len() as i32 * SQUARE.1;
+        Figure::draw(title, &self.note, (width, below + SCALE), |area| {
+            let left = MARGIN + label_room;
+            self.draw_squares(area, lines, (left, HEAD))?;
+            draw_scale(area, self.furthest, (left, below + 24))
+        })
+    }
+
+    fn draw_squares(&self, area: &Area<'_>, lines: &[Row], corner: (i32, i32)) -> Result<()> {
+        for (at, split) in self.splits.iter().enumerate() {
+            let x = corner.0 + at as i32 * SQUARE.0 + SQUARE.0 / 2;
+            let text = if at == 0 { format!("split {split}") } else { split.to_string() };
+            write(area, &text, (x, corner.1 - 10), BODY, &BLACK, Side::Centre)?;
         }
-        let corner = (MARGIN + label_room, top);
-        draw_squares(area, &lines, &splits, corner)?;
-        draw_scale(area, furthest(&lines), (corner.0, top + lines.len() as i32 * SQUARE.1 + 24))
-    })
+        for (line, (name, values)) in lines.iter().enumerate() {
+            let y = corner.1 + line as i32 * SQUARE.1;
+            write(area, name, (corner.0 - 8, y + SQUARE.1 / 2), BODY, &BLACK, Side::Right)?;
+            let mean = mean(values);
+            for (at, split) in self.splits.iter().enumerate() {
+                let x = corner.0 + at as i32 * SQUARE.0;
+                let place = [(x + 1, y + 1), (x + SQUARE.0 - 1, y + SQUARE.1 - 1)];
+                if let Some(value) = values.get(split) {
+                    let share = (value - mean) / self.furthest;
+                    area.draw(&Rectangle::new(place, colour(share).filled())).map_err(failed)?;
+                    let ink = if share > 0.6 { WHITE } else { BLACK };
+                    let middle = (x + SQUARE.0 / 2, y + SQUARE.1 / 2);
+                    write(area, &fixed(*value, 1), middle, BODY, &ink, Side::Centre)?;
+                }
+                area.draw(&Rectangle::new(place, BLACK.mix(0.15))).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn note(table: &Table) -> String {
@@ -60,7 +95,7 @@ fn note(table: &Table) -> String {
     )
 }
 
-fn lines(table: &Table) -> Lines {
+fn lines(table: &Table) -> Vec<Row> {
     let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0);
     cells
         .map(|(labels, column, cell)| {
@@ -70,10 +105,19 @@ fn lines(table: &Table) -> Lines {
             }
             let means =
                 by_split.into_iter().filter_map(|(split, values)| Some((split, Summary::of(&values).mean?)));
-            let name: Vec<&str> = labels.iter().map(String::as_str).chain([column.label.as_str()]).collect();
+            let settings = table.row_settings.iter().chain([&table.column_setting]);
+            let name: Vec<String> = settings
+                .zip(labels.iter().chain([&column.label]))
+                .map(|(name, label)| named(name, label))
+                .collect();
             (name.join(" · "), means.collect())
         })
         .collect()
+}
+
+/// A label that says what it is; methods and data sets do.
+fn named(setting: &str, label: &str) -> String {
+    if ["method", "dataset"].contains(&setting) { label.to_owned() } else { format!("{setting} {label}") }
 }
 
 fn mean(values: &BTreeMap<u32, f64>) -> f64 {
@@ -81,38 +125,12 @@ fn mean(values: &BTreeMap<u32, f64>) -> f64 {
 }
 
 /// The largest distance of a value from the mean of its line.
-fn furthest(lines: &Lines) -> f64 {
+fn furthest(lines: &[Row]) -> f64 {
     let distances = lines.iter().flat_map(|(_, values)| {
         let mean = mean(values);
         values.values().map(move |value| (value - mean).abs())
     });
     distances.fold(0.1, f64::max)
-}
-
-fn draw_squares(area: &Area<'_>, lines: &Lines, splits: &[u32], corner: (i32, i32)) -> Result<()> {
-    let furthest = furthest(lines);
-    for (at, split) in splits.iter().enumerate() {
-        let x = corner.0 + at as i32 * SQUARE.0 + SQUARE.0 / 2;
-        let text = if at == 0 { format!("split {split}") } else { split.to_string() };
-        write(area, &text, (x, corner.1 - 10), BODY, &BLACK, Side::Centre)?;
-    }
-    for (line, (name, values)) in lines.iter().enumerate() {
-        let y = corner.1 + line as i32 * SQUARE.1;
-        write(area, name, (corner.0 - 8, y + SQUARE.1 / 2), BODY, &BLACK, Side::Right)?;
-        for (at, split) in splits.iter().enumerate() {
-            let x = corner.0 + at as i32 * SQUARE.0;
-            let place = [(x + 1, y + 1), (x + SQUARE.0 - 1, y + SQUARE.1 - 1)];
-            if let Some(value) = values.get(split) {
-                let share = (value - mean(values)) / furthest;
-                area.draw(&Rectangle::new(place, colour(share).filled())).map_err(failed)?;
-                let ink = if share > 0.6 { WHITE } else { BLACK };
-                let middle = (x + SQUARE.0 / 2, y + SQUARE.1 / 2);
-                write(area, &format!("{value:.1}"), middle, BODY, &ink, Side::Centre)?;
-            }
-            area.draw(&Rectangle::new(place, BLACK.mix(0.15))).map_err(failed)?;
-        }
-    }
-    Ok(())
 }
 
 /// From orange (-1) over white (0) to blue (1).

@@ -1,16 +1,24 @@
-//! Panels of lines with error bars under one title and over one legend: the form of most figures here. Owns
-//! sizes, axes and the legend; what the lines mean is the caller's.
+//! Panels of lines with error bars or bands over one legend: the form of most figures here. Owns sizes, axes and the
+//! legend; what the lines mean is the caller's.
 
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::style::{BODY, GREY, HEADING, Look, SUBHEADING, Shape, Side, text_width, wrapped, write};
-use super::{Area, Figure, failed};
-use crate::error::Result;
+use super::axis::Axis;
+use super::style::{BODY, Look, SUBHEADING, Shape, Side, text_width, write};
+use super::{Area, Figure, LINE, MARGIN, failed};
+use crate::error::{Error, Result};
+use crate::wording::fixed;
+
+/// More lines than this cannot be told apart.
+pub const MOST_LINES: usize = 21;
+
+/// Lines without signs have colours and dashes only.
+pub const MOST_CURVES: usize = 14;
 
 const PANEL: (i32, i32) = (380, 300);
 const PANELS_PER_LINE: usize = 3;
-const LINE: i32 = 20;
-const MARGIN: i32 = 16;
 const SWATCH: i32 = 34;
 
 /// A measured value.
@@ -18,6 +26,7 @@ const SWATCH: i32 = 34;
 pub struct Point {
     pub x: f64,
     pub y: f64,
+    /// How far its bar, or the band of its line, reaches to either side.
     pub error: Option<f64>,
 }
 
@@ -28,7 +37,7 @@ pub enum Weight {
     Measured,
     /// One of many, in the background.
     Thin,
-    /// The one that counts among thin ones.
+    /// The one that counts, with a band where its points have errors.
     Thick,
     /// The same, told apart from another thick line by dashes.
     Dashed,
@@ -55,8 +64,7 @@ pub struct Plot {
     /// What the numbers and bars are.
     pub note: String,
     pub x_label: String,
-    /// Words at 0, 1, ... along the axis; numbers if there are none.
-    pub x_names: Vec<String>,
+    pub axis: Axis,
     /// Panels side by side, where the usual number does not fit.
     pub across: Option<usize>,
     pub panels: Vec<Panel>,
@@ -64,27 +72,26 @@ pub struct Plot {
 
 impl Plot {
     pub fn draw(&self) -> Result<Figure> {
-        let across = self.panels.len().clamp(1, self.across.unwrap_or(PANELS_PER_LINE));
+        let labels = self.labels();
+        if labels.len() > MOST_LINES {
+            return Err(Error::TooManyLines { lines: labels.len(), most: MOST_LINES });
+        }
+        let more_room = self.axis.more_room();
+        let most = if more_room > 0 { 1 } else { self.across.unwrap_or(PANELS_PER_LINE) };
+        let across = self.panels.len().clamp(1, most);
         let down = self.panels.len().div_ceil(across).max(1);
         // A narrow figure still needs room for its title.
-        let width = (across as i32 * PANEL.0).max(2 * PANEL.0 * 8 / 10) + 2 * MARGIN;
-        let notes = wrapped(&self.note, width - 2 * MARGIN);
-        let top = MARGIN + 30 + notes.len() as i32 * LINE;
-        let labels = self.labels();
+        let width = (across as i32 * (PANEL.0 + more_room)).max(2 * PANEL.0 * 8 / 10) + 2 * MARGIN;
         let legend = Legend::of(&labels, width - 2 * MARGIN);
         let middle = down as i32 * PANEL.1;
-        let height = top + middle + legend.height() + MARGIN;
-        Figure::draw(&self.title, (width as u32, height as u32), |area| {
-            write(area, &self.title, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
-            for (at, note) in notes.iter().enumerate() {
-                write(area, note, (MARGIN, MARGIN + 34 + at as i32 * LINE), BODY, &GREY, Side::Left)?;
-            }
-            let body = area.clone().shrink((MARGIN, top), (width - 2 * MARGIN, middle));
+        let height = middle + legend.height() + MARGIN;
+        Figure::draw(&self.title, &self.note, (width, height), |area| {
+            let body = area.clone().shrink((MARGIN, 0), (width - 2 * MARGIN, middle));
             let places = body.split_evenly((down, across));
             for (panel, place) in self.panels.iter().zip(&places) {
                 self.draw_panel(place, panel, &labels)?;
             }
-            legend.draw(area, (MARGIN, top + middle + LINE / 2), self)
+            legend.draw(area, (MARGIN, middle + LINE / 2), self)
         })
     }
 
@@ -105,21 +112,15 @@ impl Plot {
     }
 
     fn draw_panel(&self, area: &Area<'_>, panel: &Panel, labels: &[&str]) -> Result<()> {
-        let (xs, ys) = ranges(panel);
+        let (xs, ys) = (self.axis.range, heights(panel));
+        let ticks = self.axis.ticks.iter().map(|(place, _)| *place).collect();
         let mut chart = ChartBuilder::on(area)
             .caption(&panel.title, ("sans-serif", SUBHEADING))
             .margin(6)
             .x_label_area_size(44)
             .y_label_area_size(56)
-            .build_cartesian_2d(xs.0..xs.1, ys.0..ys.1)
+            .build_cartesian_2d(Ticked { along: (xs.0..xs.1).into(), ticks }, ys.0..ys.1)
             .map_err(failed)?;
-        let whole = |x: &f64| match (x - x.round()).abs() < 1e-6 {
-            true if self.x_names.is_empty() => format!("{x:.0}"),
-            true => self.x_names.get(x.round() as usize).cloned().unwrap_or_default(),
-            false => String::new(),
-        };
-        let steps = xs.1 - xs.0;
-        let each_step = steps <= 12.0 || !self.x_names.is_empty();
         chart
             .configure_mesh()
             .disable_x_mesh()
@@ -128,9 +129,8 @@ impl Plot {
             .axis_style(BLACK.mix(0.6))
             .x_desc(&self.x_label)
             .y_desc(&panel.y_label)
-            .x_labels(if each_step { steps.ceil() as usize + 1 } else { 8 })
             .y_labels(6)
-            .x_label_formatter(&whole)
+            .x_label_formatter(&|place| self.axis.name(*place))
             .y_label_formatter(&|y| plain(*y, ys.1 - ys.0))
             .label_style(("sans-serif", BODY - 1))
             .axis_desc_style(("sans-serif", BODY))
@@ -138,7 +138,7 @@ impl Plot {
             .map_err(failed)?;
         for line in &panel.lines {
             let at = labels.iter().position(|label| *label == line.label).unwrap_or_default();
-            draw_line(&mut chart, line, Look::of(at), dodge(panel, line))?;
+            draw_line(&mut chart, line, Look::of(at), self.axis.step * dodge(panel, line))?;
         }
         Ok(())
     }
@@ -153,10 +153,10 @@ fn plain(value: f64, range: f64) -> String {
     } else {
         2
     };
-    format!("{value:.digits$}")
+    fixed(value, digits)
 }
 
-/// Lines with error bars at the same places are moved apart a little, so that bars do not hide each other.
+/// Lines with error bars at the same places are moved apart by this share of a step, so that bars do not hide each other.
 fn dodge(panel: &Panel, line: &Line) -> f64 {
     let measured: Vec<&Line> = panel.lines.iter().filter(|line| line.weight == Weight::Measured).collect();
     let lines = measured.len() as f64;
@@ -165,32 +165,48 @@ fn dodge(panel: &Panel, line: &Line) -> f64 {
     place.map_or(0.0, |place| (place as f64 - (lines - 1.0) / 2.0) * step)
 }
 
-/// The shown part of both axes.
-fn ranges(panel: &Panel) -> ((f64, f64), (f64, f64)) {
+/// The shown part of the vertical axis.
+fn heights(panel: &Panel) -> (f64, f64) {
     let points = panel.lines.iter().flat_map(|line| &line.points);
-    let (mut x, mut y) = ((f64::MAX, f64::MIN), (f64::MAX, f64::MIN));
-    for point in points {
+    let ends = points.map(|point| {
         let error = point.error.unwrap_or_default();
-        x = (x.0.min(point.x), x.1.max(point.x));
-        y = (y.0.min(point.y - error), y.1.max(point.y + error));
-    }
-    if x.0 > x.1 {
-        return ((0.0, 1.0), (0.0, 1.0)); // nothing to show
-    }
-    let measured = panel.lines.iter().any(|line| line.weight == Weight::Measured);
-    let beside = if measured { 0.5 } else { 0.02 * (x.1 - x.0).max(1.0) };
-    let above = 0.06 * (y.1 - y.0).max(0.5);
-    ((x.0 - beside, x.1 + beside), (y.0 - above, y.1 + above))
+        (point.y - error, point.y + error)
+    });
+    let Some((low, high)) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { return (0.0, 1.0) };
+    let above = 0.06 * (high - low).max(0.5);
+    (low - above, high + above)
 }
 
-type Chart<'a, 'b> = ChartContext<
-    'a,
-    SVGBackend<'b>,
-    Cartesian2d<plotters::coord::types::RangedCoordf64, plotters::coord::types::RangedCoordf64>,
->;
+/// An axis with ticks where they are wanted.
+struct Ticked {
+    along: RangedCoordf64,
+    ticks: Vec<f64>,
+}
+
+impl Ranged for Ticked {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        self.along.map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
+    }
+
+    fn range(&self) -> std::ops::Range<f64> {
+        self.along.range()
+    }
+}
+
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, RangedCoordf64>>;
 
 fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> Result<()> {
     let colour = look.colour();
+    if line.weight == Weight::Thick {
+        draw_band(chart, line, look)?;
+    }
     let points: Vec<(f64, f64)> = line.points.iter().map(|point| (point.x + dodge, point.y)).collect();
     let style = match line.weight {
         Weight::Measured => colour.stroke_width(2),
@@ -220,6 +236,18 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> 
     });
     chart.draw_series(bars).map_err(failed)?;
     draw_signs(chart, &points, look)
+}
+
+/// The band around a line, where its points have errors.
+fn draw_band(chart: &mut Chart<'_, '_>, line: &Line, look: Look) -> Result<()> {
+    let errors = || line.points.iter().filter_map(|point| Some((point.x, point.y, point.error?)));
+    let above = errors().map(|(x, y, error)| (x, y + error));
+    let below = errors().map(|(x, y, error)| (x, y - error)).collect::<Vec<_>>().into_iter().rev();
+    let band: Vec<(f64, f64)> = above.chain(below).collect();
+    if band.is_empty() {
+        return Ok(());
+    }
+    chart.draw_series([Polygon::new(band, look.colour().mix(0.1))]).map(|_| ()).map_err(failed)
 }
 
 fn draw_signs(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], look: Look) -> Result<()> {

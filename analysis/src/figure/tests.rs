@@ -6,6 +6,7 @@ use togl_sweeps::spec::{Metric, TableSpec};
 use togl_sweeps::trial::Backbone;
 
 use super::*;
+use crate::curves::{CurveGroup, CurveGroups};
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::spread::Spread;
@@ -30,7 +31,8 @@ fn families(frame: &FoldFrame, setting: &str) -> Result<Table> {
 }
 
 fn texts(figure: &Figure) -> String {
-    let lines = figure.svg().lines().filter(|line| !line.trim_start().starts_with('<'));
+    let svg = figure.svg();
+    let lines = svg.lines().filter(|line| !line.trim_start().starts_with('<'));
     lines.map(str::trim).collect::<Vec<_>>().join("\n")
 }
 
@@ -98,9 +100,32 @@ fn fractions_and_learning_rates_have_a_tick_at_every_value() {
     }
     let rate = |lr| TrialConfig { lr, ..base.clone() };
     let drawn = of("lr", [0.0001, 0.001, 0.1].map(rate).to_vec());
-    for text in ["0.0001", "0.001", "0.1", "lr (values evenly spaced, not to scale)"] {
+    for text in ["0.0001", "0.001", "0.1", "lr (logarithmic)"] {
         assert!(drawn.lines().any(|line| line == text), "{text}: {drawn}");
     }
+}
+
+#[test]
+fn an_axis_along_which_nothing_changes_is_refused_or_says_so() {
+    let base = trial("DD", Backbone::Gcn, 4);
+    let rates = [0.1, 0.01].map(|lr| TrialConfig { lr, ..base.clone() });
+    let rows = (0..).zip(&rates).flat_map(|(position, trial)| folds(position, trial, &[0.5, 0.6]));
+    let frame = frame(rows);
+    let error = against(&families(&frame, "depth").unwrap(), "depth").unwrap_err();
+    insta::assert_snapshot!(error, @"`depth` is 4 in all of these trials, so there is nothing to draw against it; what changes is `lr`");
+    let block = togl_sweeps::spec::FigureSpec {
+        title: String::new(),
+        x: "depth".to_owned(),
+        metric: Metric::TestAccuracy,
+        lines: vec!["lr".to_owned()],
+        panels: None,
+    };
+    let plan = Plan::of_frame("figure", &frame).unwrap();
+    let words = texts(&of_block(&frame, &plan, &block, None).unwrap()).replace('\n', " ");
+    assert!(
+        words.contains("All of these trials have depth 4."),
+        "a sweep file may still ask for it: {words}"
+    );
 }
 
 #[test]
@@ -120,9 +145,10 @@ fn a_figure_without_values_names_what_is_missing() {
 fn a_figure_of_too_many_lines_is_refused() {
     let trials = (1..=22).map(|width| TrialConfig { hidden_dim: width, ..trial("DD", Backbone::Gcn, 4) });
     let rows = (0..).zip(trials).map(|(position, trial)| fold(position, &trial, 0, 0.5));
-    let table = families(&frame(rows), "depth").unwrap();
+    let deeper = fold(99, &trial("DD", Backbone::Gcn, 5), 0, 0.5);
+    let table = families(&frame(rows.chain([deeper])), "depth").unwrap();
     let error = against(&table, "depth").unwrap_err();
-    insta::assert_snapshot!(error, @"the figure would have 22 lines, but at most 21 can be told apart; choose fewer rows, or a layout");
+    insta::assert_snapshot!(error, @"the figure would have 23 lines, but at most 21 can be told apart; choose fewer rows, or a layout");
 }
 
 #[test]
@@ -149,8 +175,21 @@ fn the_heat_map_has_a_square_per_split_and_leaves_unfinished_ones_empty() {
     let frame = frame([fold(0, &gcn, 0, 0.5), fold(0, &gcn, 2, 0.75)]);
     let plan = crate::test_folds::plan(&[(&gcn, 3)]);
     let table = Table::make(&frame, &TableSpec::default(), &plan).unwrap();
-    let texts = texts(&fold_heat_map(&table).unwrap());
+    let texts = texts(&fold_heat_maps(&table).unwrap()[0]);
     assert!(texts.contains("GCN-4 · DD") && texts.contains("75.0") && texts.contains("split 0"), "{texts}");
+}
+
+#[test]
+fn a_heat_map_of_many_lines_is_several_figures_with_one_scale() {
+    let trials = (1..=130).map(|width| TrialConfig { hidden_dim: width, ..trial("DD", Backbone::Gcn, 4) });
+    let rows = (0..).zip(trials).flat_map(|(position, trial)| folds(position, &trial, &[0.5, 0.6]));
+    let table = families(&frame(rows), "hidden_dim").unwrap();
+    let maps = fold_heat_maps(&table).unwrap();
+    let titles: Vec<&str> = maps.iter().map(Figure::title).collect();
+    assert_eq!(titles, ["Folds of figure (1 of 3)", "Folds of figure (2 of 3)", "Folds of figure (3 of 3)"]);
+    let lines = |map: &Figure| texts(map).lines().filter(|line| line.contains(" · ")).count();
+    assert_eq!(maps.iter().map(lines).collect::<Vec<_>>(), [60, 60, 10]);
+    assert!(maps.iter().all(|map| texts(map).contains("+5.0")));
 }
 
 #[test]
@@ -188,10 +227,10 @@ fn a_ranking_needs_complete_data_sets_and_says_which_were_left_out() {
 #[test]
 fn a_png_has_the_size_of_the_drawing_and_ink_where_the_title_is() {
     let with_title = |title: &str| {
-        let figure = Figure::draw(title, (200, 50), |area| {
-            style::write(area, title, (10, 25), style::HEADING, &BLACK, style::Side::Left)
+        let figure = Figure::draw(title, "", (200, 50), |area| {
+            write(area, title, (10, 25), HEADING, &BLACK, Side::Left)
         });
-        figure.unwrap().png().unwrap()
+        figure.unwrap().without_heading().png().unwrap()
     };
     let png = with_title("Accuracy");
     assert_eq!(&png[..4], b"\x89PNG");
@@ -202,14 +241,35 @@ fn a_png_has_the_size_of_the_drawing_and_ink_where_the_title_is() {
 #[test]
 fn a_picture_is_written_as_its_name_promises() {
     let folder = tempfile::tempdir().unwrap();
-    let figure = Figure::draw("x", (20, 20), |_| Ok(())).unwrap();
+    let figure = Figure::draw("x", "", (20, 20), |_| Ok(())).unwrap();
     let svg = figure.write(&folder.path().join("x.svg")).unwrap();
     assert_eq!(std::fs::read_to_string(svg).unwrap(), figure.svg());
     assert!(
         std::fs::read(figure.write(&folder.path().join("x.PNG")).unwrap()).unwrap().starts_with(b"\x89PNG")
     );
+    let pdf = std::fs::read(figure.write(&folder.path().join("x.pdf")).unwrap()).unwrap();
+    assert!(pdf.starts_with(b"%PDF-1.4") && pdf.ends_with(b"%%EOF\n"));
     let error = figure.write(&folder.path().join("x.jpg")).unwrap_err();
-    assert!(error.to_string().ends_with("x.jpg`; use .svg or .png"), "{error}");
+    assert!(error.to_string().ends_with("x.jpg`; use .svg, .png or .pdf"), "{error}");
+}
+
+#[test]
+fn a_figure_can_do_without_its_heading_which_is_then_the_caption_of_a_paper() {
+    let table = families(&depths(), "depth").unwrap();
+    let figure = against(&table, "depth").unwrap();
+    let bare = figure.clone().without_heading();
+    assert!(
+        !texts(&bare).contains("Test accuracy against depth")
+            && texts(&bare).contains("depth (graph layers)")
+    );
+    assert!(!texts(&bare).contains("sample standard deviation"));
+    let caption = bare.caption();
+    assert!(
+        caption.starts_with("Test accuracy against depth. Test accuracy of the best checkpoint: mean"),
+        "{caption}"
+    );
+    let height = |figure: &Figure| u32::from_be_bytes(figure.png().unwrap()[20..24].try_into().unwrap());
+    assert!(height(&bare) < height(&figure));
 }
 
 #[test]
@@ -240,24 +300,36 @@ fn a_figure_block_says_what_is_along_the_axis_what_makes_a_line_and_what_a_panel
 }
 
 #[test]
-fn curves_of_several_methods_have_a_line_each() {
+fn curves_of_several_trials_have_a_line_each_with_a_band() {
     let history = |at: f64| {
         let metrics = Metrics { loss: at, accuracy: at };
-        vec![EpochRecord { epoch: 0, lr: 1e-3, train: metrics, validation: metrics }; 2]
+        let epoch = |epoch| EpochRecord { epoch, lr: 1e-3, train: metrics, validation: metrics };
+        vec![epoch(0), epoch(1)]
     };
-    let curve = |dataset: &str, method: &str, at: f64| MethodCurves {
+    let group = |dataset: &str, label: &str, at: f64| CurveGroup {
         dataset: dataset.to_owned(),
-        method: method.to_owned(),
+        label: label.to_owned(),
         histories: vec![history(at), history(at + 0.1)],
     };
-    let curves = [curve("DD", "GCN-4", 0.2), curve("DD", "GIN-4", 0.5), curve("MNIST", "GCN-4", 0.3)];
-    let texts = texts(&method_curves("three cells", &curves).unwrap());
-    for wanted in
-        ["DD: validation loss", "DD: validation accuracy", "MNIST: validation loss", "GCN-4", "GIN-4"]
-    {
-        assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+    let groups = vec![group("DD", "GCN-4", 0.2), group("DD", "GIN-4", 0.5), group("MNIST", "GCN-4", 0.3)];
+    let mixed = CurveGroups { groups: groups.clone(), mixed: vec!["lr".to_owned()] };
+    let figure = method_curves("three cells", &CurveGroups { groups, mixed: Vec::new() }).unwrap();
+    let words = texts(&figure).replace('\n', " ");
+    for wanted in [
+        "DD: validation loss",
+        "DD: validation accuracy",
+        "MNIST: validation loss",
+        "GCN-4",
+        "GIN-4",
+        "one trial",
+    ] {
+        assert!(words.contains(wanted), "{wanted} is not in\n{words}");
     }
-    assert!(matches!(method_curves("x", &[]).unwrap_err(), Error::Empty { .. }));
+    assert_eq!(figure.svg().matches("<polygon").count(), 6, "a band for each line of each panel");
+    let words = texts(&method_curves("three cells", &mixed).unwrap()).replace('\n', " ");
+    assert!(words.contains("all trials of a method, which differ in lr"), "{words}");
+    let none = CurveGroups { groups: Vec::new(), mixed: Vec::new() };
+    assert!(matches!(method_curves("x", &none).unwrap_err(), Error::Empty { .. }));
 }
 
 /// As `togl-worker filtrations` writes it.
@@ -315,4 +387,20 @@ fn a_timeline_without_times_says_so_and_with_times_shows_overlaps_in_lanes_of_th
     let work = Work::of_frame(&frame(rows)).unwrap();
     let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
     assert!(words.contains("2 folds") && words.contains("Of 1 more folds it is not known"), "{words}");
+}
+
+#[test]
+fn a_timeline_of_many_methods_still_says_which_colour_is_which() {
+    let work = |at: usize| Work {
+        worker: "w1".to_owned(),
+        kind: format!("GCN-{at}"),
+        seconds: 10.0 + at as f64,
+        finished_at: None,
+    };
+    let work: Vec<Work> = (1..=9).map(work).collect();
+    let words = texts(&timeline("sweep", &work).unwrap());
+    for wanted in ["GCN-9", "GCN-3", "2 more methods"] {
+        assert!(words.lines().any(|line| line == wanted), "{wanted}: {words}");
+    }
+    assert!(!words.lines().any(|line| line == "GCN-2"), "those with the least work share a colour: {words}");
 }

@@ -6,17 +6,19 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::*;
 
-use super::style::{BODY, GREY, HEADING, Look, Side, text_width, wrapped, write};
-use super::{Area, Figure, failed};
+use super::axis::round_step;
+use super::style::{BODY, Look, Side, text_width, write};
+use super::{Area, Figure, MARGIN, failed};
 use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 
-/// More kinds than this get one colour: they could not be told apart.
+/// Kinds with a colour of their own; if there are more, those with the least work share grey.
 const MOST_COLOURS: usize = 7;
 /// More bars than this would be thinner than a pixel.
 const MOST_BARS: usize = 20_000;
-const MARGIN: i32 = 16;
+/// Grey of kinds without a colour of their own.
+const OTHERS: RGBColor = RGBColor(170, 170, 170);
 const LANE: i32 = 20;
 const WIDTH: i32 = 760;
 const TICKS: f64 = 8.0;
@@ -76,61 +78,75 @@ pub fn timeline(title: &str, work: &[Work]) -> Result<Figure> {
     }
     let timed = work.iter().any(|fold| fold.finished_at.is_some());
     let shown: Vec<&Work> = work.iter().filter(|fold| fold.finished_at.is_some() == timed).collect();
-    let (kinds, lanes) = (kinds(&shown), lanes(&shown));
+    let kinds = Kinds::of(&shown);
+    let lanes = lanes(&shown, &kinds);
     let labels = lanes.iter().map(|lane| text_width(&lane.name)).max().unwrap_or_default() + MARGIN;
     let width = labels + WIDTH + 2 * MARGIN;
-    let notes = wrapped(&note(&shown, &lanes, timed, work.len()), width - 2 * MARGIN);
-    let legend = if kinds.len() > MOST_COLOURS { &[][..] } else { &kinds[..] };
-    let per_line = legend_columns(legend, width);
-    let top = 58 + notes.len() as i32 * 20;
-    let axis = top + lanes.len() as i32 * LANE;
-    let height = axis + 66 + (legend.len().div_ceil(per_line) as i32) * 20;
+    let per_line = kinds.per_line(width);
+    let axis = 6 + lanes.len() as i32 * LANE;
+    let height = axis + 66 + (kinds.names.len().div_ceil(per_line) as i32) * 20;
     let end = lanes.iter().flat_map(|lane| &lane.bars).map(|bar| bar.0 + bar.1).fold(1e-9, f64::max);
-    let heading = format!("Work of {title}");
-    Figure::draw(&heading, (width as u32, height as u32), |area| {
-        write(area, &heading, (MARGIN, MARGIN + 10), HEADING, &BLACK, Side::Left)?;
-        for (at, note) in notes.iter().enumerate() {
-            write(area, note, (MARGIN, 52 + at as i32 * 20), BODY, &GREY, Side::Left)?;
-        }
+    let note = note(&shown, &lanes, timed, work.len());
+    Figure::draw(&format!("Work of {title}"), &note, (width, height), |area| {
         let left = MARGIN + labels;
-        draw_axis(area, (left, top, axis), end, timed)?;
+        draw_axis(area, (left, 6, axis), end, timed)?;
         for (at, lane) in lanes.iter().enumerate() {
-            draw_lane(area, lane, (left, top + at as i32 * LANE), end, kinds.len())?;
+            draw_lane(area, lane, (left, 6 + at as i32 * LANE), end)?;
         }
-        for (at, kind) in legend.iter().enumerate() {
+        for (at, kind) in kinds.names.iter().enumerate() {
             let room = (width - 2 * MARGIN) / per_line as i32;
             let place = (MARGIN + (at % per_line) as i32 * room, axis + 60 + (at / per_line) as i32 * 20);
             let swatch = [(place.0, place.1 - 6), (place.0 + 22, place.1 + 6)];
-            area.draw(&Rectangle::new(swatch, Look::of(at).colour().filled())).map_err(failed)?;
+            area.draw(&Rectangle::new(swatch, colour(at).filled())).map_err(failed)?;
             write(area, kind, (place.0 + 30, place.1), BODY, &BLACK, Side::Left)?;
         }
         Ok(())
     })
 }
 
-fn kinds(work: &[&Work]) -> Vec<String> {
-    let mut kinds: Vec<String> = Vec::new();
-    for fold in work {
-        if !kinds.contains(&fold.kind) {
-            kinds.push(fold.kind.clone());
-        }
-    }
-    kinds
+/// What the legend explains: the kinds of work, the last of them perhaps all that have no colour of their own.
+struct Kinds<'a> {
+    names: Vec<String>,
+    place: BTreeMap<&'a str, usize>,
 }
 
-fn legend_columns(kinds: &[String], width: i32) -> usize {
-    let widest = kinds.iter().map(|kind| text_width(kind)).max().unwrap_or_default() + 60;
-    ((width - 2 * MARGIN) / widest).max(1) as usize
+impl<'a> Kinds<'a> {
+    fn of(work: &[&'a Work]) -> Self {
+        let mut seconds: Vec<(&str, f64)> = Vec::new();
+        for fold in work {
+            match seconds.iter_mut().find(|(kind, _)| *kind == fold.kind) {
+                Some((_, sum)) => *sum += fold.seconds,
+                None => seconds.push((&fold.kind, fold.seconds)),
+            }
+        }
+        let others = seconds.len().saturating_sub(MOST_COLOURS);
+        if others > 0 {
+            seconds.sort_by(|a, b| b.1.total_cmp(&a.1));
+        }
+        let mut names: Vec<String> =
+            seconds.iter().take(MOST_COLOURS).map(|(kind, _)| (*kind).to_owned()).collect();
+        names.extend((others > 0).then(|| format!("{others} more methods")));
+        let place = seconds.iter().enumerate().map(|(at, (kind, _))| (*kind, at.min(MOST_COLOURS))).collect();
+        Self { names, place }
+    }
+
+    fn per_line(&self, width: i32) -> usize {
+        let widest = self.names.iter().map(|kind| text_width(kind)).max().unwrap_or_default() + 60;
+        ((width - 2 * MARGIN) / widest).max(1) as usize
+    }
+}
+
+fn colour(kind: usize) -> RGBColor {
+    if kind < MOST_COLOURS { Look::of(kind).colour() } else { OTHERS }
 }
 
 /// Lanes worker by worker; what overlaps is put into different lanes.
-fn lanes(work: &[&Work]) -> Vec<Lane> {
-    let kinds = kinds(work);
+fn lanes(work: &[&Work], kinds: &Kinds<'_>) -> Vec<Lane> {
     let starts = work.iter().filter_map(|fold| Some(fold.finished_at? - fold.seconds));
     let first = starts.fold(f64::INFINITY, f64::min);
     let mut by_worker: BTreeMap<&str, Vec<Bar>> = BTreeMap::new();
     for fold in work {
-        let kind = kinds.iter().position(|kind| *kind == fold.kind).unwrap_or_default();
+        let kind = kinds.place.get(fold.kind.as_str()).copied().unwrap_or_default();
         let bars = by_worker.entry(&fold.worker).or_default();
         let after = bars.last().map_or(0.0, |bar| bar.0 + bar.1);
         let start = fold.finished_at.map_or(after, |end| end - fold.seconds - first);
@@ -174,11 +190,11 @@ fn note(work: &[&Work], lanes: &[Lane], timed: bool, all: usize) -> String {
     )
 }
 
-fn draw_lane(area: &Area<'_>, lane: &Lane, at: (i32, i32), end: f64, kinds: usize) -> Result<()> {
+fn draw_lane(area: &Area<'_>, lane: &Lane, at: (i32, i32), end: f64) -> Result<()> {
     write(area, &lane.name, (at.0 - 8, at.1 + LANE / 2), BODY, &BLACK, Side::Right)?;
     let x = |time: f64| at.0 + (time / end * f64::from(WIDTH)).round() as i32;
     for (start, length, kind) in &lane.bars {
-        let colour = Look::of(if kinds > MOST_COLOURS { 0 } else { *kind }).colour();
+        let colour = colour(*kind);
         let place = [(x(*start), at.1 + 3), (x(start + length).max(x(*start) + 1), at.1 + LANE - 3)];
         area.draw(&Rectangle::new(place, colour.mix(0.85).filled())).map_err(failed)?;
         // A rim would hide a narrow bar and look like a gap.
@@ -214,14 +230,4 @@ fn draw_axis(area: &Area<'_>, (left, top, bottom): (i32, i32, i32), end: f64, ti
     }
     let from = if timed { " since the first start" } else { " of training" };
     write(area, &format!("{name}{from}"), (left + WIDTH / 2, bottom + 36), BODY, &BLACK, Side::Centre)
-}
-
-/// The smallest of 1, 2, 5 times a power of ten that is not below this.
-fn round_step(least: f64) -> f64 {
-    let power = 10f64.powf(least.max(1e-6).log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= least)
-        .unwrap_or(least)
 }

@@ -32,6 +32,8 @@ fn a_network_stands_under_what_was_built_with_the_printed_name_beside_it() {
     insta::assert_snapshot!(render::terminal(&table, false), @"
     table1
 
+                                             dataset
+                                           ───────────
     method                                          DD
     ─────────────────────────────────────  ───────────
     GCN-4                                  55.0 ± 7.1

@@ -48,6 +48,6 @@ pub fn csv(table: &Table) -> String {
     text
 }
 
-fn line(fields: impl Iterator<Item = String>) -> String {
+pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {
     fields.map(|text| field(&text)).collect::<Vec<_>>().join(",") + "\n"
 }

@@ -1,19 +1,37 @@
-//! Tables as an HTML fragment without style or script: it goes into any page. All text is escaped.
+//! Tables as HTML: a page of its own, or a fragment without style or script that goes into any page. No script, no font,
+//! no picture from elsewhere. All text is escaped.
 
-use super::{Shown, group_spans, lines_below, row_headers, row_labels_in_words, shown};
+use super::{Shown, column_header, lines_above, lines_below, row_headers, row_labels_in_words, shown};
 use crate::table::{Cell, Table};
 
-/// The table as an HTML `figure`.
+const STYLE: &str = include_str!("style.css");
+
+/// The table as a page that can be opened, mailed and archived.
 pub fn html(table: &Table) -> String {
+    page(&table.title, &fragment(table))
+}
+
+/// A whole page; `body` is HTML already.
+pub fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        escape(title)
+    )
+}
+
+/// The table as an HTML `figure`.
+pub fn fragment(table: &Table) -> String {
     let mut lines = vec!["<figure class=\"togl-table\">".to_owned(), "<table>".to_owned()];
     lines.push(format!("<caption>{}</caption>", escape(&table.title)));
-    let headers = row_headers(table).into_iter().map(escape);
-    let headers = headers.chain(table.columns.iter().map(|column| escape(&column.label)));
+    let columns = table.columns.iter().map(|column| column_header(table, column));
+    let headers = row_headers(table).into_iter().chain(columns).map(|header| escape(&header));
     let headers: String = headers.map(|text| format!("<th scope=\"col\">{text}</th>")).collect();
-    lines.push(format!("<thead>{}<tr>{headers}</tr></thead>", group_line(table)));
+    lines.push(format!("<thead>{}<tr>{headers}</tr></thead>", headers_above(table)));
     lines.push("<tbody>".to_owned());
     for row in &table.rows {
-        let labels = row_labels_in_words(row)
+        let labels = row_labels_in_words(table, row)
             .into_iter()
             .map(|text| format!("<th scope=\"row\">{}</th>", escape(&text)));
         let cells = row.cells.iter().map(|cell| format!("<td>{}</td>", number(cell, table)));
@@ -28,17 +46,16 @@ pub fn html(table: &Table) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The line of common headers over grouped columns.
-fn group_line(table: &Table) -> String {
-    let spans = group_spans(table);
-    if spans.is_empty() {
-        return String::new();
-    }
+/// The lines of headers that columns share.
+fn headers_above(table: &Table) -> String {
     let labels = format!("<td colspan=\"{}\"></td>", row_headers(table).len());
-    let groups = spans.iter().map(|(group, columns)| {
-        format!("<th scope=\"colgroup\" colspan=\"{columns}\">{}</th>", escape(group))
-    });
-    format!("<tr>{labels}{}</tr>", groups.collect::<String>())
+    let line = |spans: &Vec<(String, usize)>| {
+        let headers = spans.iter().map(|(header, columns)| {
+            format!("<th scope=\"colgroup\" colspan=\"{columns}\">{}</th>", escape(header))
+        });
+        format!("<tr>{labels}{}</tr>", headers.collect::<String>())
+    };
+    lines_above(table).iter().map(line).collect()
 }
 
 fn number(cell: &Cell, table: &Table) -> String {

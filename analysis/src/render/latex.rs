@@ -2,7 +2,7 @@
 //! in a paper that loads booktabs, siunitx and xcolor, or compiled as it is, because outside a document it brings one
 //! along. All text is escaped, and signs outside ASCII are written as commands.
 
-use super::{Shown, Value, group_spans, lines_below, row_headers, row_labels, shown};
+use super::{Shown, Value, column_header, lines_above, lines_below, row_headers, row_labels, shown};
 use crate::table::{Mark, Row, Table};
 
 /// Opens a document where there is none. `\@nodocument` is `\relax` inside one.
@@ -31,14 +31,14 @@ pub fn latex(table: &Table) -> String {
         r"\begin{table}[htbp]".to_owned(),
         r"  \centering".to_owned(),
         r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
-        format!(r"  \caption{{{}}}", caption(table)),
+        format!(r"  \caption{{{}}}{}", caption(table), reference(table)),
         r"  \sisetup{detect-all, mode=text}".to_owned(),
         r"  \setlength{\tabcolsep}{4pt}".to_owned(),
         format!(r"  \begin{{tabular}}{{{}{columns}}}", "l".repeat(headers.len())),
         r"    \toprule".to_owned(),
     ];
-    lines.extend(group_lines(table, headers.len()));
-    let names = table.columns.iter().map(|column| centred(&stacked(&column.label)));
+    lines.extend(lines_above(table).iter().flat_map(|spans| header_lines(spans, headers.len())));
+    let names = table.columns.iter().map(|column| centred(&stacked(&column_header(table, column))));
     lines.push(line(headers.iter().map(|text| escape(text)).chain(names)));
     lines.push(r"    \midrule".to_owned());
     for (at, row) in table.rows.iter().enumerate() {
@@ -48,8 +48,28 @@ pub fn latex(table: &Table) -> String {
         lines.push(row_line(row, table));
     }
     lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
-    // A page of its own is as wide as the table needs; a paper has its own page.
-    let width = (9 + 5 * headers.len() + 4 * table.columns.len()).max(21);
+    document(&lines, (9 + 5 * headers.len() + 4 * table.columns.len()).max(21))
+}
+
+/// Rows of text under headers as a LaTeX table.
+pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str) -> String {
+    let mut lines = vec![
+        r"\begin{table}[htbp]".to_owned(),
+        r"  \centering".to_owned(),
+        r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
+        format!(r"  \caption{{{}}}", sentence(caption)),
+        format!(r"  \begin{{tabular}}{{{}}}", "l".repeat(headers.len())),
+        r"    \toprule".to_owned(),
+        line(headers.iter().map(|text| escape(text))),
+        r"    \midrule".to_owned(),
+    ];
+    lines.extend(rows.iter().map(|row| line(row.iter().map(|text| escape(text)))));
+    lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
+    document(&lines, 21)
+}
+
+/// The lines as a text that goes both ways; a page of its own is as wide as the table needs.
+fn document(lines: &[String], width: usize) -> String {
     format!("{}{}\n{CLOSE}", OPEN.replace("WIDTH", &width.to_string()), lines.join("\n"))
 }
 
@@ -107,12 +127,8 @@ fn digits(number: &str) -> usize {
     number.split('.').next().map_or(1, |whole| whole.chars().filter(char::is_ascii_digit).count()).max(1)
 }
 
-/// The line of common headers over grouped columns, and the rules under it.
-fn group_lines(table: &Table, labels: usize) -> Vec<String> {
-    let spans = group_spans(table);
-    if spans.is_empty() {
-        return Vec::new();
-    }
+/// A line of headers that columns share, and the rules under it.
+fn header_lines(spans: &[(String, usize)], labels: usize) -> [String; 2] {
     let (mut cells, mut rules) = (vec![String::new(); labels], String::new());
     let mut next = labels + 1;
     for (group, count) in spans {
@@ -122,7 +138,7 @@ fn group_lines(table: &Table, labels: usize) -> Vec<String> {
         }
         next += 3 * count;
     }
-    vec![line(cells.into_iter()), format!("    {rules}")]
+    [line(cells.into_iter()), format!("    {rules}")]
 }
 
 /// Whether a new block of rows begins, such as another data set; a block has several rows.
@@ -134,7 +150,7 @@ fn starts_block(table: &Table, at: usize) -> bool {
 
 fn row_line(row: &Row, table: &Table) -> String {
     let grey = if row.is_cited() { r"\color{gray}" } else { "" };
-    let labels = row_labels(row).into_iter().map(|label| format!("{grey}{}", escape(&label)));
+    let labels = row_labels(table, row).into_iter().map(|label| format!("{grey}{}", escape(&label)));
     line(labels.chain((0..row.cells.len()).map(|at| number(row, at, table, grey))))
 }
 
@@ -145,7 +161,14 @@ fn caption(table: &Table) -> String {
     format!("{}: {}{grey}", escape(&table.title), sentences.join(" "))
 }
 
-fn sentence(text: &str) -> String {
+/// What the paper refers to it by; it stands behind the caption, whose number it means.
+fn reference(table: &Table) -> String {
+    let kept = |letter: &char| letter.is_ascii_alphanumeric() || ":-_./+".contains(*letter);
+    let name = table.reference.as_deref().unwrap_or_default().chars().filter(kept).collect::<String>();
+    if name.is_empty() { name } else { format!(r"\label{{{name}}}") }
+}
+
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
     let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
     format!("{}.", escape(&(first + letters.as_str())))
@@ -240,6 +263,19 @@ fn command(character: char) -> Option<&'static str> {
         '§' => r"$^{\S}$",
         '¶' => r"$^{\P}$",
         '*' => "$^{*}$",
+        '◊' => r"$^{\diamond}$",
+        '×' => r"$\times$",
+        '·' => r"$\cdot$",
+        '≤' => r"$\leq$",
+        '≥' => r"$\geq$",
+        '−' => "$-$",
+        '—' => "---",
+        '…' => r"\ldots{}",
+        '“' => "``",
+        '”' => "''",
+        '‘' => "`",
+        '’' => "'",
+        '\u{a0}' => "~",
         '\n' => " ",
         _ => return None,
     })

@@ -1,19 +1,25 @@
 //! Tables as GitHub-flavoured Markdown: right-aligned cells, winners in bold, caption and notes below.
 
-use super::{Shown, full_header, lines_below, row_headers, row_labels_in_words, shown};
+use super::{Shown, columns_are, full_header, lines_below, row_headers, row_labels_in_words, shown};
 use crate::table::{Cell, Table};
 
 /// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
-    let headers: Vec<&str> = row_headers(table);
+    let mut headers = row_headers(table);
+    // Nothing can stand over several columns here, so the corner says what they are.
+    if let Some(corner) = headers.last_mut() {
+        *corner = format!("{corner} ↓ {} →", columns_are(table)).trim_start().to_owned();
+    }
     let aligned = std::iter::repeat_n(":--", headers.len()).chain(table.columns.iter().map(|_| "--:"));
-    let header =
-        headers.iter().map(|text| escape(text)).chain(table.columns.iter().map(|c| escape(&full_header(c))));
+    let header = headers
+        .iter()
+        .map(|text| escape(text))
+        .chain(table.columns.iter().map(|c| escape(&full_header(table, c))));
     let mut text = format!("### {}\n\n", escape(&table.title));
     text.push_str(&line(header));
     text.push_str(&line(aligned.map(str::to_owned)));
     for row in &table.rows {
-        let labels = row_labels_in_words(row).into_iter().map(|label| escape(&label));
+        let labels = row_labels_in_words(table, row).into_iter().map(|label| escape(&label));
         text.push_str(&line(labels.chain(row.cells.iter().map(|cell| number(cell, table)))));
     }
     let below: Vec<String> = lines_below(table, "bold:", "italic:").iter().map(|note| escape(note)).collect();

@@ -2,9 +2,10 @@
 //! so that all formats show the same facts, and the writing of a table's files together. Computes no numbers.
 
 mod csv;
+pub(crate) mod head;
 mod html;
 mod json;
-mod latex;
+pub(crate) mod latex;
 mod markdown;
 mod terminal;
 mod width;
@@ -13,8 +14,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use csv::csv;
+pub(crate) use csv::line as csv_line;
 pub(crate) use html::escape;
-pub use html::html;
+pub use html::{fragment, html, page};
 pub use json::json;
 pub(crate) use json::typed;
 pub use latex::latex;
@@ -24,7 +26,11 @@ pub use terminal::terminal;
 use crate::atomic::Staged;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::table::{Cell, Mark, Row, Table, TableColumn, Winners};
+use crate::table::{Cell, Mark, Table, Winners};
+use crate::wording::{chosen_by_test, fixed};
+use head::{
+    column_header, columns_are, full_header, lines_above, row_headers, row_labels, row_labels_in_words,
+};
 
 /// Stands for a deviation that is not defined.
 const UNDEFINED: &str = "n/a";
@@ -67,10 +73,10 @@ fn shown(cell: &Cell, table: &Table) -> Shown {
         return if cell.planned == 0 { Shown::NotPlanned } else { Shown::Missing };
     };
     let spread = cell.plus_minus(table.spread);
-    let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| format!("{spread:.decimals$}"));
+    let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| fixed(spread, decimals));
     let incomplete = cell.marks.contains(&Mark::Incomplete);
     Shown::Value(Value {
-        mean: format!("{mean:.decimals$}"),
+        mean: fixed(mean, decimals),
         std,
         count: incomplete.then(|| format!("n={}/{}", cell.n, cell.planned)),
         marks: cell.marks.iter().copied().collect(),
@@ -93,69 +99,28 @@ pub(crate) fn aligned(headers: &[&str], rows: &[Vec<String>]) -> String {
     std::iter::once(line(headers.to_vec())).chain(body).collect()
 }
 
-/// What stands above the label columns; one empty header where no setting labels rows.
-fn row_headers(table: &Table) -> Vec<&str> {
-    if table.row_settings.is_empty() {
-        return vec![""];
-    }
-    table.row_settings.iter().map(String::as_str).collect()
-}
-
-/// What is over the columns where they are grouped: each header with how many neighbours it spans.
-fn group_spans(table: &Table) -> Vec<(&str, usize)> {
-    let mut spans: Vec<(&str, usize)> = Vec::new();
-    for group in table.columns.iter().map(|column| column.group.as_deref().unwrap_or_default()) {
-        match spans.last_mut() {
-            Some((last, count)) if *last == group => *count += 1,
-            _ => spans.push((group, 1)),
-        }
-    }
-    if spans.iter().all(|(group, _)| group.is_empty()) { Vec::new() } else { spans }
-}
-
-/// The header of a column where groups cannot stand over it.
-fn full_header(column: &TableColumn) -> String {
-    let group = column.group.as_ref().filter(|group| !group.is_empty());
-    group.map_or_else(|| column.label.clone(), |group| format!("{group}: {}", column.label))
-}
-
-/// As [`row_labels`], and in words where colour cannot say that a row is cited.
-fn row_labels_in_words(row: &Row) -> Vec<String> {
-    let mut labels = row_labels(row);
-    if let (Some(last), true) = (labels.last_mut(), row.is_cited()) {
-        last.push_str(" (cited)");
-    }
-    labels
-}
-
-/// The labels of a row, as many as [`row_headers`] has; the last also says what a publication prints.
-fn row_labels(row: &Row) -> Vec<String> {
-    if row.labels.is_empty() {
-        return vec!["all".to_owned()];
-    }
-    let mut labels = row.labels.clone();
-    if let (Some(last), Some(printed)) = (labels.last_mut(), &row.printed_as)
-        && last != printed
-    {
-        last.push_str(&format!(" [{printed}]"));
-    }
-    labels
-}
-
 /// The caption, then the notes; `best` and `comparison` say how this format sets off winners of a column and of a
 /// comparison within it.
 fn lines_below(table: &Table, best: &str, comparison: &str) -> Vec<String> {
     let has_winners = table.cells().any(|(_, _, cell)| cell.stands_out());
-    let among = match table.winners {
-        Winners::PerColumn => "column",
-        Winners::PerRow => "row",
+    let (among, compared) = match table.winners {
+        Winners::PerColumn => ("column", "rows"),
+        Winners::PerRow => ("row", "columns"),
     };
     let also = table.emphasis.also();
-    let winners = has_winners.then(|| format!("{best} best mean of its {among}{also}"));
-    let compared = table.cells().any(|(_, _, cell)| cell.wins_comparison);
-    let compared = compared.then(|| format!("{comparison} best of its comparison (same backbone and size)"));
+    let searched = match chosen_by_test(table).as_slice() {
+        [] => String::new(),
+        names => format!(
+            ". Among {compared} that differ in {} only this is a choice by test values, which flatters it; choose by validation",
+            names.join(", ")
+        ),
+    };
+    let winners = has_winners.then(|| format!("{best} best mean of its {among}{also}{searched}"));
+    let comparisons = table.cells().any(|(_, _, cell)| cell.wins_comparison);
+    let comparisons =
+        comparisons.then(|| format!("{comparison} best of its comparison (same backbone and size)"));
     let notes = table.notes.iter().cloned();
-    std::iter::once(table.caption.clone()).chain(winners).chain(compared).chain(notes).collect()
+    std::iter::once(table.caption.clone()).chain(winners).chain(comparisons).chain(notes).collect()
 }
 
 #[cfg(test)]

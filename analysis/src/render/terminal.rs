@@ -5,7 +5,7 @@
 use togl_sweeps::visible::visible_in_line;
 
 use super::width::{left, right, width};
-use super::{Shown, group_spans, lines_below, row_headers, row_labels_in_words, shown};
+use super::{Shown, column_header, lines_above, lines_below, row_headers, row_labels_in_words, shown};
 use crate::table::{Cell, Table};
 
 const BOLD: &str = "\u{1b}[1m";
@@ -29,7 +29,7 @@ pub fn terminal(table: &Table, colour: bool) -> String {
     let header: Vec<String> =
         header.chain(cells.iter().map(|column| right(&column.header, column.room()))).collect();
     let rule: Vec<String> = header.iter().map(|text| "─".repeat(width(text))).collect();
-    lines.extend(group_line(table, &labels, &cells));
+    lines.extend(lines_above(table).iter().flat_map(|spans| header_line(spans, &labels, &cells)));
     lines.push(header.join(GAP));
     lines.push(rule.join(GAP));
     for at in 0..table.rows.len() {
@@ -46,12 +46,8 @@ pub fn terminal(table: &Table, colour: bool) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The common headers of grouped columns, each in the middle over a rule as wide as its columns.
-fn group_line(table: &Table, labels: &[LabelColumn], cells: &[CellColumn]) -> Vec<String> {
-    let spans = group_spans(table);
-    if spans.is_empty() {
-        return Vec::new();
-    }
+/// Headers that columns share, each in the middle over a rule as wide as its columns.
+fn header_line(spans: &[(String, usize)], labels: &[LabelColumn], cells: &[CellColumn]) -> [String; 2] {
     let before: usize = labels.iter().map(|column| column.room + GAP.len()).sum();
     let (mut names, mut rules) = (" ".repeat(before), " ".repeat(before));
     let mut next = 0;
@@ -66,7 +62,7 @@ fn group_line(table: &Table, labels: &[LabelColumn], cells: &[CellColumn]) -> Ve
         rules.push_str(GAP);
         next += count;
     }
-    vec![names, rules]
+    [names, rules]
 }
 
 struct LabelColumn {
@@ -80,9 +76,9 @@ fn label_columns(table: &Table) -> Vec<LabelColumn> {
     headers
         .map(|(at, header)| {
             let label = |labels: Vec<String>| labels.get(at).map(|label| visible_in_line(label).into_owned());
-            let header = visible_in_line(header);
+            let header = visible_in_line(&header);
             let labels: Vec<String> =
-                table.rows.iter().filter_map(|row| label(row_labels_in_words(row))).collect();
+                table.rows.iter().filter_map(|row| label(row_labels_in_words(table, row))).collect();
             let room =
                 labels.iter().map(|label| width(label)).chain([width(&header)]).max().unwrap_or_default();
             LabelColumn { header: header.into_owned(), labels, room }
@@ -140,7 +136,7 @@ impl CellColumn {
         let widest =
             |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| width(piece(p))).max().unwrap_or_default();
         Self {
-            header: visible_in_line(&table.columns[at].label).into_owned(),
+            header: visible_in_line(&column_header(table, &table.columns[at])).into_owned(),
             mean_room: widest(|pieces| &pieces.mean),
             std_room: widest(|pieces| &pieces.std),
             after_room: widest(|pieces| &pieces.after),

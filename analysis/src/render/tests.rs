@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use togl_sweeps::FoldKey;
+use togl_sweeps::spec::Labels;
 
 use super::*;
+use crate::table::{Row, TableColumn};
 use crate::test_folds::{folds, frame, trial};
 
 fn cell(mean: f64, std: Option<f64>, n: usize, marks: &[Mark]) -> Cell {
@@ -64,14 +66,19 @@ fn every_kind() -> Table {
         remarks: Vec::new(),
         unplanned: 0,
         decimals: 1,
+        labels: Vec::new(),
+        reference: None,
+        chosen: Vec::new(),
     }
 }
 
 #[test]
 fn terminal_without_colour_points_at_winners() {
-    insta::assert_snapshot!(terminal(&every_kind(), false), @r#"
+    insta::assert_snapshot!(terminal(&every_kind(), false), @"
     every kind
 
+                                                dataset
+                         ─────────────────────────────────────────────────────
     method        lr                 DD        PROTEINS_full  100% & <data>|グ
     ────────────  ─────  ──────────────  ───────────────────  ────────────────
     GCN-4         0.001  68.0 ± 3.6▲     72.2 ± 10.0 n=7/10*           –
@@ -81,7 +88,7 @@ fn terminal_without_colour_points_at_winners() {
     Test accuracy in percent, mean ± sample standard deviation over 10 folds.
     ▲ best mean of its column
     * fewer folds than planned have finished (n=finished/planned)
-    "#);
+    ");
 }
 
 #[test]
@@ -98,7 +105,7 @@ fn markdown_is_escaped_and_bold() {
     insta::assert_snapshot!(markdown(&every_kind()), @r#"
     ### every kind
 
-    | method | lr | DD | PROTEINS\_full | 100% & \<data\>\|グ |
+    | method | lr ↓ dataset → | DD | PROTEINS\_full | 100% & \<data\>\|グ |
     | :-- | :-- | --: | --: | --: |
     | GCN-4 | 0.001 | **68.0 ± 3.6** | 72.2 ± 10.0 n=7/10\* | – |
     | GCN-4-TOGL-1 | 0.001 | **68.0 ± 0.0** | 7.0 ± n/a n=1/10\* |  |
@@ -131,6 +138,8 @@ fn latex_is_escaped_and_uses_booktabs() {
       \setlength{\tabcolsep}{4pt}
       \begin{tabular}{llS[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{\dagger\ddagger\S\P}$}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=2.1, table-number-alignment=left, table-text-alignment=left, table-space-text-post={$^{*}$ (n=1/10)}]S[table-format=2.1, table-number-alignment=right]@{\,}c@{\,}S[table-format=1.1, table-number-alignment=left, table-text-alignment=left]}
         \toprule
+         &  & \multicolumn{9}{c}{dataset} \\
+        \cmidrule(lr){3-11}
         method & lr & \multicolumn{3}{c}{DD} & \multicolumn{3}{c}{PROTEINS\_full} & \multicolumn{3}{c}{\shortstack{100\% \&\\\textless{}data\textgreater{}\textbar{}{[}U+30B0{]}}} \\
         \midrule
         GCN-4 & 0.001 & \bfseries 68.0 & $\pm$ & \bfseries 3.6 & 72.2 & $\pm$ & 10.0 {$^{*}$ (n=7/10)} & \multicolumn{3}{c}{--} \\
@@ -179,12 +188,99 @@ fn json_is_a_list_of_cells_with_null_for_what_is_not_defined() {
 }
 
 #[test]
+fn html_is_a_whole_page_that_needs_nothing_else() {
+    let page = html(&every_kind());
+    assert!(
+        page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"),
+        "{page}"
+    );
+    assert!(
+        page.contains("<title>every kind</title>")
+            && page.contains("<style>\n")
+            && page.ends_with("</html>\n")
+    );
+    assert!(page.contains(&fragment(&every_kind())));
+}
+
+#[test]
+fn the_setting_of_the_columns_is_named_in_every_format() {
+    let table = Table { column_setting: "depth".to_owned(), ..every_kind() };
+    let formats =
+        [terminal(&table, false), markdown(&table), latex(&table), csv(&table), html(&table), json(&table)];
+    for text in formats {
+        assert!(text.contains("depth"), "{text}");
+    }
+}
+
+#[test]
+fn labels_stand_for_settings_and_values_where_people_read_and_words_stay_where_programs_do() {
+    let labels = |setting: &str, header: Option<&str>, values: &[(&str, &str)]| Labels {
+        setting: setting.to_owned(),
+        header: header.map(str::to_owned),
+        values: values.iter().map(|(value, printed)| ((*value).to_owned(), (*printed).to_owned())).collect(),
+    };
+    let labels = vec![
+        labels("lr", Some("learning rate"), &[]),
+        labels("lr", None, &[("1e-3", "fast"), ("0.00001", "slow")]),
+        labels("dataset", None, &[("DD", "D&D")]),
+    ];
+    let table = Table { labels, ..every_kind() };
+    for text in [terminal(&table, false), markdown(&table), latex(&table), html(&table)] {
+        for wanted in ["learning rate", "fast", "slow"] {
+            assert!(text.contains(wanted), "{wanted}: {text}");
+        }
+        assert!(text.contains("D&D") || text.contains("D&amp;D") || text.contains(r"D\&D"), "{text}");
+        assert!(!text.contains("0.001"), "{text}");
+    }
+    assert_eq!((csv(&table), json(&table)), (csv(&every_kind()), json(&every_kind())));
+}
+
+#[test]
+fn what_is_best_of_a_search_by_test_values_is_said_to_be() {
+    let complete = |lr: &str, mean: f64| row(&["GCN-4", lr], [0; 3].map(|_| cell(mean, None, 10, &[])));
+    let rows = vec![complete("0.1", 50.0), complete("0.01", 60.0)];
+    let mut searched = Table { rows, ..every_kind() };
+    searched.mark_best(Winners::PerColumn);
+    let beware = "Among rows that differ in lr only this is a choice by test values";
+    for text in [terminal(&searched, false), markdown(&searched), latex(&searched), html(&searched)] {
+        assert!(text.contains(beware), "{text}");
+    }
+    let by_validation = Table { metric: togl_sweeps::spec::Metric::ValidationAccuracy, ..searched.clone() };
+    assert!(!terminal(&by_validation, false).contains("test values"));
+    let mut methods = searched;
+    methods.rows[1].labels[0] = "GIN-4".to_owned();
+    assert!(
+        !terminal(&methods, false).contains("test values"),
+        "methods with rates of their own are compared"
+    );
+}
+
+#[test]
+fn no_sign_of_ours_is_unknown_to_latex_and_a_reference_stands_behind_the_caption() {
+    let marks = [
+        Mark::Incomplete,
+        Mark::MixedCode,
+        Mark::MixedData,
+        Mark::MixedDevices,
+        Mark::MixedNumerics,
+        Mark::FewerCandidates,
+    ];
+    let notes = marks.iter().map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect();
+    let rows = vec![row(&["a", "b"], [0; 3].map(|_| cell(1.0, None, 10, &marks)))];
+    let columns = ["x", "y", "z"].map(TableColumn::plain).to_vec();
+    let table = Table { notes, rows, columns, reference: Some("tab:a b{}%1".to_owned()), ..every_kind() };
+    let text = latex(&table);
+    assert!(!text.contains("U+"), "{text}");
+    assert!(text.contains(r"$^{\diamond}$ chosen among") && text.contains(r".}\label{tab:ab1}"), "{text}");
+}
+
+#[test]
 fn html_is_escaped_and_bold() {
-    insta::assert_snapshot!(html(&every_kind()), @r#"
+    insta::assert_snapshot!(fragment(&every_kind()), @r#"
     <figure class="togl-table">
     <table>
     <caption>every kind</caption>
-    <thead><tr><th scope="col">method</th><th scope="col">lr</th><th scope="col">DD</th><th scope="col">PROTEINS_full</th><th scope="col">100% &amp; &lt;data&gt;|グ</th></tr></thead>
+    <thead><tr><td colspan="2"></td><th scope="colgroup" colspan="3">dataset</th></tr><tr><th scope="col">method</th><th scope="col">lr</th><th scope="col">DD</th><th scope="col">PROTEINS_full</th><th scope="col">100% &amp; &lt;data&gt;|グ</th></tr></thead>
     <tbody>
     <tr><th scope="row">GCN-4</th><th scope="row">0.001</th><td><strong>68.0 ± 3.6</strong></td><td>72.2 ± 10.0 <small>n=7/10</small><sup>*</sup></td><td>–</td></tr>
     <tr><th scope="row">GCN-4-TOGL-1</th><th scope="row">0.001</th><td><strong>68.0 ± 0.0</strong></td><td>7.0 ± n/a <small>n=1/10</small><sup>*</sup></td><td></td></tr>

@@ -17,7 +17,6 @@ use crate::plan::Plan;
 use crate::render;
 use crate::table::Table;
 use page::{Page, section};
-pub use pictures::by_method;
 
 /// A fold that failed for good, in plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +99,7 @@ pub fn html(input: &ReportInput<'_>) -> Result<String> {
     let table = Table::of_block(&frame, &plan, &input.sweep.table, input.sweep.selection.as_ref())?;
     let mut page = Page::new(input.sweep.name.as_str(), input.made_at);
     page.add(section("Plan", &account::plan(input, &plan)?));
-    page.add(section("Results", &render::html(&table)));
+    page.add(section("Results", &render::fragment(&table)));
     if !input.sweep.published.is_empty() && !frame.is_empty() {
         page.add(section("Comparison with print", &account::comparison(&frame, &plan, input.sweep)?));
     }

@@ -1,9 +1,7 @@
 //! The frame of the page and its few kinds of blocks. All text that comes from outside goes through here and is
 //! escaped here.
 
-use crate::render::escape;
-
-const STYLE: &str = include_str!("style.css");
+use crate::render::{escape, page};
 
 /// A page under construction.
 pub struct Page {
@@ -42,15 +40,13 @@ impl Page {
             let (anchor, heading) = (anchor(&section.heading), escape(&section.heading));
             format!("<section id=\"{anchor}\">\n<h2>{heading}</h2>\n{}</section>\n", section.body)
         });
-        format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n\
-             <p>Report of a sweep, made {}</p>\n<nav>{}</nav>\n</header>\n<main>\n{}</main>\n</body>\n</html>\n",
+        let body = format!(
+            "<header>\n<h1>{title}</h1>\n<p>Report of a sweep, made {}</p>\n<nav>{}</nav>\n</header>\n<main>\n{}</main>\n",
             escape(&self.made_at),
             links.collect::<Vec<_>>().join(" · "),
             body.collect::<String>()
-        )
+        );
+        page(&self.title, &body)
     }
 }
 

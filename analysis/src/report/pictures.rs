@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use togl_sweeps::SweepSpec;
-use togl_sweeps::result::EpochRecord;
 
 use super::page::{folded, paragraph};
+use crate::curves::{self, grouped};
 use crate::error::{Error, Result};
-use crate::figure::{self, Curve, Figure, MethodCurves, Work};
+use crate::figure::{self, Curve, Figure, Work};
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::table::Table;
@@ -19,8 +19,8 @@ const DRAWN_AGAINST: [&str; 2] = ["depth", "togl_position"];
 const LEVEL: f64 = 0.05;
 /// Trials whose curves are drawn; a page with more would be too large to open.
 const MOST_TRIALS: usize = 200;
-/// Epochs of a curve that are drawn; longer ones are thinned evenly.
-const MOST_EPOCHS: usize = 150;
+/// Pages of the heat map that are drawn, for the same reason.
+const MOST_MAPS: usize = 4;
 
 /// The figures that these results allow.
 pub fn figures(frame: &FoldFrame, plan: &Plan, table: &Table, sweep: &SweepSpec) -> Result<String> {
@@ -39,20 +39,35 @@ pub fn figures(frame: &FoldFrame, plan: &Plan, table: &Table, sweep: &SweepSpec)
             drawn.push((setting, made.and_then(|table| figure::against(&table, setting))));
         }
     }
-    drawn.push(("folds", figure::fold_heat_map(table)));
+    let maps = figure::fold_heat_maps(table);
+    let left_out = maps.as_ref().map_or(0, |maps| maps.len().saturating_sub(MOST_MAPS));
+    match maps {
+        Ok(maps) => drawn.extend(maps.into_iter().take(MOST_MAPS).map(|map| ("folds", Ok(map)))),
+        Err(error) => drawn.push(("folds", Err(error))),
+    }
     let ranks = figure::ranking(table);
     drawn.push(("ranks", ranks.and_then(|ranking| figure::critical_difference(&ranking, LEVEL))));
     let shown = drawn.into_iter().map(|(what, figure)| shown(what, figure));
-    Ok(shown.collect::<Result<Vec<String>>>()?.concat())
+    let mut text = shown.collect::<Result<Vec<String>>>()?.concat();
+    if left_out > 0 {
+        let more = format!(
+            "{left_out} more figures of folds are not drawn here; `togl plot --figure heat-map` draws all."
+        );
+        text.push_str(&paragraph(&more));
+    }
+    Ok(text)
 }
 
 /// The figure, or why there is none.
 fn shown(what: &str, figure: Result<Figure>) -> Result<String> {
     match figure {
         Ok(figure) => Ok(inline(&figure)),
-        Err(error @ (Error::Refused(_) | Error::TooManyLines { .. } | Error::Empty { .. })) => {
-            Ok(paragraph(&format!("No figure of {what}: {error}.")))
-        }
+        Err(
+            error @ (Error::Refused(_)
+            | Error::TooManyLines { .. }
+            | Error::ConstantAxis { .. }
+            | Error::Empty { .. }),
+        ) => Ok(paragraph(&format!("No figure of {what}: {error}."))),
         Err(error) => Err(error),
     }
 }
@@ -71,11 +86,12 @@ pub fn curves(rows: &[FoldRow]) -> Result<String> {
         return Ok(paragraph("No fold has a learning curve."));
     }
     let left_out = trials.len().saturating_sub(MOST_TRIALS);
-    let mut text = shown("all methods", figure::method_curves("All methods", &by_method(rows)))?;
+    let mut text = shown("all trials", figure::method_curves("All trials", &grouped(rows)))?;
+    let differ = curves::settings_that_differ(&rows.iter().collect::<Vec<_>>());
     for ((_, trial), mut folds) in trials.into_iter().take(MOST_TRIALS) {
         folds.sort_by_key(|row| (row.fold.split, row.fold.seed));
         let config = &folds[0].config;
-        let name = format!("{} on {}", config.method(), config.dataset);
+        let name = format!("{} on {}", curves::name(config, &differ), config.dataset);
         let curves: Vec<Curve> = folds.iter().map(|row| curve(row)).collect();
         let figure = figure::learning_curves(&name, &curves)?;
         text.push_str(&folded(&format!("{name} ({} folds, trial {trial})", folds.len()), &inline(&figure)));
@@ -94,50 +110,7 @@ pub fn work(frame: &FoldFrame, sweep: &SweepSpec) -> Result<String> {
     shown("work", figure::timeline(sweep.name.as_str(), &Work::of_frame(frame)?))
 }
 
-/// The curves of all folds of each method on each data set, in the order of the sweep.
-pub fn by_method(rows: &[FoldRow]) -> Vec<MethodCurves> {
-    let mut ordered: Vec<&FoldRow> = rows.iter().filter(|row| !row.result.history.is_empty()).collect();
-    ordered.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed));
-    let mut curves: Vec<MethodCurves> = Vec::new();
-    for row in ordered {
-        let (dataset, method) = (&row.config.dataset, row.config.method());
-        let history = thinned(&row.result.history);
-        match curves.iter_mut().find(|curve| curve.dataset == *dataset && curve.method == method) {
-            Some(curve) => curve.histories.push(history),
-            None => {
-                curves.push(MethodCurves { dataset: dataset.clone(), method, histories: vec![history] });
-            }
-        }
-    }
-    curves
-}
-
 fn curve(row: &FoldRow) -> Curve {
     let label = format!("split {}, seed {}", row.fold.split, row.fold.seed);
-    Curve { label, history: thinned(&row.result.history) }
-}
-
-/// Every n-th epoch, and always the last. Curves of unequal length are thinned by steps that share a multiple of two,
-/// so that means over folds meet at the same epochs.
-fn thinned(history: &[EpochRecord]) -> Vec<EpochRecord> {
-    let step = history.len().div_ceil(MOST_EPOCHS).max(1).next_power_of_two();
-    let last = history.len().saturating_sub(1);
-    let kept = history.iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last);
-    kept.map(|(_, epoch)| *epoch).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use togl_sweeps::result::{self, Metrics};
-
-    use super::*;
-
-    #[test]
-    fn a_long_curve_is_thinned_but_keeps_its_end() {
-        let metrics = Metrics { loss: 0.5, accuracy: 0.5 };
-        let epoch = |epoch| EpochRecord { epoch, lr: 1e-3, train: metrics, validation: metrics };
-        let kept = thinned(&(0..1000).map(epoch).collect::<Vec<_>>());
-        assert!(kept.len() <= MOST_EPOCHS + 1 && kept.last().unwrap().epoch == 999);
-        assert_eq!(thinned(&result::example(0.5).history).len(), 1);
-    }
+    Curve { label, history: row.result.history.clone() }
 }

@@ -3,6 +3,7 @@
 //! the textbook tests do not allow for. Distributions come from `statrs`; results agree with SciPy. Knows nothing
 //! of frames, tables or words around numbers.
 
+mod f1;
 mod friedman;
 mod holm;
 mod paired;
@@ -12,6 +13,7 @@ mod studentized_range;
 mod summary;
 mod wilcoxon;
 
+pub use f1::mean_f1;
 pub use friedman::{Friedman, friedman};
 pub use holm::holm;
 pub use paired::{CorrectedT, Measured, PartSizes, corrected_paired_t, differences};

@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, Result, list, refuse, text, whole, word};
+use super::fields::{Fields, Result, below, entries, list, refuse, text, whole, word};
 use super::values;
 use crate::keys;
 use crate::nearest;
 use crate::settings;
-use crate::spec::{DeviceKind, FigureSpec, Limits, MOST_FOLDS, Metric, Resources, Selection, TableSpec};
-use crate::yaml::{Kind, Node};
+use crate::spec::{
+    DeviceKind, FigureSpec, Labels, Limits, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
+    TableSpec,
+};
+use crate::yaml::{Key, Kind, Node, Place};
 
 pub(super) fn limits(node: &Node, path: &str) -> Result<Limits> {
     let fields = Fields::read(node, path, keys::LIMITS)?;
@@ -68,12 +71,20 @@ fn metric(node: &Node, path: &str) -> Result<Metric> {
 
 /// A setting that a table can show, or `method`.
 fn shown(node: &Node, path: &str) -> Result<String> {
-    let name = text(node, path)?;
+    named(text(node, path)?, node.at, path)
+}
+
+/// The same as a key.
+fn known(key: &Key, path: &str) -> Result<String> {
+    named(key.text.clone(), key.at, path)
+}
+
+fn named(name: String, at: Place, path: &str) -> Result<String> {
     let known = settings::names().chain(["method"]);
     if known.clone().any(|known| known == name) {
         return Ok(name);
     }
-    refuse(node.at, path, format!("no setting `{name}`; {}", nearest::hint(&name, known)))
+    refuse(at, path, format!("no setting `{name}`; {}", nearest::hint(&name, known)))
 }
 
 fn shown_list(node: &Node, path: &str) -> Result<Vec<String>> {
@@ -95,6 +106,12 @@ pub(super) fn table(node: &Node, path: &str) -> Result<(TableSpec, Option<Select
         metric: fields.optional("metric", metric)?.unwrap_or(default.metric),
         group: fields.optional("group", shown)?,
         filter: fields.optional("filter", filter)?.unwrap_or_default(),
+        labels: fields.optional("labels", labels)?.unwrap_or_default(),
+        order: fields.optional("order", order)?.unwrap_or_default(),
+        decimals: fields
+            .optional("decimals", |node, path| Ok(whole(node, path, 0, MOST_DECIMALS)? as usize))?,
+        caption: fields.optional("caption", text)?,
+        label: fields.optional("label", text)?,
     };
     Ok((table, fields.optional("select", selection)?))
 }
@@ -107,16 +124,51 @@ fn filter(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
     Ok(entries.map(|(name, values)| (name.to_owned(), values.into_iter().map(text).collect())).collect())
 }
 
+/// What is printed for settings: a text for the header, or a mapping for the values.
+fn labels(node: &Node, path: &str) -> Result<Vec<Labels>> {
+    let read = |(key, node): &(Key, Node)| {
+        let setting = known(key, path)?;
+        let path = below(path, &key.text);
+        let Kind::Map(values) = &node.kind else {
+            return Ok(Labels { setting, header: Some(text(node, &path)?), values: Vec::new() });
+        };
+        let printed =
+            |(value, node): &(Key, Node)| Ok((value.text.clone(), text(node, &below(&path, &value.text))?));
+        let values = values.iter().map(printed).collect::<Result<_>>()?;
+        Ok(Labels { setting, header: None, values })
+    };
+    entries(node, path)?.iter().map(read).collect()
+}
+
+/// Values, spelt as tables spell them, in the order in which they are to stand.
+fn order(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
+    let read = |(key, node): &(Key, Node)| {
+        let (setting, path) = (known(key, path)?, below(path, &key.text));
+        let value = |node: &Node| match node.scalar() {
+            Some(Value::String(text)) => Ok(text),
+            Some(value) => Ok(value.to_string()),
+            None => refuse(node.at, &path, format!("expected a value, found {}", node.found())),
+        };
+        Ok((setting, list(node, &path)?.iter().map(value).collect::<Result<_>>()?))
+    };
+    entries(node, path)?.iter().map(read).collect()
+}
+
 fn selection(node: &Node, path: &str) -> Result<Selection> {
     let fields = Fields::read(node, path, keys::SELECT)?;
-    let among = fields.need("among", "name the settings that are chosen among, such as `[deepset]`")?;
-    let among = shown_list(among, &fields.below("among"))?;
-    let by = fields.optional("by", metric)?.unwrap_or(Metric::LastValidationAccuracy);
+    let per = fields.optional("per", |node, path| word(node, path, Per::WORDS, Per::from_word))?;
+    let per = per.unwrap_or(Per::Split);
+    let among = match (fields.get("among"), per) {
+        (None, Per::Config) => None,
+        _ => Some(fields.need("among", "name the settings that are chosen among, such as `[deepset]`")?),
+    };
+    let among = among.map(|node| shown_list(node, &fields.below("among"))).transpose()?;
+    let by = fields.optional("by", metric)?.unwrap_or(per.usual_metric());
     match (fields.get("by"), by) {
-        (Some(node), Metric::TestAccuracy | Metric::TrainAccuracy) => {
+        (Some(node), by) if by.is_of_test() || by == Metric::TrainAccuracy => {
             refuse(node.at, &fields.below("by"), "a choice is made by a validation metric only")
         }
-        _ => Ok(Selection { among, by }),
+        _ => Ok(Selection { among, by, per }),
     }
 }
 

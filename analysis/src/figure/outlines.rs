@@ -1,4 +1,5 @@
-//! SVG to PNG with the one font that the program brings along: no system font is read, so none can be missing.
+//! From SVG to outlines, with the one font that the program brings along: no system font is read, so none can be
+//! missing. PNG is rendered from these outlines here, PDF in [`super::pdf`].
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,10 +19,15 @@ static FONTS: LazyLock<Arc<fontdb::Database>> = LazyLock::new(|| {
     Arc::new(fonts)
 });
 
-/// The bytes of a PNG file with `scale` pixels per unit of the drawing.
-pub fn from_svg(svg: &str, scale: f32) -> Result<Vec<u8>> {
+/// The shapes of a drawing; text is shapes as well.
+pub fn tree(svg: &str) -> Result<Tree> {
     let options = Options { fontdb: FONTS.clone(), font_family: FAMILY.to_owned(), ..Options::default() };
-    let tree = Tree::from_str(svg, &options).map_err(failed)?;
+    Tree::from_str(svg, &options).map_err(failed)
+}
+
+/// The bytes of a PNG file with `scale` pixels per unit of the drawing.
+pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>> {
+    let tree = tree(svg)?;
     let size = tree.size().to_int_size().scale_by(scale).ok_or_else(|| failed("the picture has no size"))?;
     let mut pixels =
         Pixmap::new(size.width(), size.height()).ok_or_else(|| failed("the picture has no size"))?;

@@ -1,0 +1,84 @@
+//! `togl best`: the trials of a sweep or of saved folds from best to worst, by validation. The order is made by
+//! `togl-analysis`; this collects and prints.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use togl_analysis::{FoldFrame, Plan};
+use togl_sweeps::spec::Metric;
+
+use super::Outcome;
+use super::table::explained;
+use super::table_block::{condition, metric};
+use crate::facts::{self, Depth};
+use crate::output::{self, Format};
+use crate::problem::Problem;
+use crate::remote::Target;
+
+/// List the trials of a sweep from best to worst, by validation
+#[derive(Debug, clap::Args)]
+pub struct Best {
+    /// Name of the sweep
+    #[arg(required_unless_present = "from")]
+    sweep: Option<String>,
+    /// Use saved folds instead of a sweep
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
+    from: Vec<PathBuf>,
+    #[command(flatten)]
+    target: Target,
+    /// What decides: validation_accuracy or last_validation_accuracy
+    #[arg(long, value_name = "METRIC", default_value = "validation_accuracy")]
+    by: String,
+    /// What is shown of the test part [default: as the sweep's table, else test_accuracy]
+    #[arg(long, value_name = "METRIC")]
+    metric: Option<String>,
+    /// Only trials with one of these values; may be given several times
+    #[arg(long, value_name = "SETTING=VALUES")]
+    filter: Vec<String>,
+    /// Only so many of the best
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// How to print
+    #[arg(long, value_enum, default_value = "human")]
+    format: Format,
+}
+
+impl Best {
+    pub(super) async fn run(self) -> Outcome {
+        let filter: Vec<(String, Vec<String>)> =
+            self.filter.iter().map(|text| condition(text)).collect::<Result<_, Problem>>()?;
+        let (frame, plan, usual) = match &self.sweep {
+            Some(sweep) => {
+                let mut source = self.target.facts().await?;
+                let collected = facts::collected(source.as_mut(), sweep, Depth::Frame).await?;
+                let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+                (collected.frame, plan, collected.spec.table.metric)
+            }
+            None => {
+                let frame = FoldFrame::read_all(&self.from).map_err(explained)?;
+                let plan = Plan::of_frame("saved folds", &frame).map_err(explained)?;
+                (frame, plan, Metric::TestAccuracy)
+            }
+        };
+        let usual = if usual.is_of_test() { usual } else { Metric::TestAccuracy };
+        let shown = self.metric.as_deref().map_or(Ok(usual), metric)?;
+        let (frame, plan) = (frame.filtered(&filter), plan.filtered(&filter));
+        let (frame, plan) = (frame.map_err(explained)?, plan.map_err(explained)?);
+        let mut best = togl_analysis::Best::of(&frame, &plan, metric(&self.by)?, shown).map_err(explained)?;
+        best.trials.truncate(self.top.unwrap_or(usize::MAX));
+        let text = match self.format {
+            Format::Human => best.text(),
+            Format::Json => output::json(&best.trials)?,
+            Format::Ndjson => output::ndjson(&best.trials)?,
+            Format::Csv => best.csv(),
+        };
+        match self.format {
+            Format::Csv => output::data(&text)?,
+            Format::Human | Format::Json | Format::Ndjson => output::print(&text)?,
+        }
+        if self.format == Format::Human {
+            eprintln!("{}", best.caption());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
