@@ -110,10 +110,9 @@ impl Store for FaultyStore {
 
     fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
         let Troubles { fail_before, fail_after, slow } = self.troubles.clone();
-        if self.happens(&slow) {
+        let takes = if self.happens(&slow) { 50 + self.rng.random_range(0..1500) } else { 0 };
+        if takes > 0 {
             self.ledger.count("slow commits");
-            let takes = 50 + self.rng.random_range(0..1500);
-            self.ledger.jumped(takes);
             self.jumps.jump(takes); // time passes while the disk is busy
         }
         if self.happens(&fail_before) {
@@ -122,6 +121,7 @@ impl Store for FaultyStore {
         }
         self.inner.commit(changes)?;
         changes.iter().for_each(|change| self.ledger.committed(change));
+        self.ledger.jumped(takes); // after what was decided before it
         if self.happens(&fail_after) {
             self.ledger.count("commits failed after");
             return Err(StoreError::Injected("it was kept, but nobody knows"));

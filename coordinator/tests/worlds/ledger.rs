@@ -99,8 +99,10 @@ impl Ledger {
         let now = notes.now;
         let since = if stands { Some(notes.stands_since.unwrap_or(now)) } else { None };
         let before = std::mem::replace(&mut notes.stands_since, since);
-        if let (false, Some(before)) = (stands, before) {
-            notes.stood += now - before;
+        // A pause that is too short to be noticed is time like any other.
+        let stood = before.filter(|_| !stands).map_or(Duration::ZERO, |before| now - before);
+        if stood > Duration::from_millis(STANDSTILL) {
+            notes.stood += stood;
         }
     }
 

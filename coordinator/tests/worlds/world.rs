@@ -315,7 +315,10 @@ impl Hosts {
     fn mend(&self, sim: &mut Sim<'_>, mend: Mend) {
         let name = |number: usize| &*self.workers[number].0;
         match mend {
-            Mend::StartCoordinator => sim.bounce(COORDINATOR),
+            Mend::StartCoordinator => {
+                self.stand(sim, false); // that was the process before
+                sim.bounce(COORDINATOR);
+            }
             Mend::StartWorker(n) => sim.bounce(name(n)),
             Mend::Repair(n) => sim.repair(name(n), COORDINATOR),
             Mend::Release(n) => sim.release(name(n), COORDINATOR),
