@@ -376,7 +376,7 @@ fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_
         (&["import", "wandb", "runs.csv", "--out", "folder.parquet"], "cannot write `folder.parquet`", write),
         (&["plot", "--from", "folds.parquet", "--out", "no/x.svg"], "cannot write `no/x.svg`", write),
         (&["plot", "--from", "folds.parquet", "--out", "folder.svg"], "cannot write `folder.svg`", write),
-        (&["plot", "--from", "folds.parquet", "--out", "x.gif"], "use .svg or .png", ""),
+        (&["plot", "--from", "folds.parquet", "--out", "x.gif"], "use .svg, .png or .pdf", ""),
         (
             &["table", "--from", "folds.parquet", "--out", "runs.csv"],
             "cannot make the folder",
