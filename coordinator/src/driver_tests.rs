@@ -331,5 +331,5 @@ async fn heartbeats_are_heard_while_a_large_sweep_is_submitted() {
     let Reply::Submitted(submitted) = submitted else { panic!("{submitted:?}") };
     assert_eq!((submitted.folds, submitted.added), (40_000, 40_000));
     assert_eq!(store.commits() - before, 9, "eight parts and the sweep itself");
-    assert!(heard >= 8, "heard {heard} times");
+    assert!(heard >= 4, "heard {heard} times, and at least at every other part");
 }
