@@ -93,10 +93,10 @@ fn a_seed_draws_the_outer_folds_where_they_are_asked_for_and_methods_share_them(
 }
 
 #[test]
-fn a_fold_beyond_the_outer_folds_is_a_data_error_that_says_which_there_are() {
+fn a_fold_beyond_the_outer_folds_can_be_trained_nowhere_and_says_which_there_are() {
     let trial = TrialConfig { outer_folds: 3, ..kernel(Backbone::Ph, 0) };
     let error = attempt(&trial, &dataset("necklaces", 40), 42, 0).unwrap_err();
-    assert_eq!(error.class(), FailureClass::Data);
+    assert_eq!(error.class(), FailureClass::Config);
     assert!(error.to_string().contains("hint: valid splits are 0 to 2"), "{error}");
 }
 
