@@ -136,9 +136,18 @@ struct Follower {
 }
 
 impl Follower {
+    /// Whether nothing more will happen. The feed may have looked before the sweep was submitted again.
+    async fn has_ended(&self, recent: &Recent) -> bool {
+        if !recent.summary.has_ended() {
+            return false;
+        }
+        let now = look(&self.listener.shared, &self.sweep, Some(recent.number)).await;
+        now.is_ok_and(|now| now.summary.has_ended())
+    }
+
     async fn run(mut self) {
         while let Some(recent) = self.listener.next().await {
-            if !self.tell(&recent).await || recent.summary.has_ended() {
+            if !self.tell(&recent).await || self.has_ended(&recent).await {
                 return;
             }
         }

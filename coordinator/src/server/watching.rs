@@ -96,20 +96,29 @@ pub(super) fn watch(
     to: mpsc::Sender<Result<wire::SweepStatus, Status>>,
 ) -> impl Future<Output = ()> + Send + 'static {
     let (looking, name) = (shared.clone(), sweep.clone());
-    let feed = shared.watched.listen(sweep, move |_| {
+    let feed = shared.watched.listen(sweep.clone(), move |_| {
         let (shared, sweep) = (looking.clone(), name.clone());
-        async move {
-            let mut picture = look(&shared, &sweep).await?;
-            picture.status.yaml.clear(); // may be large, and does not change while somebody looks at bars
-            Ok(picture)
-        }
+        async move { glance(&shared, &sweep).await }
     });
     let mut listener = Listener { shared: shared.clone(), seat, feed, to };
     async move {
-        while let Some(picture) = listener.next().await {
+        while let Some(mut picture) = listener.next().await {
+            // The feed may have looked before the sweep was submitted again, so the end is looked at once more.
+            if picture.ended
+                && let Ok(now) = glance(&listener.shared, &sweep).await
+            {
+                picture = Arc::new(now);
+            }
             if !listener.send(picture.status.clone()).await || picture.ended {
                 return;
             }
         }
     }
+}
+
+/// The sweep without its text, which may be large and does not change while somebody looks at bars.
+async fn glance(shared: &Shared, sweep: &SweepName) -> Result<Picture, Status> {
+    let mut picture = look(shared, sweep).await?;
+    picture.status.yaml.clear();
+    Ok(picture)
 }
