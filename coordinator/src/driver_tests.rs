@@ -101,7 +101,7 @@ async fn renewals_and_looks_write_nothing() {
 }
 
 #[tokio::test]
-async fn leases_end_in_time_without_any_mail_and_watchers_wake() {
+async fn leases_end_in_time_without_any_event_and_watchers_wake() {
     let Setup { clock, handle, .. } = Setup::new();
     handle.call_all(vec![submission("s", 0..1), join("w", 1)]).await.unwrap();
     leases(&handle, "w", 1).await;
@@ -110,7 +110,7 @@ async fn leases_end_in_time_without_any_mail_and_watchers_wake() {
     supply.mark_unchanged();
     for _ in 0..15 {
         clock.advance(1_000);
-        handle.sweeps().await.unwrap(); // it is awake all the time
+        handle.call_all(Vec::new()).await.unwrap(); // a round of decisions: it is awake all the time
     }
     changes.changed().await.unwrap();
     supply.changed().await.unwrap();
