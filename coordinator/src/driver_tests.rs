@@ -204,8 +204,8 @@ async fn output_of_trainers_is_kept_for_attempts_that_the_worker_had() {
     say("w", "epoch 1\n").await.unwrap();
     say("stranger", "hello\n").await.unwrap();
     say("w", "epoch 2\n").await.unwrap();
-    handle.sweeps().await.unwrap(); // whatever was sent before has been dealt with
-    handle.sweeps().await.unwrap(); // and, one round later, written
+    handle.call_all(Vec::new()).await.unwrap(); // whatever was sent before has been dealt with
+    handle.call_all(Vec::new()).await.unwrap(); // and, one round later, written
     let pieces = handle.reads().once(move |reader| reader.log(&lease.fold)).await.unwrap();
     assert_eq!((pieces.len(), pieces[0].text.as_str()), (1, "epoch 1\nepoch 2\n"));
 }
