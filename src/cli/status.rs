@@ -52,7 +52,10 @@ fn describe(status: &SweepStatus) -> String {
     );
     text += &nothing_runs(status);
     for fold in &status.in_training {
-        let epochs = format!("epoch {}/{}", fold.epoch, fold.max_epochs);
+        let epochs = match fold.max_epochs {
+            0 => "no epoch yet".to_owned(),
+            most => format!("epoch {}/{most}", fold.epoch),
+        };
         text += &format!("  {}: {epochs}, attempt {} on {}\n", fold.title, fold.attempt, fold.worker);
     }
     text += &more(sweep.running, status.in_training.len(), "are in training");
