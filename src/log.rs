@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use togl_coordinator::clock::{Clock, SystemClock};
-use togl_coordinator::sparing::Sparing;
+use togl_coordinator::log_limit::LogLimit;
 use togl_sweeps::visible::log_field;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Subscriber};
@@ -39,13 +39,13 @@ pub fn start(format: LogFormat, level: &str) {
 
 /// Keeps what others say short. Whoever asks for more than `info` gets all of it.
 struct Others {
-    said: Sparing<Identifier>,
+    said: LogLimit<Identifier>,
     clock: SystemClock,
 }
 
 impl Others {
     fn new() -> Self {
-        Self { said: Sparing::default(), clock: SystemClock::new() }
+        Self { said: LogLimit::default(), clock: SystemClock::new() }
     }
 }
 

@@ -20,7 +20,7 @@ use self::handle::Mail;
 pub use self::handle::{CallError, Handle};
 use self::looks::{Look, Looks};
 use crate::clock::Clock;
-use crate::condition::Condition;
+use crate::liveness::Liveness;
 use crate::store::{Store, StoreError};
 
 /// Mail that may wait before senders have to.
@@ -61,7 +61,7 @@ pub struct Driver {
     looks: Looks,
     changes: watch::Sender<u64>,
     supply: watch::Sender<u64>,
-    condition: Arc<Condition>,
+    liveness: Arc<Liveness>,
 }
 
 /// A driver that runs on its own thread.
@@ -125,17 +125,17 @@ impl Driver {
         let (asker, looks) = mpsc::channel(LOOKS);
         let (changes, supply) =
             (watch::Sender::new(scheduler.revision()), watch::Sender::new(scheduler.supply()));
-        let condition = Arc::new(Condition::new(clock.clone()));
+        let liveness = Arc::new(Liveness::new(clock.clone()));
         let handle = Handle::new(
             (sender, asker),
             changes.subscribe(),
             supply.subscribe(),
             store.readers(),
             store.incarnation(),
-            condition.clone(),
+            liveness.clone(),
         );
         let looks = Looks::new(looks);
-        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, condition }))
+        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness }))
     }
 
     /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
@@ -145,9 +145,9 @@ impl Driver {
         while !stopping {
             match self.wait(&mut mail).await {
                 Wake::Mail | Wake::Time => {
-                    self.condition.begin(self.clock.now());
+                    self.liveness.begin(self.clock.now());
                     stopping = self.work(&mut mail)?;
-                    self.condition.end();
+                    self.liveness.end();
                     self.looks.some(&self.scheduler, self.clock.as_ref());
                 }
                 Wake::Look(look) => self.looks.take(look, &self.scheduler, self.clock.as_ref()),

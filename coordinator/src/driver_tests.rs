@@ -281,19 +281,19 @@ async fn a_driver_whose_store_hangs_is_known_to_be_stuck() {
     let (clock, store) =
         (ManualClock::default(), Hanging { inner: MemoryStore::default(), asked, answer: hears });
     let (handle, _running) = start(Box::new(store), Arc::new(clock.clone()), Limits::default()).unwrap();
-    assert!(handle.condition().is_well());
+    assert!(handle.liveness().is_well());
     let submitted = handle.call(submission("s", 0..3));
     let story = async {
         tokio::task::block_in_place(|| was_asked.recv().unwrap());
-        assert!(handle.condition().is_well(), "a commit may take a moment");
+        assert!(handle.liveness().is_well(), "a commit may take a moment");
         clock.advance(6_000);
-        assert!(!handle.condition().is_well());
+        assert!(!handle.liveness().is_well());
         answer.send(()).unwrap();
     };
     tokio::join!(submitted, story).0.unwrap();
     handle.totals().await.unwrap();
     clock.advance(60_000);
-    assert!(handle.condition().is_well(), "it has nothing to do");
+    assert!(handle.liveness().is_well(), "it has nothing to do");
 }
 
 #[tokio::test]

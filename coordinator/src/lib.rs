@@ -4,18 +4,18 @@
 //! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
 
 pub mod certificates;
-mod checking;
 pub mod clock;
-pub mod condition;
 mod crash;
 pub mod driver;
 pub mod hostile;
+pub mod liveness;
+pub mod log_limit;
 pub mod metrics;
 mod private;
 pub mod reads;
 pub mod server;
 pub mod service;
-pub mod sparing;
 pub mod store;
+mod store_check;
 pub mod tasks;
 pub mod tokens;

@@ -141,8 +141,12 @@ impl Metrics {
         self.moved.store(self.clock.now().0, Ordering::Relaxed);
     }
 
-    /// The text for Prometheus, as things are now. `crowd` is connections and strangers.
-    pub(crate) async fn text(&self, handle: &Handle, crowd: (usize, usize)) -> Result<String, CallError> {
+    /// The text for Prometheus, as things are now. `connections` is connections and strangers.
+    pub(crate) async fn text(
+        &self,
+        handle: &Handle,
+        connections: (usize, usize),
+    ) -> Result<String, CallError> {
         let (totals, workers, sweeps) =
             (handle.totals().await?, handle.workers().await?, handle.sweeps().await?);
         let states = [
@@ -160,14 +164,14 @@ impl Metrics {
             let count = workers.iter().filter(|view| view.connection.as_str() == state).count();
             self.workers.get_or_create(&[("state", state)]).set(count as i64);
         }
-        self.connections.set(crowd.0 as i64);
-        self.strangers.set(crowd.1 as i64);
+        self.connections.set(connections.0 as i64);
+        self.strangers.set(connections.1 as i64);
         let waits = sweeps.iter().any(|view| view.state == SweepState::Active && view.counts.pending > 0);
         let age = self.clock.now().since(Timestamp(self.moved.load(Ordering::Relaxed)));
         self.queue_age.set(if waits { age as f64 / 1_000.0 } else { 0.0 });
-        let condition = handle.condition();
-        self.busy.set(condition.busy() as f64 / 1_000.0);
-        let (checks, damage) = condition.store();
+        let liveness = handle.liveness();
+        self.busy.set(liveness.busy() as f64 / 1_000.0);
+        let (checks, damage) = liveness.store();
         self.checks.set(checks.cast_signed());
         self.damage.set(damage.cast_signed());
         let mut text = String::new();

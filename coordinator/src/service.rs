@@ -12,14 +12,14 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
-use crate::checking::{self, Checking};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
 use crate::private;
-use crate::server::{self, Bounds, Keeper, Protection, ServeError};
+use crate::server::{self, Admission, Bounds, Protection, ServeError};
 use crate::store::StoreError;
 use crate::store::address::StoreAddress;
+use crate::store_check::{self, Checking};
 use crate::tasks;
 use crate::tokens::{Registry, TokenError, Tokens};
 
@@ -98,8 +98,8 @@ impl Settings {
         let authority = Authority::load_or_create(self.folder())?;
         let tls = authority.server_config(&self.hosts, self.client_ca.as_deref(), now)?;
         let (registry, tokens) = Registry::open(&self.tokens, &authority.pin(), now)?;
-        let keeper = Arc::new(Keeper::new(registry, clock, self.bounds.clone()));
-        Ok((Protection { keeper, tls, plaintext: self.plaintext }, tokens, authority.pin()))
+        let admission = Arc::new(Admission::new(registry, clock, self.bounds.clone()));
+        Ok((Protection { admission, tls, plaintext: self.plaintext }, tokens, authority.pin()))
     }
 }
 
@@ -165,10 +165,10 @@ impl Coordinator {
         let store = Box::new(Measured { inner: store, metrics: metrics.clone() });
         let (handle, driver) = driver::start(store, clock, Limits::default())?;
         let checking =
-            checking::start(settings.store, handle.condition().clone()).map_err(DriverError::Start)?;
+            store_check::start(settings.store, handle.liveness().clone()).map_err(DriverError::Start)?;
         let metrics_address = page.as_ref().map(|(_, address)| *address);
         let page = page.map(|(listener, _)| {
-            let page = server::scrape::serve(listener, handle.clone(), protection.clone(), metrics);
+            let page = server::metrics_page::serve(listener, handle.clone(), protection.clone(), metrics);
             AbortOnDrop(tasks::spawn("metrics", page))
         });
         let (shutdown, mut told) = watch::channel(false);

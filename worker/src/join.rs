@@ -20,7 +20,7 @@ use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::slot::Program;
-use crate::{devices, host, own, slot, version};
+use crate::{devices, host, own_coordinator, slot, version};
 
 /// Joins a coordinator and trains what it hands out.
 #[derive(Debug, clap::Args)]
@@ -83,7 +83,7 @@ impl Join {
                 "no coordinator is named, and none serves {state}\n\n  hint: start one with `togl serve`, or name one as HOST:PORT"
             ))
         };
-        Ok(self.address.clone().or_else(|| own::address(state)).ok_or_else(nobody)?)
+        Ok(self.address.clone().or_else(|| own_coordinator::address(state)).ok_or_else(nobody)?)
     }
 
     fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
@@ -100,7 +100,7 @@ impl Join {
     }
 
     fn token(&self, state: &Path, address: &str) -> anyhow::Result<String> {
-        let own = || own::token(state, address).filter(|_| !self.with_parent);
+        let own = || own_coordinator::token(state, address).filter(|_| !self.with_parent);
         let text = match (&self.token_file, std::env::var("TOGL_TOKEN")) {
             (Some(file), _) => {
                 std::fs::File::open(file).and_then(|opened| bounded::text(opened, bounded::SECRET)).map_err(

@@ -16,15 +16,15 @@ mod filtrations;
 mod fold;
 mod host;
 mod join;
-mod own;
+mod own_coordinator;
 mod protocol;
 mod saving;
+mod signals;
 mod slot;
 mod train;
 mod trainer;
 mod verify;
 mod version;
-mod wishes;
 
 use std::process::ExitCode;
 

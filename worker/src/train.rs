@@ -15,7 +15,7 @@ use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
 use crate::version::{Format, print};
-use crate::{Usage, devices, trainer, wishes};
+use crate::{Usage, devices, trainer, signals};
 
 /// Train one fold here, without a coordinator
 #[derive(Debug, clap::Args)]
@@ -102,7 +102,7 @@ pub struct Local {
 impl Local {
     /// Trains with a progress bar; nothing if it was interrupted, which it says.
     pub fn train(&self, trial: &TrialConfig) -> anyhow::Result<Option<Trained>> {
-        wishes::stop_on(&[libc::SIGINT, libc::SIGTERM]);
+        signals::stop_on(&[libc::SIGINT, libc::SIGTERM]);
         togl_learning::use_threads(self.threads);
         let mut memory = PeakMemory::start(fold::place(trial, self.device));
         let dataset =
@@ -122,12 +122,12 @@ impl Local {
             memory.look();
             if seconds() - saved >= every {
                 saved = seconds();
-                wishes::save();
+                signals::save();
             }
-            wishes::next()
+            signals::next()
         };
         let say = |text: &str| bar.suspend(|| eprintln!("{text}"));
-        let mut in_haste = wishes::haste(seconds);
+        let mut in_haste = signals::haste(seconds);
         let follower = Follower { say: &say, epoch: &mut epoch, in_haste: &mut in_haste };
         let outcome = fold::train(&job, &dataset, &self.saving.keeping(), Attempt(0), follower);
         bar.finish_and_clear();

@@ -18,7 +18,7 @@ use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::protocol::{self, Command, Event, Request};
-use crate::{devices, host, version, wishes};
+use crate::{devices, host, version, signals};
 
 /// The child process that trains
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Trainer {
 impl Trainer {
     /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        wishes::stop_on(&[libc::SIGTERM]);
+        signals::stop_on(&[libc::SIGTERM]);
         device::use_threads(self.threads);
         device::use_interop_threads(1)?;
         let requests = listen();
@@ -42,7 +42,7 @@ impl Trainer {
                 Err(failure) => Event::Failed(failure),
             };
             say(&outcome)?;
-            if wishes::is_stopping() {
+            if signals::is_stopping() {
                 leave();
             }
         }
@@ -68,8 +68,8 @@ fn listen() -> mpsc::Receiver<Request> {
             let Ok(line) = line else { break };
             match serde_json::from_str(&line) {
                 Ok(Command::Train(request)) => drop(sender.send(*request)),
-                Ok(Command::Save) => wishes::save(),
-                Ok(Command::Stop) => wishes::stop(),
+                Ok(Command::Save) => signals::save(),
+                Ok(Command::Stop) => signals::stop(),
                 Err(error) => eprintln!("a command that cannot be read was ignored: {error}"),
             }
         }
@@ -137,7 +137,7 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     ));
     let mut reporter = Reporter { step: fold::step_name(&trial), said: 0, memory };
     let mut epoch = |progress: &Progress| reporter.epoch(progress);
-    let mut in_haste = wishes::haste(seconds);
+    let mut in_haste = signals::haste(seconds);
     let follower = Follower { say: &note, epoch: &mut epoch, in_haste: &mut in_haste };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
     let mut trained = outcome.map_err(|error| {
@@ -210,6 +210,6 @@ impl Reporter {
         // If nobody reads any more, the reading thread notices and leaves.
         let _ = say(&Event::Epoch(report));
         self.memory.look();
-        wishes::next()
+        signals::next()
     }
 }

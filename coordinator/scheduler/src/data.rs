@@ -8,11 +8,11 @@ use std::sync::Arc;
 use togl_sweeps::FoldKey;
 use togl_sweeps::baselines::Metric;
 
-use crate::books::Scheduler;
 use crate::change::Change;
 use crate::fold::{State, Wait};
 use crate::place::{DataAt, FoldAt};
 use crate::reply::{Rejection, Reply};
+use crate::state::Scheduler;
 
 /// What the settings of a trial say about its data and its numbers.
 pub(crate) struct Facts {

@@ -4,11 +4,11 @@
 
 use togl_sweeps::WorkerId;
 
-use crate::books::{Draining, Scheduler, Timer};
 use crate::change::Change;
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::reply::{Rejection, Reply};
+use crate::state::{Draining, Scheduler, Timer};
 
 impl Scheduler {
     pub(crate) fn drain(&mut self, worker: &WorkerId, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {

@@ -1,4 +1,4 @@
-//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Reads the books,
+//! Why is this fold not running? One answer, the nearest obstacle first, in words for people. Reads the state,
 //! changes nothing.
 
 use std::fmt;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use togl_sweeps::blocks::{DeviceKind, Resources};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, WorkerId};
 
-use crate::books::{Presence, Scheduler};
 use crate::change::{Ending, SweepState};
-use crate::fit::Bar;
+use crate::fit::Obstacle;
 use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
+use crate::state::{Presence, Scheduler};
 use crate::verdict::bytes;
 
 /// Workers that are named.
@@ -209,8 +209,8 @@ impl Scheduler {
     }
 
     fn why_pending(&self, now: Timestamp, fold: &Fold, wait: Wait) -> Reason {
-        let bar = self.bar_of(fold);
-        if let Some(data) = bar.disputed.and_then(|data| self.data.table.get(data.at())) {
+        let obstacle = self.obstacle_of(fold);
+        if let Some(data) = obstacle.disputed.and_then(|data| self.data.table.get(data.at())) {
             let digests = data.digest.iter().chain(data.dissent.values());
             let mut digests: Vec<Arc<str>> = digests.cloned().collect();
             digests.dedup();
@@ -219,14 +219,14 @@ impl Scheduler {
         if self.connected == 0 {
             return Reason::NoWorkers;
         }
-        let offers = self.offers(fold, bar, wait);
+        let offers = self.offers(fold, obstacle, wait);
         match wait {
             _ if !offers.fits && !offers.quarantined.is_empty() => {
                 Reason::Quarantined { workers: offers.quarantined }
             }
             _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
-            _ if !offers.fits => self.no_such_device(fold, bar),
-            _ if !offers.reads => Reason::Unreadable { versions: self.version_names(bar.unread) },
+            _ if !offers.fits => self.no_such_device(fold, obstacle),
+            _ if !offers.reads => Reason::Unreadable { versions: self.version_names(obstacle.unread) },
             _ if !offers.free => Reason::AllBusy { slots: offers.slots },
             Wait::Another { worker, until } if !offers.free_elsewhere => Reason::WaitsForAnother {
                 worker: self.workers[worker.at()].id.clone(),
@@ -241,29 +241,29 @@ impl Scheduler {
         active.map(|sweep| &sweep.resources).collect()
     }
 
-    fn offers(&self, fold: &Fold, bar: Bar, wait: Wait) -> Offers {
+    fn offers(&self, fold: &Fold, obstacle: Obstacle, wait: Wait) -> Offers {
         let mut offers = Offers::default();
         let wanted = self.wanted_by(fold);
         for (at, worker) in (0..).map(WorkerAt).zip(&self.workers) {
             let takes = |presence: &&Presence| !presence.closed && !worker.is_draining();
             let Some(presence) = worker.presence.as_ref().filter(takes) else { continue };
             if self.is_kept_out(at) {
-                let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));
+                let fits = wanted.iter().any(|wanted| presence.could_train(wanted, obstacle.floor));
                 let objection = self.objection_to(worker).filter(|_| fits);
                 offers.quarantined.extend(objection.map(|why| (worker.id.clone(), why)));
                 continue;
             }
             let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);
-            offers.add(presence, bar, &wanted, avoided);
+            offers.add(presence, obstacle, &wanted, avoided);
         }
         offers
     }
 
-    fn no_such_device(&self, fold: &Fold, bar: Bar) -> Reason {
+    fn no_such_device(&self, fold: &Fold, obstacle: Obstacle) -> Reason {
         let wanted = self.wanted_by(fold);
         let least = wanted.iter().map(|wanted| wanted.memory.unwrap_or(0)).min().unwrap_or(0);
         let device = wanted.first().map_or(DeviceKind::Any, |wanted| wanted.device);
-        Reason::NoSuchDevice { device, memory: least.max(bar.floor) }
+        Reason::NoSuchDevice { device, memory: least.max(obstacle.floor) }
     }
 
     fn version_names(&self, bits: u64) -> Vec<String> {
@@ -283,11 +283,11 @@ impl Scheduler {
 }
 
 impl Offers {
-    fn add(&mut self, presence: &Presence, bar: Bar, wanted: &[&Resources], avoided: bool) {
+    fn add(&mut self, presence: &Presence, obstacle: Obstacle, wanted: &[&Resources], avoided: bool) {
         self.slots += presence.slots.len() as u64;
-        let fits = wanted.iter().any(|wanted| presence.could_train(wanted, bar.floor));
-        let reads = fits && bar.unread & presence.version == 0;
-        let free = reads && wanted.iter().any(|wanted| presence.free_slot(wanted, bar.floor).is_some());
+        let fits = wanted.iter().any(|wanted| presence.could_train(wanted, obstacle.floor));
+        let reads = fits && obstacle.unread & presence.version == 0;
+        let free = reads && wanted.iter().any(|wanted| presence.free_slot(wanted, obstacle.floor).is_some());
         self.fits |= fits;
         self.reads |= reads;
         self.free |= free;

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use togl_sweeps::blocks::{DeviceKind, Resources};
 
-use crate::books::{Presence, Scheduler};
 use crate::change::Change;
 use crate::event::WorkerInfo;
 use crate::fold::Fold;
 use crate::limits::Timestamp;
-use crate::place::{BarAt, DataAt, FoldAt, WorkerAt};
+use crate::place::{DataAt, FoldAt, ObstacleAt, WorkerAt};
+use crate::state::{Presence, Scheduler};
 
 /// Versions of the worker program that are told apart; all further ones share the last bit.
 const VERSIONS: usize = 64;
@@ -27,7 +27,7 @@ pub(crate) struct Slot {
 
 /// Why not everybody may have a fold. Few different ones exist at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Bar {
+pub(crate) struct Obstacle {
     /// Bytes that it needs.
     pub(crate) floor: u64,
     /// Versions of the worker program that cannot read it.
@@ -39,8 +39,8 @@ pub(crate) struct Bar {
 /// What is known about devices and versions.
 #[derive(Debug, Default)]
 pub(crate) struct Fitting {
-    pub(crate) bars: Vec<Bar>,
-    places: BTreeMap<Bar, BarAt>,
+    pub(crate) obstacles: Vec<Obstacle>,
+    places: BTreeMap<Obstacle, ObstacleAt>,
     pub(crate) versions: Vec<String>,
     /// The most memory seen by kind of device; `u64::MAX` once one did not say.
     seen: BTreeMap<u8, u64>,
@@ -100,11 +100,11 @@ impl Fitting {
         seen.max().unwrap_or(0)
     }
 
-    fn place(&mut self, bar: Bar) -> BarAt {
-        let next = BarAt::next(self.bars.len());
-        let at = *self.places.entry(bar).or_insert(next);
+    fn place(&mut self, obstacle: Obstacle) -> ObstacleAt {
+        let next = ObstacleAt::next(self.obstacles.len());
+        let at = *self.places.entry(obstacle).or_insert(next);
         if at == next {
-            self.bars.push(bar);
+            self.obstacles.push(obstacle);
         }
         at
     }
@@ -133,23 +133,23 @@ impl Presence {
 }
 
 impl Scheduler {
-    /// What bars a fold now.
-    pub(crate) fn bar_of(&self, fold: &Fold) -> Bar {
+    /// What stands in the way of a fold now.
+    pub(crate) fn obstacle_of(&self, fold: &Fold) -> Obstacle {
         let trial = self.trials.get(&fold.key.trial);
         let disputed = trial.and_then(|trial| trial.data).filter(|data| self.data.is_disputed(*data));
         let (floor, unread) = trial.map_or((0, 0), |trial| (trial.floor, trial.unread));
-        Bar { floor, unread, disputed }
+        Obstacle { floor, unread, disputed }
     }
 
-    /// Whether a worker may have a fold behind this bar, for a sweep that asks for `wanted`.
-    pub(crate) fn opens(&self, bar: Bar, presence: &Presence, wanted: &Resources) -> bool {
-        bar.disputed.is_none_or(|data| !self.data.is_disputed(data))
-            && bar.unread & presence.version == 0
-            && presence.free_slot(wanted, bar.floor).is_some()
+    /// Whether a worker may have a fold behind this obstacle, for a sweep that asks for `wanted`.
+    pub(crate) fn opens(&self, obstacle: Obstacle, presence: &Presence, wanted: &Resources) -> bool {
+        obstacle.disputed.is_none_or(|data| !self.data.is_disputed(data))
+            && obstacle.unread & presence.version == 0
+            && presence.free_slot(wanted, obstacle.floor).is_some()
     }
 
-    pub(crate) fn bar_place(&mut self, bar: Bar) -> BarAt {
-        self.fitting.place(bar)
+    pub(crate) fn obstacle_place(&mut self, obstacle: Obstacle) -> ObstacleAt {
+        self.fitting.place(obstacle)
     }
 
     /// The memory of the slot that a fold ran out of; 0 if unknown. Raises the trial's floor above it.

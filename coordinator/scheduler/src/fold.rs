@@ -6,7 +6,7 @@ use togl_sweeps::{Attempt, Failure, FoldKey};
 
 use crate::change::{Digest, Ending};
 use crate::limits::Timestamp;
-use crate::place::{BarAt, SweepAt, WorkerAt};
+use crate::place::{ObstacleAt, SweepAt, WorkerAt};
 
 /// A fold. One sweep and two attempts need no memory beside it.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(crate) enum Wait {
         until: Timestamp,
     },
     /// It was looked at and put aside: not everybody may have it.
-    Barred(BarAt),
+    PutAside(ObstacleAt),
 }
 
 /// An attempt that was issued.

@@ -1,13 +1,13 @@
 //! Which folds changed lately, so that whoever follows a sweep hears of changes instead of reading everything again.
-//! Remembers a bounded number of them: who comes too late is told to start over. Reads the books, changes nothing but its
+//! Remembers a bounded number of them: who comes too late is told to start over. Reads the state, changes nothing but its
 //! own memory.
 
 use std::collections::{HashSet, VecDeque};
 
 use togl_sweeps::SweepName;
 
-use crate::books::Scheduler;
 use crate::place::FoldAt;
+use crate::state::Scheduler;
 use crate::views::{FoldView, SweepView};
 
 /// Changes that are remembered.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use togl_sweeps::FailureClass;
 
-use crate::books::{Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, WorkerAt};
+use crate::state::{Scheduler, Timer, Worker};
 
 /// What speaks for and against each host that ever had a fold.
 #[derive(Debug, Default)]

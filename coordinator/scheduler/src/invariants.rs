@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::books::{Draining, Scheduler, Timer};
 use crate::change::SweepState;
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, SweepAt, WorkerAt};
 use crate::queue::Queues;
 use crate::standing::Standing;
+use crate::state::{Draining, Scheduler, Timer};
 use crate::views::Counts;
 
 /// An invariant that does not hold, in words.
@@ -24,7 +24,7 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Checked {
 }
 
 impl Scheduler {
-    /// Checks that all books agree with each other.
+    /// Checks that all parts of the state agree with each other.
     pub fn check_invariants(&self) -> Checked {
         ensure(self.folds.len() == self.by_key.len(), || "folds and their keys differ in number".to_owned())?;
         for index in 0..self.folds.len() {

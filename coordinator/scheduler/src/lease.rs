@@ -1,15 +1,15 @@
 //! Leases: who gets which fold, how long, and whether a worker may go on with what it has. Costs O(log n) a
-//! lease and a renewal: a fold that turns out not to fit is put aside behind a bar and not looked at again
-//! before the bar opens. Time passing is here too, because most of what time does is to end leases.
+//! lease and a renewal: a fold that turns out not to fit is put aside behind an obstacle and not looked at again
+//! before a worker asks that it does not stop. Time passing is here too, because most of what time does is to end leases.
 
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::books::{Scheduler, Timer};
 use crate::change::{Change, Ending};
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, SweepAt, WorkerAt};
 use crate::reply::{Abandon, Lease, Order, Rejection, Reply};
+use crate::state::{Scheduler, Timer};
 
 impl Scheduler {
     pub(crate) fn leases_asked(
@@ -43,18 +43,21 @@ impl Scheduler {
             let found = turns.find_map(|sweep| Some((sweep, self.candidate(sweep, worker, &mut steps)?)));
             self.steps += steps;
             let (sweep, fold) = found?;
-            let bar = self.bar_of(&self.folds[fold.at()]);
+            let obstacle = self.obstacle_of(&self.folds[fold.at()]);
             let presence = self.workers[worker.at()].presence.as_ref()?;
             let wanted = &self.sweeps[sweep.at()].resources;
-            match presence.free_slot(wanted, bar.floor).filter(|_| self.opens(bar, presence, wanted)) {
+            match presence
+                .free_slot(wanted, obstacle.floor)
+                .filter(|_| self.opens(obstacle, presence, wanted))
+            {
                 Some(slot) => {
                     self.servings += 1;
                     self.sweeps[sweep.at()].last_served = self.servings;
                     return Some(self.issue(now, fold, worker, slot, changes));
                 }
                 None => {
-                    let bar = self.bar_place(bar);
-                    self.set_wait(fold, Wait::Barred(bar)); // that bar is closed to this worker
+                    let obstacle = self.obstacle_place(obstacle);
+                    self.set_wait(fold, Wait::PutAside(obstacle)); // not for this worker
                 }
             }
         }
@@ -66,10 +69,10 @@ impl Scheduler {
         let sweep = &self.sweeps[sweep.at()];
         let presence = self.workers[worker.at()].presence.as_ref()?;
         presence.free_slot(&sweep.resources, 0)?;
-        let position = sweep.queues.first_for(worker, |bar| {
+        let position = sweep.queues.first_for(worker, |obstacle| {
             *steps += 1;
-            let bar = self.fitting.bars.get(bar.at());
-            bar.is_some_and(|bar| self.opens(*bar, presence, &sweep.resources))
+            let obstacle = self.fitting.obstacles.get(obstacle.at());
+            obstacle.is_some_and(|obstacle| self.opens(*obstacle, presence, &sweep.resources))
         });
         sweep.folds.get(position? as usize).copied()
     }

@@ -8,14 +8,14 @@
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
 //! `report`, `worker`, `drain`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
-//! what, `host` which hosts are kept out, `omen` when a sweep pauses itself. `books` (with `fold`, `queue` and `standing`)
+//! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself. `state` (with `fold`, `queue` and `standing`)
 //! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain` and `standstill` let
 //! people look.
 
-mod books;
 mod change;
 mod data;
 mod drain;
+mod early_warning;
 mod event;
 mod explain;
 mod fit;
@@ -25,7 +25,6 @@ mod host;
 mod invariants;
 mod lease;
 mod limits;
-mod omen;
 mod place;
 mod queue;
 mod reply;
@@ -34,12 +33,12 @@ mod restore;
 mod snapshot;
 mod standing;
 mod standstill;
+mod state;
 mod submit;
 mod verdict;
 mod views;
 mod worker;
 
-pub use books::Scheduler;
 pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
 pub use data::Dispute;
 pub use event::{Event, Part, Submission, WorkerInfo};
@@ -52,6 +51,7 @@ pub use reply::{
 };
 pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 pub use standstill::Standstill;
+pub use state::Scheduler;
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
 };

@@ -43,6 +43,6 @@ place!(
     HostAt
 );
 place!(
-    /// The place of a bar; see [`crate::fit::Bar`].
-    BarAt
+    /// The place of an obstacle; see [`crate::fit::Obstacle`].
+    ObstacleAt
 );

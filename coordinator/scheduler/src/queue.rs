@@ -1,5 +1,5 @@
 //! A sweep in memory and its queues: which of its pending folds anybody may have, which wait for another
-//! worker, and which were put aside behind a bar. Keeps order and counts; decides nothing about workers.
+//! worker, and which were put aside behind an obstacle. Keeps order and counts; decides nothing about workers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,9 +8,9 @@ use togl_sweeps::SweepName;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 
 use crate::change::SweepState;
+use crate::early_warning::EarlyWarning;
 use crate::fold::{Fold, State, Wait};
-use crate::omen::Omen;
-use crate::place::{BarAt, FoldAt, WorkerAt};
+use crate::place::{FoldAt, ObstacleAt, WorkerAt};
 use crate::standing::Standing;
 
 /// A sweep.
@@ -30,10 +30,10 @@ pub(crate) struct Sweep {
     /// The number of the last change when it got its folds; see `follow`.
     pub(crate) gathered: u64,
     pub(crate) queues: Queues,
-    pub(crate) omen: Omen,
+    pub(crate) early_warning: EarlyWarning,
     pub(crate) last_served: u64,
     /// Its entry in the serving order, if it has one.
-    pub(crate) listed: Option<crate::books::Turn>,
+    pub(crate) listed: Option<crate::state::Turn>,
 }
 
 /// Positions of the pending folds of a sweep.
@@ -43,8 +43,8 @@ pub(crate) struct Queues {
     pub(crate) open: BTreeSet<u32>,
     /// Of those that one worker may not have yet, by that worker.
     pub(crate) held: BTreeMap<WorkerAt, BTreeSet<u32>>,
-    /// Of those that were put aside, by what bars them.
-    pub(crate) barred: BTreeMap<BarAt, BTreeSet<u32>>,
+    /// Of those that were put aside, by what stands in their way.
+    pub(crate) put_aside: BTreeMap<ObstacleAt, BTreeSet<u32>>,
 }
 
 impl Queues {
@@ -54,7 +54,9 @@ impl Queues {
             State::Pending(Wait::Another { worker, .. }) => {
                 _ = self.held.entry(*worker).or_default().insert(position);
             }
-            State::Pending(Wait::Barred(bar)) => _ = self.barred.entry(*bar).or_default().insert(position),
+            State::Pending(Wait::PutAside(obstacle)) => {
+                _ = self.put_aside.entry(*obstacle).or_default().insert(position)
+            }
             _ => {}
         }
     }
@@ -63,23 +65,27 @@ impl Queues {
         match state {
             State::Pending(Wait::Nothing) => _ = self.open.remove(&position),
             State::Pending(Wait::Another { worker, .. }) => remove(&mut self.held, worker, position),
-            State::Pending(Wait::Barred(bar)) => remove(&mut self.barred, bar, position),
+            State::Pending(Wait::PutAside(obstacle)) => remove(&mut self.put_aside, obstacle, position),
             _ => {}
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.held.is_empty() && self.barred.is_empty()
+        self.open.is_empty() && self.held.is_empty() && self.put_aside.is_empty()
     }
 
-    /// The first position that `worker` may have, if `opens` says so of the bars. Looks at the first positions
-    /// only: two of the held queues at the most, and one for each bar.
-    pub(crate) fn first_for(&self, worker: WorkerAt, mut opens: impl FnMut(BarAt) -> bool) -> Option<u32> {
+    /// The first position that `worker` may have, if `opens` says so of the obstacles. Looks at the first positions
+    /// only: two of the held queues at the most, and one for each obstacle.
+    pub(crate) fn first_for(
+        &self,
+        worker: WorkerAt,
+        mut opens: impl FnMut(ObstacleAt) -> bool,
+    ) -> Option<u32> {
         let held = self.held.iter().find(|(avoided, _)| **avoided != worker);
         let held = held.and_then(|(_, positions)| positions.first());
-        let barred = self.barred.iter().filter(|(bar, _)| opens(**bar));
-        let barred = barred.filter_map(|(_, positions)| positions.first());
-        self.open.first().into_iter().chain(held).chain(barred).min().copied()
+        let put_aside = self.put_aside.iter().filter(|(obstacle, _)| opens(**obstacle));
+        let put_aside = put_aside.filter_map(|(_, positions)| positions.first());
+        self.open.first().into_iter().chain(held).chain(put_aside).min().copied()
     }
 }
 
@@ -107,7 +113,7 @@ impl Sweep {
             standing: Standing::default(),
             gathered: 0,
             queues: Queues::default(),
-            omen: Omen::default(),
+            early_warning: EarlyWarning::default(),
             last_served: 0,
             listed: None,
         }

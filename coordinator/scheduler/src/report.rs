@@ -5,14 +5,14 @@
 
 use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 
-use crate::books::Scheduler;
 use crate::change::{Change, Digest, Ending};
 use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::reply::{FailureAnswer, Refusal, Reply, ResultAnswer};
+use crate::state::Scheduler;
 
-/// A result that may count, on its way into the books.
+/// A result that may count, on its way into the state.
 struct Delivery {
     at: FoldAt,
     fold: FoldKey,

@@ -4,13 +4,13 @@
 
 use togl_sweeps::{Attempt, FoldKey};
 
-use crate::books::{Draining, Scheduler};
 use crate::change::{Ending, SweepSaved};
 use crate::data::DataSet;
 use crate::fold::{Fold, Issue, State, Wait};
 use crate::limits::{Limits, Timestamp};
 use crate::place::{FoldAt, SweepAt};
 use crate::snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
+use crate::state::{Draining, Scheduler};
 use crate::verdict::should_go_elsewhere;
 
 impl Scheduler {

@@ -1,18 +1,18 @@
 //! Why does nothing of this sweep run? One answer for the whole sweep, from the obstacle of the fold that is next. Reads
-//! the books, changes nothing.
+//! the state, changes nothing.
 
 use std::fmt;
 use std::sync::Arc;
 
 use togl_sweeps::{FailureClass, WorkerId};
 
-use crate::books::Scheduler;
 use crate::change::{Ending, SweepState};
 use crate::explain::Reason;
 use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::queue::Sweep;
+use crate::state::Scheduler;
 
 /// Waiting folds that are looked at to find the one whose wait is over first.
 const LOOKED_AT: usize = 1_000;
@@ -84,8 +84,8 @@ impl Scheduler {
     /// The fold that would be handed out first: one that anybody may have, else the one that waits least.
     fn next_of(&self, sweep: &Sweep) -> Option<FoldAt> {
         let queues = &sweep.queues;
-        let barred = || queues.barred.values().find_map(|positions| positions.first());
-        if let Some(position) = queues.open.first().or_else(barred) {
+        let put_aside = || queues.put_aside.values().find_map(|positions| positions.first());
+        if let Some(position) = queues.open.first().or_else(put_aside) {
             return sweep.folds.get(*position as usize).copied();
         }
         let held = queues.held.values().flatten().take(LOOKED_AT);

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId, nearest};
 
-use crate::books::Scheduler;
 use crate::change::{Change, Ending, SweepSaved, SweepState};
+use crate::early_warning::EarlyWarning;
 use crate::event::{Part, Submission};
 use crate::fold::{State, Wait};
 use crate::limits::Timestamp;
-use crate::omen::Omen;
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::reply::{Rejection, Reply, Submitted};
+use crate::state::Scheduler;
 
 /// The folds of a sweep that is being submitted, each once, in order.
 #[derive(Debug)]
@@ -217,7 +217,7 @@ impl Scheduler {
         sweep.priority = submission.priority;
         sweep.limits = submission.limits;
         sweep.resources = submission.resources;
-        sweep.omen = Omen::default();
+        sweep.early_warning = EarlyWarning::default();
         sweep.trials = folds.iter().map(|fold| fold.trial).collect::<HashSet<_>>().len() as u64;
         if !sweep.wants() {
             (sweep.state, sweep.note) = (SweepState::Active, None);
@@ -296,7 +296,7 @@ impl Scheduler {
     pub(crate) fn resume(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
         let at = self.find_running_sweep(name)?;
         self.set_sweep_state(at, SweepState::Active, None, changes);
-        self.sweeps[at.at()].omen = Omen::Ignored;
+        self.sweeps[at.at()].early_warning = EarlyWarning::Ignored;
         Ok(Reply::Done)
     }
 
@@ -328,7 +328,7 @@ impl Scheduler {
                 folds += 1;
             }
         }
-        self.sweeps[sweep.at()].omen = Omen::default();
+        self.sweeps[sweep.at()].early_warning = EarlyWarning::default();
         Ok(Reply::Retried { folds })
     }
 

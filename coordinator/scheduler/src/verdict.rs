@@ -1,15 +1,15 @@
 //! When is a failure final? Counts how a fold's attempts ended and says whether there is another one. Also
-//! the one function that ends a running attempt. Calls nobody but the books.
+//! the one function that ends a running attempt. Calls nobody but the state.
 
 use std::collections::BTreeSet;
 
 use togl_sweeps::{Failure, FailureClass};
 
-use crate::books::Scheduler;
 use crate::change::{Change, Ending};
 use crate::fold::{Fold, State, Wait};
 use crate::limits::{Limits, Timestamp};
 use crate::place::{FoldAt, WorkerAt};
+use crate::state::Scheduler;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {

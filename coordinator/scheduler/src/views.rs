@@ -1,11 +1,10 @@
-//! What can be seen from outside: sweeps with counts, workers, folds. Reads the books, changes nothing. Whoever decides
+//! What can be seen from outside: sweeps with counts, workers, folds. Reads the state, changes nothing. Whoever decides
 //! waits while somebody looks, so a look costs what it shows, and shows a bounded part.
 
 use std::sync::Arc;
 
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName, WorkerId};
 
-use crate::books::{Scheduler, Worker};
 use crate::change::SweepState;
 use crate::event::WorkerInfo;
 use crate::fold::{Fold, State};
@@ -13,6 +12,7 @@ use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::queue::Sweep;
 use crate::standstill::Standstill;
+use crate::state::{Scheduler, Worker};
 
 /// Running folds of a sweep that are listed.
 const RUNNING: usize = 200;

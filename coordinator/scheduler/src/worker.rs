@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::books::{Draining, Presence, Scheduler, Timer, Worker};
 use crate::change::{Change, Ending};
 use crate::event::WorkerInfo;
 use crate::fit;
@@ -14,6 +13,7 @@ use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, WorkerAt};
 use crate::reply::{Joined, Rejection, Reply};
+use crate::state::{Draining, Presence, Scheduler, Timer, Worker};
 
 impl Scheduler {
     pub(crate) fn worker_joined(

@@ -12,7 +12,7 @@ use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::looks::Look;
-use crate::condition::Condition;
+use crate::liveness::Liveness;
 use crate::reads::Reads;
 use crate::store::{LogPiece, Readers, StoreError};
 
@@ -61,7 +61,7 @@ pub struct Handle {
     supply: watch::Receiver<u64>,
     reads: Reads,
     incarnation: u64,
-    condition: Arc<Condition>,
+    liveness: Arc<Liveness>,
     /// Held while a large sweep comes in parts.
     submitting: Arc<tokio::sync::Mutex<()>>,
 }
@@ -73,7 +73,7 @@ impl Handle {
         supply: watch::Receiver<u64>,
         readers: Arc<dyn Readers>,
         incarnation: u64,
-        condition: Arc<Condition>,
+        liveness: Arc<Liveness>,
     ) -> Self {
         Self {
             mail,
@@ -82,7 +82,7 @@ impl Handle {
             supply,
             reads: Reads::new(readers),
             incarnation,
-            condition,
+            liveness,
             submitting: Arc::default(),
         }
     }
@@ -156,8 +156,8 @@ impl Handle {
     }
 
     /// Whether the coordinator can be relied on.
-    pub fn condition(&self) -> &Arc<Condition> {
-        &self.condition
+    pub fn liveness(&self) -> &Arc<Liveness> {
+        &self.liveness
     }
 
     /// All sweeps but the archived ones, in the order of their first submission.
@@ -175,7 +175,7 @@ impl Handle {
         self.look(|scheduler, _| scheduler.disputes()).await
     }
 
-    /// Checks that all books of the scheduler agree with each other. Slow: for tests and for finding faults.
+    /// Checks that that all parts of the scheduler's state agree with each other. Slow: for tests and for finding faults.
     pub async fn check_invariants(&self) -> Result<Result<(), BrokenInvariant>, CallError> {
         self.look(|scheduler, _| scheduler.check_invariants()).await
     }

@@ -20,7 +20,7 @@ const ADVANCE: Duration = Duration::from_millis(50);
 /// What a look counts at the most, so that a clock that jumps does not keep people out.
 const DEAREST: Duration = Duration::from_millis(100);
 
-/// Looks in a row while letters wait.
+/// Looks in a row while mail waits.
 const ROW: usize = 16;
 
 /// The looks that wait, and the time that was spent on earlier ones.

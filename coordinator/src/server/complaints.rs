@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use togl_scheduler::Timestamp;
 
-use crate::sparing::Sparing;
+use crate::log_limit::LogLimit;
 
 /// What a peer did wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub(crate) enum Offence {
     /// No good token within the time.
     Silent,
     /// Too many connections.
-    Crowd,
+    Visitors,
     /// The system could not give us a connection.
     Exhausted,
     /// A report of something that was never handed out, or that cannot be.
@@ -44,7 +44,7 @@ impl Offence {
             Self::Handshake => "closed a connection that did not manage TLS",
             Self::Unencrypted => "closed a connection from another machine that was not encrypted",
             Self::Silent => "closed a connection that showed no good token in time",
-            Self::Crowd => "closed a connection because there are too many",
+            Self::Visitors => "closed a connection because there are too many",
             Self::Exhausted => "cannot accept a connection; closed those of silent strangers",
             Self::BadReport => "refused a report",
             Self::BadMessage => "ended a session over a bad message",
@@ -54,7 +54,7 @@ impl Offence {
 
 /// The book of complaints.
 #[derive(Default)]
-pub(crate) struct Complaints(Sparing<(Offence, IpAddr)>);
+pub(crate) struct Complaints(LogLimit<(Offence, IpAddr)>);
 
 impl Complaints {
     /// Notes an offence and writes a line if it is time for one. Peers that are too many to be told apart share one

@@ -1,5 +1,5 @@
 //! What gRPC health says: SERVING while decisions are made in a store that is whole, NOT_SERVING otherwise. Looks at the
-//! condition of the coordinator again and again; knows no reasons.
+//! liveness of the coordinator again and again; knows no reasons.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tonic::server::NamedService;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
-use crate::condition::Condition;
+use crate::liveness::Liveness;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -16,12 +16,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Keeps the reporter up to date for ever.
 pub(super) async fn tell<A: NamedService, B: NamedService>(
     reporter: HealthReporter,
-    condition: Arc<Condition>,
+    liveness: Arc<Liveness>,
 ) {
     let (mut told, mut was_well) = (None, true);
     loop {
         // Twice in a row: a process that was paused as a whole is at work again a moment later.
-        let is_well = condition.is_well();
+        let is_well = liveness.is_well();
         let well = is_well || was_well;
         was_well = is_well;
         if told != Some(well) {
@@ -30,7 +30,7 @@ pub(super) async fn tell<A: NamedService, B: NamedService>(
                 reporter.set_service_status(name, status).await;
             }
             if !well {
-                let (busy, (_, damage)) = (condition.busy(), condition.store());
+                let (busy, (_, damage)) = (liveness.busy(), liveness.store());
                 tracing::error!(busy, damage, "not serving: the driver is stuck, or the store is damaged");
             } else if told.is_some() {
                 tracing::info!("serving again");
@@ -70,23 +70,23 @@ mod tests {
     #[tokio::test]
     async fn a_driver_that_is_stuck_and_a_store_that_is_damaged_are_not_serving() {
         let clock = ManualClock::default();
-        let condition = Arc::new(Condition::new(Arc::new(clock.clone())));
+        let liveness = Arc::new(Liveness::new(Arc::new(clock.clone())));
         let reporter = HealthReporter::new();
         let service = HealthService::from_health_reporter(reporter.clone());
         let story = async {
             until(&service, ServingStatus::Serving).await;
-            condition.begin(clock.now());
+            liveness.begin(clock.now());
             clock.advance(56_000); // a session of PostgreSQL that hangs
             until(&service, ServingStatus::NotServing).await;
-            condition.end();
+            liveness.end();
             until(&service, ServingStatus::Serving).await;
-            condition.begin(Timestamp(clock.now().0));
-            assert!(condition.is_well(), "a round that has just begun");
-            condition.checked(1);
+            liveness.begin(Timestamp(clock.now().0));
+            assert!(liveness.is_well(), "a round that has just begun");
+            liveness.checked(1);
             until(&service, ServingStatus::NotServing).await;
         };
         tokio::select! {
-            () = tell::<One, One>(reporter, condition.clone()) => {}
+            () = tell::<One, One>(reporter, liveness.clone()) => {}
             () = story => {}
             () = tokio::time::sleep(Duration::from_secs(30)) => panic!("health does not say how things are"),
         }

@@ -1,22 +1,22 @@
-//! The gRPC server: services behind gate and door, health and reflection beside them. Authenticates, converts and
+//! The gRPC server: services behind connections and authorisation, health and reflection beside them. Authenticates, converts and
 //! sends to the driver; touches neither the store nor the scheduler's decisions.
 
-mod board;
+mod admission;
+mod authorisation;
 mod complaints;
-mod crowd;
-mod door;
+mod connections;
 mod facts;
 mod feeds;
 mod following;
-mod gate;
 mod health;
-mod keeper;
-mod letters;
-mod pass;
-pub(crate) mod scrape;
+mod live_progress;
+pub(crate) mod metrics_page;
 mod sweeps;
+mod token_watch;
 mod views;
+mod visitors;
 mod watching;
+mod worker_messages;
 mod workers;
 
 use std::future::Future;
@@ -37,18 +37,18 @@ use tonic::Status;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
-use self::board::Board;
-use self::door::Door;
+use self::authorisation::Authorisation;
+use self::connections::Connections;
 use self::feeds::{Feeds, Seats};
-use self::gate::Gate;
+use self::live_progress::LiveProgress;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
 use crate::driver::{CallError, Handle};
 use crate::store::StoreError;
 use crate::tokens::{Caller, TokenId};
 
-pub use self::door::CALLS;
-pub use self::keeper::{Bounds, Keeper};
+pub use self::admission::{Admission, Bounds};
+pub use self::authorisation::CALLS;
 
 /// Bytes that a peer may send before somebody has read what came before. Also what a stranger can make us hold.
 const WINDOW: u32 = 256 << 10;
@@ -62,8 +62,8 @@ const HEADERS: u32 = 16 << 10;
 /// What all services share.
 struct Shared {
     handle: Handle,
-    keeper: Arc<Keeper>,
-    board: Board,
+    admission: Arc<Admission>,
+    live_progress: LiveProgress,
     watched: Feeds<watching::Picture>,
     followed: Feeds<following::Recent>,
     seats: Seats,
@@ -73,13 +73,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(handle: Handle, keeper: Arc<Keeper>) -> Self {
+    fn new(handle: Handle, admission: Arc<Admission>) -> Self {
         Self {
             incarnation: format!("{:016x}", handle.incarnation()),
             start: RandomState::new().hash_one("start"), // the standard library's hash keys are random
             handle,
-            keeper,
-            board: Board::default(),
+            admission,
+            live_progress: LiveProgress::default(),
             watched: Feeds::default(),
             followed: Feeds::default(),
             seats: Seats::default(),
@@ -102,7 +102,7 @@ pub enum ServeError {
 #[derive(Clone)]
 pub struct Protection {
     /// Who may come in.
-    pub keeper: Arc<Keeper>,
+    pub admission: Arc<Admission>,
     /// How the server speaks TLS.
     pub tls: Arc<ServerConfig>,
     /// Whether other machines may come without TLS.
@@ -116,23 +116,23 @@ pub async fn serve(
     protection: Protection,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let Protection { keeper, tls, plaintext } = protection;
-    let gate = Gate { keeper: keeper.clone(), tls, plaintext, greetings: b"P" };
-    serve_on(gate.open(listener), handle, keeper, shutdown).await
+    let Protection { admission, tls, plaintext } = protection;
+    let connections = Connections { admission: admission.clone(), tls, plaintext, greetings: b"P" };
+    serve_on(connections.open(listener), handle, admission, shutdown).await
 }
 
 /// Serves on connections that came in some other way, such as over a simulated network.
 pub async fn serve_on<IO>(
     incoming: impl Stream<Item = io::Result<IO>>,
     handle: Handle,
-    keeper: Arc<Keeper>,
+    admission: Arc<Admission>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
-    let condition = handle.condition().clone();
-    let shared = Arc::new(Shared::new(handle, keeper.clone()));
+    let liveness = handle.liveness().clone();
+    let shared = Arc::new(Shared::new(handle, admission.clone()));
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
@@ -141,7 +141,7 @@ where
         .max_encoding_message_size(LARGEST_MESSAGE);
     let (reporter, health) = tonic_health::server::health_reporter();
     let telling =
-        health::tell::<SweepsServer<SweepsService>, WorkersServer<WorkersService>>(reporter, condition);
+        health::tell::<SweepsServer<SweepsService>, WorkersServer<WorkersService>>(reporter, liveness);
     let serving = Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(5)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
@@ -149,7 +149,7 @@ where
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
-        .layer(tower_layer::layer_fn(move |inner| Door::new(inner, keeper.clone())))
+        .layer(tower_layer::layer_fn(move |inner| Authorisation::new(inner, admission.clone())))
         .add_service(workers)
         .add_service(sweeps)
         .add_service(health)
@@ -213,5 +213,5 @@ fn token<T>(request: &tonic::Request<T>) -> Result<TokenId, Status> {
 
 /// Whether the token of a call that lasts is still good.
 fn still_good(shared: &Shared, token: &TokenId) -> Result<(), Status> {
-    shared.keeper.still_good(token)
+    shared.admission.still_good(token)
 }

@@ -1,5 +1,5 @@
 //! One sweep as people watch it: what is running where and how far, what failed, how long it may take, why nothing happens.
-//! Puts together what the scheduler and the board know, once for all who watch; decides nothing.
+//! Puts together what the scheduler and the live progress know, once for all who watch; decides nothing.
 
 use std::sync::Arc;
 
@@ -45,19 +45,19 @@ fn time_left(shared: &Shared, detail: &SweepDetail) -> u64 {
         return 0;
     }
     let share_done = |worker: &WorkerId, fold: &FoldKey| {
-        let progress = shared.board.get(worker, fold).and_then(|seen| seen.progress)?;
+        let progress = shared.live_progress.get(worker, fold).and_then(|seen| seen.progress)?;
         Some(f64::from(progress.epoch) / f64::from(progress.max_epochs.max(1)))
     };
     let shares = detail.running.iter().filter_map(|running| share_done(&running.worker, &running.fold));
     let done: f64 = shares.sum();
     let left = (counts.pending + counts.running) as f64 - done;
-    let seconds = shared.board.mean_seconds().unwrap_or(0.0) * left / counts.running as f64;
+    let seconds = shared.live_progress.mean_seconds().unwrap_or(0.0) * left / counts.running as f64;
     seconds.max(0.0) as u64
 }
 
 fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::SweepStatus {
     let running = detail.running.into_iter().map(|running| {
-        let seen = shared.board.get(&running.worker, &running.fold);
+        let seen = shared.live_progress.get(&running.worker, &running.fold);
         let (slot, progress) = seen.map_or((0, None), |seen| (seen.slot, seen.progress));
         wire::RunningFold {
             fold: Some(running.fold.into()),
@@ -116,7 +116,7 @@ pub(super) fn watch(
     }
 }
 
-/// The sweep without its text, which may be large and does not change while somebody looks at bars.
+/// The sweep without its text, which may be large and does not change while somebody watches.
 async fn glance(shared: &Shared, sweep: &SweepName) -> Result<Picture, Status> {
     let mut picture = look(shared, sweep).await?;
     picture.status.yaml.clear();

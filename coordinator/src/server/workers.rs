@@ -1,5 +1,5 @@
 //! The workers' service: one task per session that turns wire messages into events for the driver and its
-//! replies into wire messages. Authenticates (through the door), converts, asks; decides nothing.
+//! replies into wire messages. Authenticates (through `authorisation.rs`), converts, asks; decides nothing.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::board::Seen;
 use super::complaints::Offence;
-use super::gate::From;
-use super::letters::{
+use super::connections::From;
+use super::live_progress::Seen;
+use super::worker_messages::{
     Refused, Report, acknowledge, failure_event, invalid, lease, rejected, result_event, running_folds,
     verdicts,
 };
@@ -72,7 +72,7 @@ impl Guest {
             _ => None,
         };
         if let Some(offence) = offence {
-            self.shared.keeper.complain(offence, self.peer, status.message());
+            self.shared.admission.complain(offence, self.peer, status.message());
         }
         let _ = self.outgoing.send(Err(status)).await; // if it is gone, it need not know
     }
@@ -85,7 +85,7 @@ async fn converse(guest: Guest, mut incoming: Streaming<wire::WorkerMessage>) {
         Err(status) => return guest.refuse(status).await,
     };
     let ended = session.listen(&mut incoming).await;
-    session.guest.shared.board.update(&session.worker, Vec::new());
+    session.guest.shared.live_progress.update(&session.worker, Vec::new());
     let worker = session.worker.clone();
     let farewell = match ended {
         End::Goodbye => Event::WorkerLeft { worker, session: session.number },
@@ -277,7 +277,7 @@ impl Session {
             slot: said.slot,
             progress: said.progress,
         });
-        self.guest.shared.board.update(&self.worker, seen.collect());
+        self.guest.shared.live_progress.update(&self.worker, seen.collect());
         let Reply::Orders(orders) = self.ask(Event::Renewed { worker: self.worker.clone(), running }).await?
         else {
             return Err(super::confused());
@@ -325,7 +325,7 @@ impl Session {
         let answer = answer.map_err(rejected)?;
         Ok(match answer {
             Reply::Result(ResultAnswer::Accepted) => {
-                self.guest.shared.board.note_seconds(seconds);
+                self.guest.shared.live_progress.note_seconds(seconds);
                 Ok(())
             }
             Reply::Result(ResultAnswer::Refused(refusal))
@@ -352,7 +352,7 @@ impl Session {
 
     fn complain(&self, reason: &str) {
         let Guest { shared, peer, .. } = &self.guest;
-        shared.keeper.complain(Offence::BadReport, *peer, &format!("worker {}: {reason}", self.worker));
+        shared.admission.complain(Offence::BadReport, *peer, &format!("worker {}: {reason}", self.worker));
     }
 
     async fn ask(&self, event: Event) -> Result<Reply, Status> {

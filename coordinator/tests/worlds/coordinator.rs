@@ -46,13 +46,13 @@ pub async fn run(
         dead.store(true, Ordering::SeqCst);
     });
     let incoming = network::incoming().await?;
-    let keeper = server::Keeper::of(&tokens)?;
-    server::serve_on(incoming, handle, keeper, std::future::pending()).await?;
+    let admission = server::Admission::of(&tokens)?;
+    server::serve_on(incoming, handle, admission, std::future::pending()).await?;
     driver.await?;
     Ok(())
 }
 
-/// All books agree, whenever somebody looks.
+/// All parts of the state agree, whenever somebody looks.
 async fn watch_books(handle: Handle, ledger: Ledger) {
     while let Ok(checked) = handle.check_invariants().await {
         if let Err(broken) = checked {

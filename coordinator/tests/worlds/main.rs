@@ -9,7 +9,7 @@
 //! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
 //! was awake; no fold failed because of one bad host; no lease beyond a slot and no two folds on one; no fold given away
 //! while its lease runs; results only under the attempt that trained them; nobody goes on when told to stop; hellos that
-//! name everything in training; checkpoints removed only when a result is safe; all books in step; and every sweep ends
+//! name everything in training; checkpoints removed only when a result is safe; all parts of the state in step; and every sweep ends
 //! once the faults stop.
 //!
 //! Only the slots are played: they train nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`),

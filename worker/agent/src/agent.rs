@@ -2,8 +2,8 @@
 //! slots and the link are tasks that send it events. It outlives the coordinator: while the link is down it
 //! goes on training and spools what finishes. Told to stop, it gives the folds in training a moment to save.
 
-mod heard;
-mod said;
+mod incoming;
+mod outgoing;
 #[cfg(test)]
 mod tests;
 

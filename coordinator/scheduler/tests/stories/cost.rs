@@ -21,7 +21,7 @@ fn large(name: &str, trials: u64, folds: u32) -> Submission {
     }
 }
 
-/// Steps per lease of 400 leases in a world of `trials` trials where everything that bars folds happens.
+/// Steps per lease of 400 leases in a world of `trials` trials where everything that holds folds up happens.
 fn steps(trials: u64) -> u64 {
     let mut world = World::default();
     world.checks = false;

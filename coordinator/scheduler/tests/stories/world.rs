@@ -1,5 +1,5 @@
 //! A small world around the scheduler: a store that is given every change, a clock that is moved by hand, and
-//! words for what happens. After each event it checks that all books agree and that the store holds what a
+//! words for what happens. After each event it checks that all parts of the state agree and that the store holds what a
 //! restart needs.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! What the agent hears and what follows from it: messages of the coordinator, events of the slots, the ups and downs
-//! of the link. Changes the agent's state and gives orders; how things are said is in `said.rs`.
+//! of the link. Changes the agent's state and gives orders; how things are said is in `outgoing.rs`.
 
 use std::time::Duration;
 

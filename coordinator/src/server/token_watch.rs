@@ -13,7 +13,7 @@ use tokio::time::Interval;
 use tonic::Status;
 use tonic::body::Body;
 
-use super::keeper::Keeper;
+use super::admission::Admission;
 use crate::tokens::TokenId;
 
 /// How often a stream on which nothing is said looks whether its token is still good.
@@ -21,12 +21,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// By which token a call was made.
 #[derive(Clone)]
-pub(super) struct Pass {
-    pub(super) keeper: Arc<Keeper>,
+pub(super) struct TokenWatch {
+    pub(super) admission: Arc<Admission>,
     pub(super) token: TokenId,
 }
 
-impl Pass {
+impl TokenWatch {
     /// What the caller sends: an error from the moment on at which its token is good no more.
     pub(super) fn incoming(self, body: Body) -> Body {
         self.watch(body, |status| Some(Err(status)))
@@ -41,7 +41,7 @@ impl Pass {
     }
 
     fn watch(self, body: Body, last: fn(Status) -> Next) -> Body {
-        Body::new(Watched { body, pass: self, last: Some(last), look: None })
+        Body::new(Watched { body, token: self, last: Some(last), look: None })
     }
 }
 
@@ -50,7 +50,7 @@ type Next = Option<Result<Frame<Bytes>, Status>>;
 /// A body that ends with its token.
 struct Watched {
     body: Body,
-    pass: Pass,
+    token: TokenWatch,
     /// What comes last if the token ends; none once that was said.
     last: Option<fn(Status) -> Next>,
     /// Made when there is nothing to read for the first time.
@@ -81,7 +81,7 @@ impl Frames for Watched {
             Poll::Pending if self.is_time(cx) => Poll::Pending,
             Poll::Pending => return Poll::Pending,
         };
-        match self.pass.keeper.still_good(&self.pass.token) {
+        match self.token.admission.still_good(&self.token.token) {
             Ok(()) => next,
             Err(status) => Poll::Ready(self.last.take().and_then(|last| last(status))),
         }

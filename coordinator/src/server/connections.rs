@@ -1,4 +1,4 @@
-//! The gate: accepts connections, finds out whether they are encrypted, and hands on those that may come in. A
+//! Accepts connections, finds out whether they are encrypted, and hands on those that may come in. A
 //! connection from this machine may go without TLS; any other may not, unless the operator said so. Whoever shows no
 //! good token in time is sent away. Knows bytes and tokens' standing, not calls.
 
@@ -21,9 +21,9 @@ use tokio_rustls::server::TlsStream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::Connected;
 
+use super::admission::Admission;
 use super::complaints::Offence;
-use super::crowd::Visitor;
-use super::keeper::Keeper;
+use super::visitors::Visitor;
 use crate::tasks;
 
 /// First byte of a TLS connection.
@@ -34,8 +34,8 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Who may come in how.
 #[derive(Clone)]
-pub(super) struct Gate {
-    pub(super) keeper: Arc<Keeper>,
+pub(super) struct Connections {
+    pub(super) admission: Arc<Admission>,
     pub(super) tls: Arc<ServerConfig>,
     /// Whether other machines may come without TLS.
     pub(super) plaintext: bool,
@@ -43,11 +43,11 @@ pub(super) struct Gate {
     pub(super) greetings: &'static [u8],
 }
 
-impl Gate {
-    /// Opens the gate: a stream of connections that ends when its receiver is dropped.
+impl Connections {
+    /// A stream of connections that ends when its receiver is dropped.
     pub(super) fn open(self, listener: TcpListener) -> ReceiverStream<io::Result<Guarded>> {
         let (entered, connections) = mpsc::channel(64);
-        tasks::spawn("gate", self.accept(listener, entered));
+        tasks::spawn("connections", self.accept(listener, entered));
         ReceiverStream::new(connections)
     }
 
@@ -59,18 +59,18 @@ impl Gate {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let Some(visitor) = self.keeper.enter(peer.ip().to_canonical()) else { continue };
-                    let (gate, entered) = (self.clone(), entered.clone());
+                    let Some(visitor) = self.admission.enter(peer.ip().to_canonical()) else { continue };
+                    let (connections, entered) = (self.clone(), entered.clone());
                     tasks::spawn("handshake", async move {
-                        if let Some(guarded) = gate.admit(stream, visitor).await {
+                        if let Some(guarded) = connections.admit(stream, visitor).await {
                             let _ = entered.send(Ok(guarded)).await; // the server has ended: so does the connection
                         }
                     });
                 }
                 Err(error) => {
                     let anybody = IpAddr::from([0, 0, 0, 0]);
-                    self.keeper.complain(Offence::Exhausted, anybody, &error.to_string());
-                    self.keeper.crowd().thin_out();
+                    self.admission.complain(Offence::Exhausted, anybody, &error.to_string());
+                    self.admission.visitors().thin_out();
                     sleep(BREATH).await;
                 }
             }
@@ -79,7 +79,7 @@ impl Gate {
 
     /// Everything up to the first byte that is meant for the server, within the time that strangers have.
     async fn admit(&self, stream: TcpStream, visitor: Arc<Visitor>) -> Option<Guarded> {
-        let patience = || visitor.standing.clone().patience(self.keeper.bounds.time_to_prove);
+        let patience = || visitor.standing.clone().patience(self.admission.bounds.time_to_prove);
         let shaken = tokio::select! {
             shaken = self.shake_hands(stream, &visitor) => shaken,
             () = patience() => Err(Refusal { offence: Offence::Silent, detail: String::new() }),
@@ -91,7 +91,7 @@ impl Gate {
             }
             Err(Refusal { offence, detail }) => {
                 if !visitor.is_unwelcome() {
-                    self.keeper.complain(offence, visitor.peer, &detail);
+                    self.admission.complain(offence, visitor.peer, &detail);
                 }
                 None
             }
@@ -161,7 +161,7 @@ impl Guarded {
             self.deadline = None;
         } else if deadline.as_mut().poll(cx).is_ready() {
             if !self.visitor.is_unwelcome() {
-                self.visitor.keeper.complain(Offence::Silent, self.visitor.peer, "");
+                self.visitor.admission.complain(Offence::Silent, self.visitor.peer, "");
             }
             return Err(io::ErrorKind::TimedOut.into());
         }

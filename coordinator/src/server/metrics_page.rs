@@ -1,4 +1,4 @@
-//! The page for Prometheus: `GET /metrics` behind the same gate as everything else. From this machine it needs no
+//! The page for Prometheus: `GET /metrics` behind the same checks as everything else. From this machine it needs no
 //! token; from another one it needs TLS and the token of a viewer or an operator.
 
 use std::convert::Infallible;
@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 use tokio_stream::StreamExt;
 
 use super::Protection;
+use super::admission::Shown;
 use super::complaints::Offence;
-use super::crowd::Visitor;
-use super::gate::{Gate, Guarded};
-use super::keeper::Shown;
+use super::connections::{Connections, Guarded};
+use super::visitors::Visitor;
 use crate::driver::Handle;
 use crate::metrics::Metrics;
 use crate::tasks;
@@ -35,8 +35,8 @@ pub(crate) async fn serve(
     protection: Protection,
     metrics: Arc<Metrics>,
 ) {
-    let Protection { keeper, tls, plaintext } = protection;
-    let mut connections = Gate { keeper, tls, plaintext, greetings: b"GH" }.open(listener);
+    let Protection { admission, tls, plaintext } = protection;
+    let mut connections = Connections { admission, tls, plaintext, greetings: b"GH" }.open(listener);
     let page = Arc::new(Page { handle, metrics });
     while let Some(Ok(connection)) = connections.next().await {
         tasks::spawn("metrics page", answer(connection, page.clone()));
@@ -70,7 +70,7 @@ impl Page {
         if !matches!(request.method(), &Method::GET | &Method::HEAD) || request.uri().path() != "/metrics" {
             return plain(StatusCode::NOT_FOUND, "there is only /metrics here\n");
         }
-        match self.metrics.text(&self.handle, visitor.keeper.connections()).await {
+        match self.metrics.text(&self.handle, visitor.admission.connections()).await {
             Ok(text) => {
                 let mut response = Response::new(Full::from(text));
                 response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(TEXT));
@@ -85,17 +85,17 @@ fn may_read(request: &Request<Incoming>, visitor: &Visitor) -> bool {
     if visitor.peer.to_canonical().is_loopback() {
         return true;
     }
-    match visitor.keeper.show(super::door::bearer(request.headers()), visitor.peer) {
+    match visitor.admission.show(super::authorisation::bearer(request.headers()), visitor.peer) {
         Shown::Good(caller) if matches!(caller.role, Role::Operator | Role::Viewer) => {
             visitor.prove();
             true
         }
         Shown::Good(_) => {
-            visitor.keeper.complain(Offence::WrongRole, visitor.peer, "/metrics");
+            visitor.admission.complain(Offence::WrongRole, visitor.peer, "/metrics");
             false
         }
         Shown::Bad | Shown::Tiresome => {
-            visitor.keeper.complain(Offence::BadToken, visitor.peer, "/metrics");
+            visitor.admission.complain(Offence::BadToken, visitor.peer, "/metrics");
             false
         }
     }

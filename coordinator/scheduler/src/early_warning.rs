@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use togl_sweeps::Failure;
 
-use crate::books::Scheduler;
 use crate::change::{Change, SweepState};
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
+use crate::state::Scheduler;
 
 /// How the first folds of a sweep ended. In memory only: after a restart the count begins anew.
 #[derive(Debug, Default)]
-pub(crate) enum Omen {
+pub(crate) enum EarlyWarning {
     /// Nothing has failed.
     #[default]
     None,
@@ -21,7 +21,7 @@ pub(crate) enum Omen {
     Ignored,
 }
 
-impl Omen {
+impl EarlyWarning {
     /// One more fold failed. Says how many did, all for this reason.
     fn add(&mut self, failure: &Failure) -> u32 {
         let found = gist(failure);
@@ -49,7 +49,7 @@ fn gist(failure: &Failure) -> String {
 }
 
 impl Scheduler {
-    /// A fold was given up: the sweeps that have no result yet take it as an omen.
+    /// A fold was given up: the sweeps that have no result yet take it as an early warning.
     pub(crate) fn weigh_failure(&mut self, at: FoldAt, failure: &Failure, changes: &mut Vec<Change>) {
         let sweeps: Vec<SweepAt> = self.folds[at.at()].sweeps.iter().map(|(sweep, _)| *sweep).collect();
         for at in sweeps {
@@ -57,7 +57,7 @@ impl Scheduler {
             if sweep.state != SweepState::Active || sweep.standing.counts.finished > 0 {
                 continue;
             }
-            let folds = sweep.omen.add(failure);
+            let folds = sweep.early_warning.add(failure);
             if folds >= self.limits.same_failures && has_more(sweep) {
                 let note = format!(
                     "it paused itself: its first {folds} folds all failed for one reason ({failure}); \

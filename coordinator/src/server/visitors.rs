@@ -1,5 +1,5 @@
 //! Who is here: connections by whether they have shown a good token. When strangers want more room than there is, the
-//! one that has been silent for longest goes, so that no crowd of silent connections keeps an honest caller out.
+//! one that has been silent for longest goes, so that no number of silent connections keeps an honest caller out.
 //! Counts and chooses; closes nothing itself.
 
 use std::collections::{BTreeMap, HashMap};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::keeper::{Bounds, Keeper};
+use super::admission::{Admission, Bounds};
 
 /// Strangers that go at once when the system has no room for another connection.
 const HANDFUL: usize = 64;
@@ -21,14 +21,14 @@ type Turn = (bool, u64);
 
 /// All connections.
 #[derive(Debug, Default)]
-pub(super) struct Crowd {
+pub(super) struct Visitors {
     all: usize,
     entered: u64,
     strangers: BTreeMap<Turn, (IpAddr, Arc<Standing>)>,
     by_peer: HashMap<IpAddr, usize>,
 }
 
-impl Crowd {
+impl Visitors {
     /// Connections, and how many of them are strangers'.
     pub(super) fn count(&self) -> (usize, usize) {
         (self.all, self.strangers.len())
@@ -89,7 +89,7 @@ const SPEAKING: u8 = 1;
 const KNOWN: u8 = 2;
 const UNWELCOME: u8 = 3;
 
-/// How a connection stands. Changed only while the crowd is locked, and read without.
+/// How a connection stands. Changed only while the visitors are locked, and read without.
 #[derive(Debug)]
 pub(super) struct Standing {
     number: u64,
@@ -117,9 +117,9 @@ impl Standing {
     }
 }
 
-/// One connection, as the keeper sees it.
+/// One connection, as the admission sees it.
 pub(super) struct Visitor {
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) admission: Arc<Admission>,
     pub(super) peer: IpAddr,
     pub(super) standing: Arc<Standing>,
 }
@@ -127,10 +127,10 @@ pub(super) struct Visitor {
 impl Visitor {
     /// The first byte has come.
     pub(super) fn speak(&self) {
-        let mut crowd = self.keeper.crowd();
-        if let Some(entry) = crowd.strangers.remove(&(false, self.standing.number)) {
+        let mut visitors = self.admission.visitors();
+        if let Some(entry) = visitors.strangers.remove(&(false, self.standing.number)) {
             self.standing.state.store(SPEAKING, Ordering::Relaxed);
-            crowd.strangers.insert(self.standing.turn(), entry);
+            visitors.strangers.insert(self.standing.turn(), entry);
         }
     }
 
@@ -146,10 +146,10 @@ impl Visitor {
 
     fn settle(&self, state: u8) {
         if !self.is_stranger() {
-            return; // said with every call; only the first one has to wait for the crowd
+            return; // said with every call; only the first one has to wait for the lock
         }
-        let mut crowd = self.keeper.crowd();
-        if crowd.take(self.standing.turn()).is_some() {
+        let mut visitors = self.admission.visitors();
+        if visitors.take(self.standing.turn()).is_some() {
             self.standing.state.store(state, Ordering::Relaxed);
         }
     }
@@ -165,9 +165,9 @@ impl Visitor {
 
 impl Drop for Visitor {
     fn drop(&mut self) {
-        let mut crowd = self.keeper.crowd();
-        crowd.take(self.standing.turn());
-        crowd.all -= 1;
+        let mut visitors = self.admission.visitors();
+        visitors.take(self.standing.turn());
+        visitors.all -= 1;
     }
 }
 
@@ -179,33 +179,33 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn keeper(bounds: Bounds) -> Arc<Keeper> {
+    fn admission(bounds: Bounds) -> Arc<Admission> {
         let registry = Registry::of(&Tokens::random().unwrap()).unwrap();
-        Arc::new(Keeper::new(registry, Arc::new(ManualClock::default()), bounds))
+        Arc::new(Admission::new(registry, Arc::new(ManualClock::default()), bounds))
     }
 
     #[test]
     fn one_address_cannot_take_the_room_of_all() {
-        let keeper = keeper(Bounds { strangers: 4, strangers_per_peer: 2, ..Bounds::default() });
+        let admission = admission(Bounds { strangers: 4, strangers_per_peer: 2, ..Bounds::default() });
         let (greedy, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let third = keeper.enter(other).unwrap();
-        let first = keeper.enter(greedy).unwrap();
-        let second = keeper.enter(greedy).unwrap();
+        let third = admission.enter(other).unwrap();
+        let first = admission.enter(greedy).unwrap();
+        let second = admission.enter(greedy).unwrap();
         first.prove();
         first.prove();
-        assert_eq!(keeper.connections(), (3, 2));
-        let again = keeper.enter(greedy).expect("who proved itself is no stranger any more");
-        let more = keeper.enter(greedy).unwrap();
+        assert_eq!(admission.connections(), (3, 2));
+        let again = admission.enter(greedy).expect("who proved itself is no stranger any more");
+        let more = admission.enter(greedy).unwrap();
         assert!(second.is_unwelcome() && third.is_stranger(), "it takes the room of its own kind");
         drop((first, second, third, again, more));
-        assert_eq!(keeper.connections(), (0, 0));
-        assert!(keeper.crowd().by_peer.is_empty());
+        assert_eq!(admission.connections(), (0, 0));
+        assert!(admission.visitors().by_peer.is_empty());
     }
 
     #[test]
     fn of_strangers_the_one_that_was_silent_for_longest_makes_room() {
-        let keeper = keeper(Bounds { strangers: 3, ..Bounds::default() });
-        let enter = || keeper.enter(HERE).unwrap();
+        let admission = admission(Bounds { strangers: 3, ..Bounds::default() });
+        let enter = || admission.enter(HERE).unwrap();
         let (speaking, silent, member) = (enter(), enter(), enter());
         speaking.speak();
         member.prove();
@@ -222,8 +222,8 @@ mod tests {
 
     #[test]
     fn members_keep_their_places_and_the_last_one_goes_to_a_stranger() {
-        let keeper = keeper(Bounds { connections: 3, ..Bounds::default() });
-        let enter = || keeper.enter(HERE);
+        let admission = admission(Bounds { connections: 3, ..Bounds::default() });
+        let enter = || admission.enter(HERE);
         let members: Vec<_> = (0..2).map(|_| enter().unwrap()).collect();
         members.iter().for_each(|member| member.prove());
         let stranger = enter().unwrap();
@@ -236,8 +236,8 @@ mod tests {
 
     #[test]
     fn connections_that_are_being_closed_do_not_pile_up() {
-        let keeper = keeper(Bounds { connections: 10, strangers: 5, ..Bounds::default() });
-        let slow: Vec<_> = (0..100).filter_map(|_| keeper.enter(HERE)).collect();
+        let admission = admission(Bounds { connections: 10, strangers: 5, ..Bounds::default() });
+        let slow: Vec<_> = (0..100).filter_map(|_| admission.enter(HERE)).collect();
         assert_eq!(slow.len(), 15);
     }
 }

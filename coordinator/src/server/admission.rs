@@ -1,5 +1,5 @@
-//! The gatekeeper: what gate and door share. Knows which tokens are good and notes what strangers do wrong. A peer is a
-//! stranger until a connection has shown a good token; strangers get little room and little time (`crowd.rs`).
+//! Who is let in: what connections and authorisation share. Knows which tokens are good and notes what strangers do wrong. A peer is a
+//! stranger until a connection has shown a good token; strangers get little room and little time (`visitors.rs`).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use togl_scheduler::Timestamp;
 use tonic::Status;
 
 use super::complaints::{Complaints, Offence};
-use super::crowd::{Crowd, Visitor};
+use super::visitors::{Visitor, Visitors};
 use crate::clock::{self, Clock, SystemClock};
 use crate::tokens::{Caller, Registry, TokenError, TokenId, Tokens};
 
@@ -47,13 +47,13 @@ const FORGET: u64 = 60_000;
 /// Addresses whose bad tokens are counted.
 const MOST_PEERS: usize = 1_024;
 
-/// The keeper. See the file's documentation.
-pub struct Keeper {
+/// Admission. See the file's documentation.
+pub struct Admission {
     pub(super) bounds: Bounds,
     registry: Registry,
     clock: Arc<dyn Clock>,
     complaints: Complaints,
-    crowd: Mutex<Crowd>,
+    visitors: Mutex<Visitors>,
     bad_tokens: Mutex<HashMap<IpAddr, (Timestamp, u32)>>,
 }
 
@@ -65,14 +65,14 @@ pub(super) enum Shown {
     Tiresome,
 }
 
-impl Keeper {
-    /// A keeper of these tokens.
+impl Admission {
+    /// Admission by these tokens.
     pub fn new(registry: Registry, clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
-        let (crowd, bad_tokens) = (Mutex::default(), Mutex::default());
-        Self { bounds, registry, clock, complaints: Complaints::default(), crowd, bad_tokens }
+        let (visitors, bad_tokens) = (Mutex::default(), Mutex::default());
+        Self { bounds, registry, clock, complaints: Complaints::default(), visitors, bad_tokens }
     }
 
-    /// A keeper of two tokens that are in no file, with the usual bounds: for networks that are not real.
+    /// Admission by two tokens that are in no file, with the usual bounds: for networks that are not real.
     pub fn of(tokens: &Tokens) -> Result<Arc<Self>, TokenError> {
         let (registry, clock) = (Registry::of(tokens)?, Arc::new(SystemClock::new()));
         Ok(Arc::new(Self::new(registry, clock, Bounds::default())))
@@ -80,15 +80,15 @@ impl Keeper {
 
     /// Lets a connection in as a stranger, in the place of another one if need be.
     pub(super) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Arc<Visitor>> {
-        let (entered, gone) = self.crowd().enter(peer, &self.bounds);
+        let (entered, gone) = self.visitors().enter(peer, &self.bounds);
         if let Some(peer) = gone.or(entered.is_none().then_some(peer)) {
-            self.complain(Offence::Crowd, peer, "");
+            self.complain(Offence::Visitors, peer, "");
         }
-        entered.map(|standing| Arc::new(Visitor { keeper: self.clone(), peer, standing }))
+        entered.map(|standing| Arc::new(Visitor { admission: self.clone(), peer, standing }))
     }
 
-    pub(super) fn crowd(&self) -> MutexGuard<'_, Crowd> {
-        self.crowd.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn visitors(&self) -> MutexGuard<'_, Visitors> {
+        self.visitors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who shows this token.
@@ -125,7 +125,7 @@ impl Keeper {
 
     /// Connections at this moment, and how many of them are strangers'.
     pub fn connections(&self) -> (usize, usize) {
-        self.crowd().count()
+        self.visitors().count()
     }
 }
 
@@ -136,23 +136,23 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
 
-    fn keeper(bounds: Bounds) -> (Arc<Keeper>, ManualClock, String) {
+    fn admission(bounds: Bounds) -> (Arc<Admission>, ManualClock, String) {
         let folder = tempfile::tempdir().unwrap();
         let opened =
             Registry::open(&folder.path().join("tokens.json"), &Pin::of(b"x"), clock::unix_seconds());
         let ((registry, tokens), clock) = (opened.unwrap(), ManualClock::default());
-        (Arc::new(Keeper::new(registry, Arc::new(clock.clone()), bounds)), clock, tokens.operator)
+        (Arc::new(Admission::new(registry, Arc::new(clock.clone()), bounds)), clock, tokens.operator)
     }
 
     #[test]
     fn guessing_is_cut_short_and_forgotten_after_a_minute_and_a_good_token_always_works() {
-        let (keeper, clock, good) = keeper(Bounds { bad_tokens: 2, ..Bounds::default() });
+        let (admission, clock, good) = admission(Bounds { bad_tokens: 2, ..Bounds::default() });
         let peer = IpAddr::from([10, 0, 0, 1]);
-        assert!(matches!(keeper.show("x", peer), Shown::Bad));
-        assert!(matches!(keeper.show("y", peer), Shown::Bad));
-        assert!(matches!(keeper.show("z", peer), Shown::Tiresome));
-        assert!(matches!(keeper.show(&good, peer), Shown::Good(_)));
+        assert!(matches!(admission.show("x", peer), Shown::Bad));
+        assert!(matches!(admission.show("y", peer), Shown::Bad));
+        assert!(matches!(admission.show("z", peer), Shown::Tiresome));
+        assert!(matches!(admission.show(&good, peer), Shown::Good(_)));
         clock.advance(FORGET);
-        assert!(matches!(keeper.show("z", peer), Shown::Bad));
+        assert!(matches!(admission.show("z", peer), Shown::Bad));
     }
 }

@@ -1,12 +1,12 @@
 //! The check that a coordinator makes of its own store after it has started, on a thread of its own and at leisure, so that
-//! damage is found while there are still backups from before. Tells the log and the [`Condition`].
+//! damage is found while there are still backups from before. Tells the log and the [`Liveness`].
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::condition::Condition;
+use crate::liveness::Liveness;
 use crate::store::address::StoreAddress;
 use crate::store::check::{self, Checked};
 
@@ -26,7 +26,7 @@ impl Drop for Checking {
 }
 
 /// Begins a check.
-pub(crate) fn start(store: StoreAddress, condition: Arc<Condition>) -> io::Result<Checking> {
+pub(crate) fn start(store: StoreAddress, liveness: Arc<Liveness>) -> io::Result<Checking> {
     let stop = Arc::new(AtomicBool::new(false));
     let told = stop.clone();
     // Not joined: it changes nothing, and a server that does not answer must not keep a coordinator from ending.
@@ -37,17 +37,17 @@ pub(crate) fn start(store: StoreAddress, condition: Arc<Condition>) -> io::Resul
         };
         let checked = check::check_quietly(&store, &mut go_on);
         if go_on() {
-            tell(&store, checked, &condition);
+            tell(&store, checked, &liveness);
         }
     })?;
     Ok(Checking(stop))
 }
 
-fn tell(store: &StoreAddress, checked: Result<Checked, crate::store::StoreError>, condition: &Condition) {
+fn tell(store: &StoreAddress, checked: Result<Checked, crate::store::StoreError>, liveness: &Liveness) {
     match checked {
         Ok(checked) if checked.is_whole() => {
             tracing::info!(%store, "the store was checked and is whole");
-            condition.checked(0);
+            liveness.checked(0);
         }
         Ok(checked) => {
             for damage in checked.damage.iter().take(LOGGED) {
@@ -58,7 +58,7 @@ fn tell(store: &StoreAddress, checked: Result<Checked, crate::store::StoreError>
                 %store, places,
                 "the store is damaged; `togl check` names all of it, `togl restore FILE --replace` puts a backup in its place"
             );
-            condition.checked(places);
+            liveness.checked(places);
         }
         Err(error) => tracing::warn!(%store, %error, "the store could not be checked"),
     }
@@ -70,14 +70,14 @@ mod tests {
     use crate::clock::ManualClock;
     use crate::store::contract::filled_sqlite;
 
-    /// The condition after a check of this store.
-    fn checked(store: StoreAddress) -> Arc<Condition> {
-        let condition = Arc::new(Condition::new(Arc::new(ManualClock::default())));
-        let _checking = start(store, condition.clone()).unwrap();
-        while condition.store().0 == 0 {
+    /// The liveness after a check of this store.
+    fn checked(store: StoreAddress) -> Arc<Liveness> {
+        let liveness = Arc::new(Liveness::new(Arc::new(ManualClock::default())));
+        let _checking = start(store, liveness.clone()).unwrap();
+        while liveness.store().0 == 0 {
             std::thread::yield_now();
         }
-        condition
+        liveness
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         let at = file.len() - 2_000;
         file[at] ^= 1;
         std::fs::write(&path, file).unwrap();
-        let condition = checked(StoreAddress::Sqlite(path));
-        assert!(!condition.is_well() && condition.store().1 > 0, "{condition:?}");
+        let liveness = checked(StoreAddress::Sqlite(path));
+        assert!(!liveness.is_well() && liveness.store().1 > 0, "{liveness:?}");
     }
 }

@@ -1,6 +1,6 @@
-//! The door: every call must carry a token of a role that may make it. The table of calls is here, and a call that is
-//! not in it is the operator's alone. Says no before a byte of the message is read, and hands every call its pass, which
-//! asks again for as long as the call lasts.
+//! Authorisation: every call must carry a token of a role that may make it. The table of calls is here, and a call that is
+//! not in it is the operator's alone. Says no before a byte of the message is read, and watches
+//! the token of each call for as long as it lasts (`token_watch.rs`).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tonic::Status;
 use tonic::body::Body;
 use tower_service::Service;
 
+use super::admission::{Admission, Shown};
 use super::complaints::Offence;
-use super::gate::From;
-use super::keeper::{Keeper, Shown};
-use super::pass::Pass;
+use super::connections::From;
+use super::token_watch::TokenWatch;
 use crate::tokens::{Caller, Role};
 
 const TRAIN: &[Role] = &[Role::Worker];
@@ -63,14 +63,14 @@ fn allowed(path: &str) -> &'static [Role] {
 
 /// Lets only calls with a token of the right role pass.
 #[derive(Clone)]
-pub(super) struct Door<S> {
+pub(super) struct Authorisation<S> {
     inner: S,
-    keeper: Arc<Keeper>,
+    admission: Arc<Admission>,
 }
 
-impl<S> Door<S> {
-    pub(super) fn new(inner: S, keeper: Arc<Keeper>) -> Self {
-        Self { inner, keeper }
+impl<S> Authorisation<S> {
+    pub(super) fn new(inner: S, admission: Arc<Admission>) -> Self {
+        Self { inner, admission }
     }
 
     fn look_at(&self, request: &Request<Body>) -> Result<Option<Caller>, Status> {
@@ -80,7 +80,7 @@ impl<S> Door<S> {
         }
         let from = request.extensions().get::<From>();
         let peer = from.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), From::peer);
-        match self.keeper.show(bearer(request.headers()), peer) {
+        match self.admission.show(bearer(request.headers()), peer) {
             Shown::Good(caller) => {
                 if let Some(From(visitor)) = from {
                     visitor.prove();
@@ -89,15 +89,15 @@ impl<S> Door<S> {
                 if roles.contains(&caller.role) {
                     return Ok(Some(caller));
                 }
-                self.keeper.complain(Offence::WrongRole, peer, path);
+                self.admission.complain(Offence::WrongRole, peer, path);
                 Err(Status::permission_denied(wrong_role(roles, caller.role)))
             }
             Shown::Bad => {
-                self.keeper.complain(Offence::BadToken, peer, "");
+                self.admission.complain(Offence::BadToken, peer, "");
                 Err(Status::unauthenticated("the token is unknown, revoked or expired"))
             }
             Shown::Tiresome => {
-                self.keeper.complain(Offence::TooManyBadTokens, peer, "");
+                self.admission.complain(Offence::TooManyBadTokens, peer, "");
                 if let Some(From(visitor)) = from {
                     visitor.send_away();
                 }
@@ -118,7 +118,7 @@ fn wrong_role(needed: &[Role], has: Role) -> String {
     format!("this call needs {} token, and this is {} token", needed.join(" or "), has.with_article())
 }
 
-impl<S> Service<Request<Body>> for Door<S>
+impl<S> Service<Request<Body>> for Authorisation<S>
 where
     S: Service<Request<Body>, Response = Response<Body>>,
     S::Future: Send + 'static,
@@ -140,10 +140,10 @@ where
         // The secret has done its work; nobody further in can log it.
         request.headers_mut().remove(AUTHORIZATION);
         let Some(caller) = caller else { return self.inner.call(request).boxed() };
-        let pass = Pass { keeper: self.keeper.clone(), token: caller.token.clone() };
+        let watch = TokenWatch { admission: self.admission.clone(), token: caller.token.clone() };
         request.extensions_mut().insert(caller);
-        let answer = self.inner.call(request.map(|body| pass.clone().incoming(body)));
-        async move { Ok(answer.await?.map(|body| pass.outgoing(body))) }.boxed()
+        let answer = self.inner.call(request.map(|body| watch.clone().incoming(body)));
+        async move { Ok(answer.await?.map(|body| watch.outgoing(body))) }.boxed()
     }
 }
 

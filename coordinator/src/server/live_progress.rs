@@ -1,4 +1,4 @@
-//! The live board: how far each running fold has come, as last heard. In memory only, latest wins; it is for
+//! How far each running fold has come, as last heard. In memory only, latest wins; it is for
 //! people who watch and decides nothing.
 
 use std::collections::HashMap;
@@ -24,11 +24,11 @@ struct Notes {
     seconds: f64,
 }
 
-/// The board. A plain mutex: it is held for a map access only, never across an await.
+/// The live progress. A plain mutex: it is held for a map access only, never across an await.
 #[derive(Debug, Default)]
-pub(super) struct Board(Mutex<Notes>);
+pub(super) struct LiveProgress(Mutex<Notes>);
 
-impl Board {
+impl LiveProgress {
     /// Replaces what this worker said before.
     pub(super) fn update(&self, worker: &WorkerId, running: Vec<Seen>) {
         let mut notes = self.lock();
@@ -73,15 +73,15 @@ mod tests {
 
     #[test]
     fn the_latest_word_of_a_worker_replaces_its_earlier_ones() {
-        let board = Board::default();
+        let progress = LiveProgress::default();
         let worker: WorkerId = "w1".parse().unwrap();
         let fold = |n| FoldKey { trial: TrialId::from_bytes([n; 16]), split: 0, seed: 0 };
         let seen = |n| Seen { fold: fold(n), slot: 0, progress: None };
-        board.update(&worker, vec![seen(1)]);
-        board.update(&worker, vec![seen(2)]);
-        assert!(board.get(&worker, &fold(1)).is_none());
-        assert!(board.get(&worker, &fold(2)).is_some());
-        board.update(&worker, Vec::new());
-        assert!(board.get(&worker, &fold(2)).is_none());
+        progress.update(&worker, vec![seen(1)]);
+        progress.update(&worker, vec![seen(2)]);
+        assert!(progress.get(&worker, &fold(1)).is_none());
+        assert!(progress.get(&worker, &fold(2)).is_some());
+        progress.update(&worker, Vec::new());
+        assert!(progress.get(&worker, &fold(2)).is_none());
     }
 }

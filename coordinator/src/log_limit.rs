@@ -21,15 +21,15 @@ struct Noted {
 
 /// What was said when.
 #[derive(Debug)]
-pub struct Sparing<K>(Mutex<HashMap<K, Noted>>);
+pub struct LogLimit<K>(Mutex<HashMap<K, Noted>>);
 
-impl<K> Default for Sparing<K> {
+impl<K> Default for LogLimit<K> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<K: Eq + Hash> Sparing<K> {
+impl<K: Eq + Hash> LogLimit<K> {
     /// How many went unmentioned, if it is time to mention `what` again. Where too many things are told apart already,
     /// a new one counts as `other`.
     pub fn due(&self, what: K, other: impl FnOnce() -> K, now: Timestamp) -> Option<u64> {
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn the_same_thing_is_said_once_a_minute_with_a_count() {
-        let said = Sparing::default();
+        let said = LogLimit::default();
         let due = |what, now| said.due(what, || "other", Timestamp(now));
         assert_eq!(due("garbage", 0), Some(0));
         assert_eq!(due("garbage", 1), None);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn many_things_do_not_make_it_grow() {
-        let said = Sparing::default();
+        let said = LogLimit::default();
         let lines = (1..100_000u32).filter(|n| said.due(*n, || 0, Timestamp(5)).is_some());
         assert!(lines.count() <= MOST + 1);
         assert!(said.0.lock().unwrap().len() <= MOST + 1);

@@ -1,4 +1,4 @@
-//! The books: folds, sweeps, workers, queues and timers, and the few functions that keep them in step. A fold
+//! The state: folds, sweeps, workers, queues and timers, and the few functions that keep them in step. A fold
 //! changes its state only through [`Scheduler::set_state`], which moves it between queues, counts, timers and
 //! its worker's leases, so that no caller can forget one. Decides nothing about who gets what.
 

@@ -16,14 +16,14 @@ const IDLE: u64 = u64::MAX;
 
 /// See the file's documentation.
 #[derive(Debug)]
-pub struct Condition {
+pub struct Liveness {
     clock: Arc<dyn Clock>,
     since: AtomicU64,
     checks: AtomicU64,
     damage: AtomicU64,
 }
 
-impl Condition {
+impl Liveness {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let (since, checks, damage) = (AtomicU64::new(IDLE), AtomicU64::new(0), AtomicU64::new(0));
         Self { clock, since, checks, damage }
