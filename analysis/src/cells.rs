@@ -2,13 +2,14 @@
 //! to it, and what of its provenance is not the same in a whole cell. Owns the rule that a cell holds one trial, and
 //! what counts as mixed; formats and words nothing. Written for a million folds: each is looked at a few times.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use polars::prelude::{Column, DataType};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
 use crate::columns::{FoldColumns, is_constant};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level;
@@ -153,21 +154,14 @@ struct Places {
 
 impl Places {
     fn of(plan: &Plan, names: &[String]) -> Result<Self> {
-        let mut known: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut labels: Vec<Vec<String>> = Vec::new();
+        let mut labels = Distinct::default();
         let mut cell_of_trial = vec![usize::MAX; plan.trials()];
         for fold in plan.folds() {
-            if cell_of_trial[fold.trial] != usize::MAX {
-                continue;
+            if cell_of_trial[fold.trial] == usize::MAX {
+                cell_of_trial[fold.trial] = labels.place(plan.labels(fold.trial, names)?);
             }
-            let these: Vec<String> =
-                names.iter().map(|name| plan.label(fold.trial, name)).collect::<Result<_>>()?;
-            cell_of_trial[fold.trial] = *known.entry(these).or_insert_with_key(|these| {
-                labels.push(these.clone());
-                labels.len() - 1
-            });
         }
-        Ok(Self { labels, cell_of_trial })
+        Ok(Self { labels: labels.in_order, cell_of_trial })
     }
 
     /// The cells that hold more than one trial, each with its trials.

@@ -2,14 +2,13 @@
 //! cells are arranged and who wins: the cell with the highest mean of its column or row. What is honest about a
 //! single number is in [`crate::cell`]. Renders nothing.
 
-use std::collections::BTreeMap;
-
 use togl_sweeps::spec::{Labels, Metric, Selection, TableSpec};
 
 pub use crate::cell::{Cell, Mark};
 use crate::cells::{self, CellFolds, GroupedCells};
 use crate::choice;
 use crate::columns::is_among;
+use crate::distinct::Distinct;
 use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -184,13 +183,6 @@ impl Table {
         cells::separated(spec, plan, &[])
     }
 
-    /// The same table with other digits after the decimal point.
-    #[must_use]
-    pub fn with_decimals(mut self, decimals: usize) -> Self {
-        self.decimals = decimals;
-        self
-    }
-
     /// The same table with another meaning of ±; the caption says which.
     #[must_use]
     pub fn with_spread(mut self, spread: Spread) -> Self {
@@ -207,10 +199,13 @@ impl Table {
     }
 
     fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
-        let mut columns = Places::default();
-        let mut labels = Places::default();
-        let places: Vec<(usize, usize)> =
-            grouped.cells.iter().map(|cell| (labels.of(&cell.row), columns.of(&head(cell)))).collect();
+        let mut columns = Distinct::default();
+        let mut labels = Distinct::default();
+        let places: Vec<(usize, usize)> = grouped
+            .cells
+            .iter()
+            .map(|cell| (labels.place(cell.row.clone()), columns.place(head(cell))))
+            .collect();
         let mut columns: Vec<TableColumn> = columns
             .in_order
             .into_iter()
@@ -307,12 +302,12 @@ fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &Tabl
 
 /// For each list of labels where it stands, setting by setting: as asked for, else as it came.
 fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<Vec<usize>> {
-    let mut came: Vec<Places<String>> = settings.iter().map(|_| Places::default()).collect();
+    let mut came: Vec<Distinct<String>> = settings.iter().map(|_| Distinct::default()).collect();
     let mut rank = |at: usize, label: &String| {
         let order = spec.order.iter().find(|(name, _)| *name == settings[at]).map(|(_, values)| values);
         let asked = order
             .and_then(|values| values.iter().position(|value| is_among(label, std::slice::from_ref(value))));
-        asked.unwrap_or_else(|| order.map_or(0, Vec::len) + came[at].of(label))
+        asked.unwrap_or_else(|| order.map_or(0, Vec::len) + came[at].place(label.clone()))
     };
     labels
         .iter()
@@ -322,9 +317,9 @@ fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<V
 
 /// Puts columns of one group side by side, groups in the order of their first column.
 fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
-    let mut groups = Places::default();
+    let mut groups = Distinct::default();
     let mut order: Vec<(usize, usize)> =
-        columns.iter().enumerate().map(|(at, column)| (groups.of(&column.group), at)).collect();
+        columns.iter().enumerate().map(|(at, column)| (groups.place(column.group.clone()), at)).collect();
     order.sort_unstable();
     *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
     for row in rows {
@@ -353,29 +348,6 @@ pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, mark: fn(&mut Cell, bool))
     for cell in &mut cells {
         let wins = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
         mark(cell, wins);
-    }
-}
-
-/// Labels in the order in which they first appear, each with its place.
-struct Places<T> {
-    in_order: Vec<T>,
-    place: BTreeMap<T, usize>,
-}
-
-impl<T> Default for Places<T> {
-    fn default() -> Self {
-        Self { in_order: Vec::new(), place: BTreeMap::new() }
-    }
-}
-
-impl<T: Clone + Ord> Places<T> {
-    fn of(&mut self, label: &T) -> usize {
-        if let Some(place) = self.place.get(label) {
-            return *place;
-        }
-        self.in_order.push(label.clone());
-        self.place.insert(label.clone(), self.in_order.len() - 1);
-        self.in_order.len() - 1
     }
 }
 

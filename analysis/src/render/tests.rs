@@ -294,7 +294,7 @@ fn html_is_escaped_and_bold() {
 
 #[test]
 fn decimals_are_as_asked_for() {
-    let text = markdown(&every_kind().with_decimals(2));
+    let text = markdown(&Table { decimals: 2, ..every_kind() });
     assert!(text.contains("**68.04 ± 3.64**") && text.contains("72.25 ± 10.00 n=7/10"), "{text}");
 }
 

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use polars::prelude::{Column, DataType};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Features};
 
 use super::*;
+use crate::error::Error;
 use crate::import::wandb::{self, Mapping};
 use crate::layout::Layout;
 use crate::table::Mark;
@@ -33,6 +35,32 @@ fn general_chooses_the_embedding_per_fold_by_validation_only() {
     let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
     assert_eq!(cell.n, 2);
     assert!((cell.mean.unwrap() - 25.0).abs() < 1e-9, "tests 0.2 and 0.3 belong to validations 0.8 and 0.7");
+}
+
+#[test]
+fn of_equal_runs_the_last_in_the_frames_order_is_chosen_however_they_arrive() {
+    let with_test = |position, deepset, test| {
+        let mut rows = folds(position, &structural(deepset, false), &[0.8]);
+        rows[0].result.test.accuracy = test;
+        rows
+    };
+    let rows = [with_test(0, true, 0.1), with_test(1, false, 0.2)].concat();
+    for rows in [rows.clone(), rows.into_iter().rev().collect()] {
+        let table = Layout::StructuralExtended.make(&frame(rows)).unwrap();
+        let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
+        assert_eq!(cell.mean, Some(20.0), "arrival must not decide");
+    }
+}
+
+#[test]
+fn a_choice_for_which_no_run_has_a_value_is_named() {
+    let data = frame(folds(0, &structural(false, false), &[0.5]));
+    let nothing = Column::full_null("last_validation_accuracy".into(), 1, &DataType::Float64);
+    let mut data = data.data().clone();
+    data.with_column(nothing).unwrap();
+    let frame = FoldFrame::from_data(&data, "test").unwrap();
+    let error = Layout::StructuralExtended.make(&frame).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot choose in group (dataset=DD, depth=4, static=false, split=0): no fold has a value of `last_validation_accuracy`; exports of Weights & Biases call it `val_acc`");
 }
 
 #[test]
