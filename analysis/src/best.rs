@@ -13,6 +13,7 @@ use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
 use crate::render::{aligned, typed};
+use crate::spreadsheet;
 use crate::statistics::Summary;
 use crate::wording::{fixed, metric_words};
 
@@ -144,7 +145,7 @@ impl Best {
         let numbers = ["validation_mean", "validation_std", "test_mean", "test_std", "n", "planned"];
         let headers = ["rank", "trial", "method"].into_iter().chain(self.settings()).chain(numbers);
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let mut text = headers.collect::<Vec<_>>().join(",") + "\n";
+        let mut text = spreadsheet::line(headers);
         for trial in &self.trials {
             let rank = trial.rank.map(|rank| rank.to_string()).unwrap_or_default();
             let names = [rank, trial.trial.clone(), trial.method.clone()].into_iter();
@@ -153,7 +154,7 @@ impl Best {
                 [trial.validation_mean, trial.validation_std, trial.test_mean, trial.test_std].map(number);
             let counts = [trial.n.to_string(), trial.planned.to_string()];
             let fields = names.chain(values).chain(means).chain(counts);
-            text.push_str(&crate::render::csv_line(fields));
+            text.push_str(&spreadsheet::line(fields));
         }
         text
     }

@@ -66,11 +66,6 @@ pub fn row_settings(spec: &TableSpec) -> Vec<String> {
     spec.rows.iter().filter(|name| seen.insert(name)).cloned().collect()
 }
 
-/// The name of the frame's column that a metric is in.
-pub fn metric_column(metric: Metric) -> &'static str {
-    metric.word()
-}
-
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
 /// settings `among` which a choice was made per fold.
 pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String]) -> Result<GroupedCells> {
@@ -232,7 +227,7 @@ pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>
 
 /// The metric of each row; not a number is no value.
 pub(crate) fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
-    let column = frame.data().column(metric_column(metric))?.f64()?;
+    let column = frame.data().column(metric.word())?.f64()?;
     Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 

@@ -14,7 +14,7 @@ use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::{aligned, latex};
-use crate::spreadsheet::field;
+use crate::spreadsheet;
 use crate::table::{Cell, Row, Table, TableColumn};
 use crate::wording::fixed;
 
@@ -84,7 +84,7 @@ impl Comparison {
     ) -> Self {
         let mut missing = vec![true; printed.len()];
         let mut cells = Vec::new();
-        for (row, column, cell) in finished(table) {
+        for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
             let at = printed.iter().position(|printed| is(printed, row, column, cell));
             at.iter().for_each(|at| missing[*at] = false);
             cells.push(compare(cell, row, column, at.map(|at| printed[at])));
@@ -179,28 +179,25 @@ impl Comparison {
 
     /// As CSV with numbers that are not rounded.
     pub fn csv(&self) -> String {
-        let mut text =
-            "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n"
-                .to_owned();
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        for cell in &self.cells {
+        let headers = "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n";
+        let line = |cell: &ComparedCell| {
             let published = cell.published.as_ref();
-            let fields = [
-                field(&cell.row.join(" ")),
-                field(&cell.column),
+            spreadsheet::line([
+                cell.row.join(" "),
+                cell.column.clone(),
                 number(cell.mean),
                 number(cell.std),
                 cell.n.to_string(),
                 cell.planned.to_string(),
-                field(published.map_or("", |cell| cell.method.as_str())),
+                published.map(|cell| cell.method.clone()).unwrap_or_default(),
                 number(published.map(|cell| cell.mean)),
                 number(published.and_then(|cell| cell.std)),
                 number(cell.difference),
                 cell.within_one_std.map(|within| within.to_string()).unwrap_or_default(),
-            ];
-            text.push_str(&(fields.join(",") + "\n"));
-        }
-        text
+            ])
+        };
+        std::iter::once(headers.to_owned()).chain(self.cells.iter().map(line)).collect()
     }
 
     /// As JSON.
@@ -239,13 +236,6 @@ fn line(cell: &ComparedCell) -> Vec<String> {
 fn signed(difference: f64) -> String {
     let text = fixed(difference, 1);
     if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
-}
-
-/// The cells that have a number of ours.
-fn finished(table: &Table) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
-    let cells =
-        table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
-    cells.filter(|(_, _, cell)| cell.n > 0)
 }
 
 /// Whether all trials behind a cell are what a printed number is about.

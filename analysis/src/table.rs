@@ -191,11 +191,23 @@ impl Table {
         self
     }
 
-    /// All cells, row by row, each with its row's labels and its column.
-    pub fn cells(&self) -> impl Iterator<Item = (&[String], &TableColumn, &Cell)> {
+    /// All cells, row by row, each with its row and its column.
+    pub fn cells(&self) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
         self.rows.iter().flat_map(|row| {
-            row.cells.iter().zip(&self.columns).map(|(cell, column)| (row.labels.as_slice(), column, cell))
+            self.columns.iter().zip(&row.cells).map(move |(column, cell)| (row, column, cell))
         })
+    }
+
+    /// The settings that label a cell: those of its row, of the group above it, of its column.
+    pub fn settings(&self) -> Vec<&str> {
+        let settings = self.row_settings.iter().chain(&self.group_setting).chain([&self.column_setting]);
+        settings.map(String::as_str).collect()
+    }
+
+    /// The values of [`Table::settings`] in one cell.
+    pub fn labels<'a>(&self, row: &'a Row, column: &'a TableColumn) -> Vec<&'a str> {
+        let group = column.group.iter().filter(|_| self.group_setting.is_some());
+        row.labels.iter().chain(group).chain([&column.label]).map(String::as_str).collect()
     }
 
     fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
@@ -292,11 +304,16 @@ fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &Tabl
     let grouped = columns.iter().any(|column| column.group.is_some());
     let settings: Vec<String> =
         spec.group.iter().filter(|_| grouped).chain([&spec.columns]).cloned().collect();
-    let mut places: Vec<(Vec<usize>, usize)> = ranks(&labels, &settings, spec).into_iter().zip(0..).collect();
-    places.sort();
-    *columns = places.iter().map(|(_, at)| columns[*at].clone()).collect();
+    reorder(columns, rows, ranks(&labels, &settings, spec));
+}
+
+/// Puts columns and their cells in the order of these ranks, equal ones as they stand.
+fn reorder<K: Ord>(columns: &mut Vec<TableColumn>, rows: &mut [Row], ranks: Vec<K>) {
+    let mut order: Vec<(K, usize)> = ranks.into_iter().zip(0..).collect();
+    order.sort();
+    *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
     for row in rows {
-        row.cells = places.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
+        row.cells = order.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
     }
 }
 
@@ -318,13 +335,8 @@ fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<V
 /// Puts columns of one group side by side, groups in the order of their first column.
 fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
     let mut groups = Distinct::default();
-    let mut order: Vec<(usize, usize)> =
-        columns.iter().enumerate().map(|(at, column)| (groups.place(column.group.clone()), at)).collect();
-    order.sort_unstable();
-    *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
-    for row in rows {
-        row.cells = order.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
-    }
+    let ranks = columns.iter().map(|column| groups.place(column.group.clone())).collect();
+    reorder(columns, rows, ranks);
 }
 
 /// A setting that a choice is made among has no single value in a cell, so it cannot label one.

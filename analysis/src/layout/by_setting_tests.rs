@@ -143,17 +143,19 @@ fn the_published_cells_come_out_of_the_published_logs() {
     let published = published(&folder);
     let mut same: BTreeMap<&str, usize> = BTreeMap::new();
     let mut different = Vec::new();
-    for (labels, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
+    for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
         let printed_as = column.printed_as.clone().unwrap();
         // A deviation that is not defined, because a cell is one run, was published as 0.0.
         let rounded = |value: Option<f64>| format!("{:.1}", value.unwrap_or_default());
         let ours = (rounded(cell.mean), rounded(cell.std));
-        let theirs = &published[&(labels[0].clone(), labels[1].clone(), printed_as.clone())];
+        let theirs = &published[&(row.labels[0].clone(), row.labels[1].clone(), printed_as.clone())];
         if ours == *theirs {
-            *same.entry(labels[0].as_str()).or_default() += 1;
+            *same.entry(row.labels[0].as_str()).or_default() += 1;
         } else {
-            different
-                .push(format!("{} {} {printed_as}: {ours:?}, published {theirs:?}", labels[0], labels[1]));
+            different.push(format!(
+                "{} {} {printed_as}: {ours:?}, published {theirs:?}",
+                row.labels[0], row.labels[1]
+            ));
         }
     }
     let all_but_one = [("CLUSTER", 36), ("DD", 45), ("ENZYMES", 44), ("PATTERN", 36), ("PROTEINS", 15)];
@@ -165,8 +167,9 @@ fn the_published_cells_come_out_of_the_published_logs() {
 /// The cells with a mark, with their finished and planned folds.
 fn marked(table: &Table, mark: Mark) -> String {
     let cells = table.cells().filter(|(_, _, cell)| cell.n > 0 && cell.marks.contains(&mark));
-    let lines = cells
-        .map(|(row, column, cell)| format!("{} {} {}/{}", row.join(" "), column.label, cell.n, cell.planned));
+    let lines = cells.map(|(row, column, cell)| {
+        format!("{} {} {}/{}", row.labels.join(" "), column.label, cell.n, cell.planned)
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

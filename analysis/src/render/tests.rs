@@ -383,3 +383,14 @@ fn the_latex_compiles_as_it_is_and_inside_a_paper() {
         assert!(pdf.starts_with(b"%PDF") && pdf.len() > 5_000, "{file}");
     }
 }
+
+#[test]
+fn wide_and_combining_characters_are_counted_as_terminals_show_them() {
+    let texts =
+        [("GCN-4", 5), ("67.9 ± 3.6", 10), ("グラフ", 6), ("e\u{301}", 1), ("データ-1", 8), ("🙂", 2)];
+    for (text, expected) in texts {
+        assert_eq!(text.width(), expected, "{text}");
+    }
+    assert_eq!(right("グ", 4), "  グ");
+    assert_eq!(left("±", 3), "±  ");
+}
