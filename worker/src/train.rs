@@ -15,7 +15,7 @@ use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
 use crate::version::{Format, print};
-use crate::{Usage, devices, trainer, signals};
+use crate::{Usage, devices, signals, trainer};
 
 /// Train one fold here, without a coordinator
 #[derive(Debug, clap::Args)]
