@@ -211,6 +211,33 @@ async fn output_of_trainers_is_kept_for_attempts_that_the_worker_had() {
 }
 
 #[tokio::test]
+async fn output_of_trainers_shares_the_transaction_of_decisions_and_what_is_too_much_comes_after() {
+    for (pieces, apart) in [(64, 0), (65, 1)] {
+        let Setup { store, handle, running, .. } = Setup::new();
+        handle.call_all(vec![submission("s", 0..2), join("w", 1)]).await.unwrap();
+        let lease = leases(&handle, "w", 1).await.remove(0);
+        handle.stop().await;
+        running.ended().await.unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let (handle, driver) = Driver::new(Box::new(store.clone()), clock, Limits::default()).unwrap();
+        for _ in 0..pieces {
+            let text = "epoch\n".to_owned();
+            handle.append_log(worker("w"), lease.fold, lease.attempt, text).await.unwrap();
+        }
+        let before = (store.commits(), store.log_writes());
+        let talk = async {
+            handle.call(submission("t", 0..3)).await.unwrap();
+            handle.stop().await;
+        };
+        let ((), ended) = tokio::join!(talk, driver.run());
+        ended.unwrap();
+        assert_eq!((store.commits() - before.0, store.log_writes() - before.1), (1, apart));
+        let kept = store.reader().unwrap().log(&lease.fold).unwrap().remove(0).text;
+        assert_eq!(kept.lines().count(), pieces);
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_runs_to_its_end_on_sqlite_and_is_there_after_a_restart() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("store.sqlite");
@@ -252,10 +279,14 @@ impl Store for Hanging {
         self.inner.load()
     }
 
-    fn commit(&mut self, changes: &[togl_scheduler::Change]) -> Result<(), StoreError> {
+    fn commit_with_log(
+        &mut self,
+        changes: &[togl_scheduler::Change],
+        log: &[crate::store::LogPiece],
+    ) -> Result<(), StoreError> {
         self.asked.send(()).unwrap();
         self.answer.recv().unwrap();
-        self.inner.commit(changes)
+        self.inner.commit_with_log(changes, log)
     }
 
     fn append_log(&mut self, pieces: &[crate::store::LogPiece]) -> Result<(), StoreError> {
