@@ -343,6 +343,59 @@ async fn looks_get_a_share_of_the_time_and_decisions_all_they_need() {
     assert_eq!(next.await.unwrap().total(), 3);
 }
 
+fn folds_of(event: Event) -> togl_scheduler::Submission {
+    let Event::Submit(submission) = event else { panic!("a submission") };
+    *submission
+}
+
+#[tokio::test]
+async fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
+    let Setup { store, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..6), join("w", 1)]).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    handle.call(report("w", &lease, example(0.5))).await.unwrap();
+    let before = store.load().unwrap();
+    let edited = folds_of(submission("s", 2..9));
+    let change = handle.preview(edited.clone()).await.unwrap().unwrap();
+    assert_eq!((change.folds, change.added, change.removed, change.already_done), (7, 3, 2, 0));
+    assert_eq!(handle.preview(folds_of(submission("s", 0..6))).await.unwrap().unwrap().already_done, 1);
+    assert_eq!(handle.preview(folds_of(submission("other", 0..3))).await.unwrap(), None);
+    let nothing = handle.preview(folds_of(submission("s", 0..0))).await.unwrap().unwrap();
+    assert_eq!((nothing.folds, nothing.added, nothing.removed), (0, 0, 6));
+    assert_eq!(store.load().unwrap(), before);
+    let Reply::Submitted(done) = handle.submit(edited).await.unwrap() else { panic!("submitted") };
+    assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
+}
+
+#[tokio::test]
+async fn a_large_preview_is_taken_in_parts_that_all_see_the_same_sweep() {
+    let Setup { clock, handle, .. } = Setup::new();
+    handle.call(submission("s", 0..11_000)).await.unwrap();
+    let asked = folds_of(submission("s", 0..11_000));
+    let mut preview = std::pin::pin!(handle.preview(asked));
+    let mut seen = 0;
+    let change = loop {
+        // Nobody looks for a second after this, so one part at the most is taken in each round.
+        let slow = clock.clone();
+        let look = handle.look(move |_, _| slow.advance(100));
+        tokio::select! {
+            biased;
+            change = &mut preview => break change.unwrap().unwrap(),
+            looked = look => looked.unwrap(),
+        }
+        clock.advance(1_000);
+        seen += 1;
+        if seen < 8 {
+            let first = if seen % 2 == 0 { 0 } else { 11_000 }; // all of them, or none
+            handle.call(submission("s", first..first + 11_000)).await.unwrap();
+        }
+        assert!(seen < 100, "it ends");
+    };
+    let (all, none) = ((0, 0), (11_000, 11_000));
+    assert!([all, none].contains(&(change.added, change.removed)), "{change:?} is neither before nor after");
+    assert!(seen >= 2, "three parts, with others in between");
+}
+
 #[tokio::test]
 async fn heartbeats_are_heard_while_a_large_sweep_is_submitted() {
     let Setup { store, handle, .. } = Setup::new();
