@@ -31,7 +31,7 @@ pub fn latex(table: &Table) -> String {
         r"\begin{table}[htbp]".to_owned(),
         r"  \centering".to_owned(),
         r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
-        format!(r"  \caption{{{}}}{}", caption(table), reference(table)),
+        format!(r"  \caption{{{}}}{}", caption(table), reference(table.reference.as_deref())),
         r"  \sisetup{detect-all, mode=text}".to_owned(),
         r"  \setlength{\tabcolsep}{4pt}".to_owned(),
         format!(r"  \begin{{tabular}}{{{}{columns}}}", "l".repeat(headers.len())),
@@ -52,12 +52,14 @@ pub fn latex(table: &Table) -> String {
 }
 
 /// Rows of text under headers as a LaTeX table.
-pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str) -> String {
+pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str, label: Option<&str>) -> String {
+    let letters = |row: &Vec<String>| row.iter().map(|text| text.chars().count()).sum::<usize>();
+    let widest = rows.iter().map(letters).max().unwrap_or_default();
     let mut lines = vec![
         r"\begin{table}[htbp]".to_owned(),
         r"  \centering".to_owned(),
         r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
-        format!(r"  \caption{{{}}}", sentence(caption)),
+        format!(r"  \caption{{{}}}{}", sentence(caption), reference(label)),
         format!(r"  \begin{{tabular}}{{{}}}", "l".repeat(headers.len())),
         r"    \toprule".to_owned(),
         line(headers.iter().map(|text| escape(text))),
@@ -65,7 +67,7 @@ pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str) -> 
     ];
     lines.extend(rows.iter().map(|row| line(row.iter().map(|text| escape(text)))));
     lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
-    document(&lines, 21)
+    document(&lines, (6 + widest / 5).max(21))
 }
 
 /// The lines as a text that goes both ways; a page of its own is as wide as the table needs.
@@ -162,9 +164,9 @@ fn caption(table: &Table) -> String {
 }
 
 /// What the paper refers to it by; it stands behind the caption, whose number it means.
-fn reference(table: &Table) -> String {
+fn reference(label: Option<&str>) -> String {
     let kept = |letter: &char| letter.is_ascii_alphanumeric() || ":-_./+".contains(*letter);
-    let name = table.reference.as_deref().unwrap_or_default().chars().filter(kept).collect::<String>();
+    let name = label.unwrap_or_default().chars().filter(kept).collect::<String>();
     if name.is_empty() { name } else { format!(r"\label{{{name}}}") }
 }
 
@@ -264,11 +266,6 @@ fn command(character: char) -> Option<&'static str> {
         '¶' => r"$^{\P}$",
         '*' => "$^{*}$",
         '◊' => r"$^{\diamond}$",
-        '×' => r"$\times$",
-        '·' => r"$\cdot$",
-        '≤' => r"$\leq$",
-        '≥' => r"$\geq$",
-        '−' => "$-$",
         '—' => "---",
         '…' => r"\ldots{}",
         '“' => "``",
@@ -277,6 +274,31 @@ fn command(character: char) -> Option<&'static str> {
         '’' => "'",
         '\u{a0}' => "~",
         '\n' => " ",
+        sign => return mathematics(sign),
+    })
+}
+
+/// Signs of formulas that people write in captions and labels.
+fn mathematics(sign: char) -> Option<&'static str> {
+    Some(match sign {
+        '≥' => r"$\geq$",
+        '≤' => r"$\leq$",
+        '·' => r"$\cdot$",
+        '×' => r"$\times$",
+        '≠' => r"$\neq$",
+        '≈' => r"$\approx$",
+        '→' => r"$\to$",
+        '∞' => r"$\infty$",
+        'α' => r"$\alpha$",
+        'β' => r"$\beta$",
+        'γ' => r"$\gamma$",
+        'δ' => r"$\delta$",
+        'ε' => r"$\varepsilon$",
+        'λ' => r"$\lambda$",
+        'μ' | 'µ' => r"$\mu$",
+        'σ' => r"$\sigma$",
+        'τ' => r"$\tau$",
+        '−' => "$-$",
         _ => return None,
     })
 }

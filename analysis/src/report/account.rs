@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use polars::prelude::*;
 use togl_sweeps::SweepSpec;
+use togl_sweeps::union::Part;
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
 use super::{FailedFold, Replicate, ReportInput, Told};
@@ -226,14 +227,27 @@ pub fn reproduce(input: &ReportInput<'_>) -> Result<String> {
     } else {
         paragraph("These commands train the sweep again:") + &verbatim(&input.commands.join("\n"))
     };
-    let seeds = format!(
-        "Every trial is trained on each of the splits {} with each of the training seeds {}; equal settings, split, \
-         seed, program and device give equal numbers.",
-        listing(&input.sweep.splits),
-        listing(&input.sweep.seeds)
-    );
     Ok(commands
-        + &paragraph(&seeds)
+        + &folds_of_parts(&input.sweep.grid.parts)
         + &folded("The sweep's file", &verbatim(input.sweep_text))
         + &folded(&format!("All {} trials with their hashes", trials.len()), &listed))
+}
+
+/// On which splits and with which seeds trials are trained; part by part where that differs.
+fn folds_of_parts(parts: &[Part]) -> String {
+    let on = |part: &Part| {
+        let (splits, seeds) = (listing(&part.splits), listing(&part.seeds));
+        format!("on each of the splits {splits} with each of the training seeds {seeds}")
+    };
+    let differ = parts.iter().any(|part| on(part) != on(&parts[0]));
+    let trained: String = match differ {
+        false => paragraph(&format!("Every trial is trained {}.", parts.first().map(on).unwrap_or_default())),
+        true => (1..)
+            .zip(parts)
+            .map(|(at, part)| {
+                paragraph(&format!("Trials of part {at} of the union are trained {}.", on(part)))
+            })
+            .collect(),
+    };
+    trained + &paragraph("Equal settings, split, seed, program and device give equal numbers.")
 }

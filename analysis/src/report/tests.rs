@@ -69,7 +69,7 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
         "GCN-3-TOGL-1",
         "Test accuracy against depth",
         "Folds of small",
-        "No figure of ranks: no test: 1 data sets",
+        "No figure of ranks: no test: 1 data set,",
         "GCN-2 on DD (3 folds, trial ",
         "out-of-memory",
         "device-hours",
@@ -101,6 +101,24 @@ fn a_sweep_without_results_still_has_a_report() {
     let page = report(&[], &[]);
     assert!(page.contains("0 of 12 finished") && page.contains("No fold has a learning curve."));
     assert!(page.contains("<p>None.</p>"));
+}
+
+#[test]
+fn how_to_reproduce_gives_the_splits_and_seeds_of_every_part_of_a_union() {
+    let text = "version: 1\nname: parts\nbase: {dataset: DD}\nunion:\n  - {base: {depth: 2}, splits: [42, 43], seeds: [7]}\n  \
+                - {base: {depth: 3}}\nsplits: [0]\nseeds: [1, 2]\n";
+    let said = page(text, &[], &Told::all(Vec::new()), &Told::all(Vec::new()));
+    for part in [
+        "part 1 of the union are trained on each of the splits 42, 43 with each of the training seeds 7.",
+        "part 2 of the union are trained on each of the splits 0 with each of the training seeds 1, 2.",
+    ] {
+        assert!(said.contains(part), "{part}");
+    }
+    assert!(
+        full().contains(
+            "Every trial is trained on each of the splits 0, 1, 2 with each of the training seeds 0."
+        )
+    );
 }
 
 #[test]
