@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use togl_analysis::render::aligned;
 use togl_analysis::spreadsheet;
 use togl_sweeps::visible::{visible, visible_in_line, visible_json};
 
@@ -123,24 +124,8 @@ pub fn ndjson(rows: &[impl Serialize]) -> Result<String, Problem> {
 }
 
 fn csv<R: Row>(columns: &[&str], rows: &[R]) -> String {
-    let join = |cells: Vec<String>| cells.join(",") + "\n";
-    let header = join(columns.iter().map(|c| spreadsheet::field(&c.to_lowercase())).collect());
-    rows.iter()
-        .fold(header, |text, row| text + &join(row.cells().iter().map(|c| spreadsheet::field(c)).collect()))
-}
-
-fn aligned(columns: &[&str], rows: &[Vec<String>]) -> String {
-    let header: Vec<String> = columns.iter().map(|&c| c.to_owned()).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().chain([&header]).filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let line = |cells: &Vec<String>| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
-        padded.join("  ").trim_end().to_owned() + "\n"
-    };
-    [&header].into_iter().chain(rows).map(line).collect()
+    let header = spreadsheet::line(columns.iter().map(|column| column.to_lowercase()));
+    rows.iter().fold(header, |text, row| text + &spreadsheet::line(row.cells()))
 }
 
 /// `1 trial`, `3 trials`.

@@ -11,8 +11,8 @@ use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 use crate::columns::{self, FoldColumns, Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
-use crate::select::ValidationView;
 use crate::statistics::mean_f1;
+use crate::validation::ValidationView;
 
 /// A finished fold as the outside world hands it in.
 #[derive(Debug, Clone, PartialEq)]
@@ -153,7 +153,7 @@ impl FoldFrame {
     }
 
     /// What a choice may look at: settings and validation columns, and nothing else.
-    pub fn validation(&self) -> Result<ValidationView<'_>> {
+    pub fn validation(&self) -> Result<ValidationView> {
         ValidationView::of(self)
     }
 

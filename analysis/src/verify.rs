@@ -172,17 +172,10 @@ fn text_of(value: &Value) -> String {
 /// The cells that the JSON of this table would have.
 fn current(table: &Table) -> BTreeMap<Vec<String>, Numbers> {
     let cells = table.cells().filter(|(_, _, cell)| cell.is_there() && !cell.cited);
-    let settings: Vec<&str> = table
-        .row_settings
-        .iter()
-        .chain(&table.group_setting)
-        .chain([&table.column_setting])
-        .map(String::as_str)
-        .collect();
+    let settings = table.settings();
     cells
-        .map(|(labels, column, cell)| {
-            let group = column.group.iter().filter(|_| table.group_setting.is_some());
-            let labels = labels.iter().chain(group).chain([&column.label]).zip(&settings);
+        .map(|(row, column, cell)| {
+            let labels = table.labels(row, column).into_iter().zip(&settings);
             // As JSON spells them, so that 1e-5 and 0.00001 are the same learning rate.
             let labels = labels.map(|(label, setting)| text_of(&crate::render::typed(setting, label)));
             (labels.collect(), numbers_of(cell))

@@ -57,7 +57,7 @@ fn difference(
     (a, b): (&TrialConfig, &TrialConfig),
     (kept_a, kept_b): (&TrialConfig, &TrialConfig),
 ) -> Difference {
-    let needs = setting.needs.words();
+    let needs = setting.needs.words;
     let verdict = match (setting.needs.hold(a), setting.needs.hold(b)) {
         _ if !(setting.same)(kept_a, kept_b) => Verdict::Matters,
         (false, false) => Verdict::NoEffect { needs },

@@ -79,12 +79,15 @@ fn the_table_of_settings_has_every_field_of_a_trial_under_its_name() {
     let table: std::collections::BTreeSet<&str> = settings::names().collect();
     let fields = as_map(&TrialConfig::default());
     assert_eq!(table, fields.keys().map(String::as_str).collect());
-    for setting in &SETTINGS {
+    for setting in SETTINGS {
         assert_eq!(setting.value(&TrialConfig::default()), fields[setting.name], "{}", setting.name);
     }
 }
 
 #[test]
 fn every_default_is_in_its_range() {
-    SETTINGS.iter().try_for_each(|setting| setting.check_range(&TrialConfig::default())).unwrap();
+    SETTINGS
+        .iter()
+        .try_for_each(|setting| setting.check_range(&setting.value(&TrialConfig::default())))
+        .unwrap();
 }

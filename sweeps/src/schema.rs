@@ -32,7 +32,7 @@ fn definitions() -> Value {
         "metric": {"enum": Metric::WORDS},
         "shown": {"enum": SETTINGS.iter().map(|setting| setting.name).chain(["method"]).collect::<Vec<_>>()},
         "figure": object(keys::FIGURE, &["x"], figure_key),
-        "published": object(keys::PUBLISHED, &["table", "columns", "cells"], published_key),
+        "published": object(keys::PUBLISHED, &["table"], published_key),
     })
 }
 
@@ -81,9 +81,9 @@ fn whole(least: u64, most: u64) -> Value {
 /// A mapping from settings, and perhaps `preset`.
 fn settings(preset: Option<Value>, of: impl Fn(&Setting) -> Value) -> Value {
     let properties = SETTINGS.iter().map(|setting| {
-        let needs = match setting.needs {
-            crate::settings::Needs::Nothing => String::new(),
-            needs => format!(" (needs {})", needs.words()),
+        let needs = match setting.needs.words {
+            "" => String::new(),
+            words => format!(" (needs {words})"),
         };
         (setting.name.to_owned(), described(of(setting), &format!("{}{needs}", setting.about)))
     });

@@ -4,14 +4,10 @@
 
 use std::sync::OnceLock;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::nearest;
-use crate::trial::{
-    Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
-    SettingError, TrialConfig, WlLabels,
-};
+use crate::trial::SettingError;
 use crate::yaml;
 
 /// What values a setting takes.
@@ -32,109 +28,16 @@ pub enum Kind {
 }
 
 /// When a setting changes what is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Needs {
-    /// Always.
-    Nothing,
-    /// A network, which is trained by gradients.
-    Network,
-    /// A network whose nodes have states.
-    NodeStates,
-    /// A network that a topological layer can be added to.
-    Backbone,
-    /// Graph layers, or rounds of label refinement.
-    Depth,
-    /// A kernel with a support vector machine.
-    Kernel,
-    /// A kernel of refined labels.
-    Refinement,
-    /// The subtree kernel.
-    Wl,
-    /// A graph attention network.
-    Gat,
-    /// A graph convolution network.
-    Gcn,
-    /// At least one graph layer.
-    Layers,
-    /// A topological layer.
-    Togl,
-    /// A network that reads persistence diagrams.
-    Diagrams,
-    /// A network that evaluates coordinate functions on persistence diagrams.
-    DiagramCoordinates,
-    /// A topological layer that uses cycles.
-    ToglCycles,
-    /// A topological layer with a residual connection.
-    ToglResidual,
-    /// The coordinate version of the topological layer.
-    Coordinates,
-    /// The DeepSet version of the topological layer.
-    Deepset,
-    /// A DeepSet with an inner width.
-    DeepsetInner,
-    /// A DeepSet that uses cycles.
-    DeepsetCycles,
+pub struct Needs {
+    /// What a trial must have, in the words of a sweep file; empty where it always has it.
+    pub words: &'static str,
+    holds: fn(&TrialConfig) -> bool,
 }
 
 impl Needs {
     /// Whether a trial has what the setting needs.
-    pub fn hold(self, trial: &TrialConfig) -> bool {
-        let (model, togl) = (trial.model, trial.has_togl());
-        let deepset = togl && trial.deepset;
-        match self {
-            Self::Nothing => true,
-            Self::Network => !model.is_kernel(),
-            Self::NodeStates => model.has_node_states(),
-            Self::Backbone => model.takes_togl(),
-            Self::Depth => model.has_node_states() || model.refines_labels(),
-            Self::Kernel => model.is_kernel(),
-            Self::Refinement => model.refines_labels(),
-            Self::Wl => model == Backbone::Wl,
-            Self::Gat => trial.model == Backbone::Gat,
-            Self::Gcn => trial.model == Backbone::Gcn,
-            Self::Layers => trial.graph_layers() > 0,
-            Self::Togl => togl,
-            Self::Diagrams => togl || model.reads_diagrams(),
-            Self::DiagramCoordinates => (togl && !trial.deepset) || model.reads_diagrams(),
-            Self::ToglCycles => togl && trial.dim1,
-            Self::ToglResidual => togl && trial.residual_and_bn,
-            Self::Coordinates => togl && !trial.deepset,
-            Self::Deepset => deepset,
-            Self::DeepsetInner => {
-                deepset && !(trial.deepset_type == DeepsetType::Linear && trial.residual_and_bn)
-            }
-            Self::DeepsetCycles => deepset && trial.dim1,
-        }
-    }
-
-    /// The need in the words of a sweep file.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Network => "a network, such as `model: gcn`, and not a kernel (`wl`, `wl-oa`, `ph`)",
-            Self::NodeStates => {
-                "a network whose nodes have states (every `model` but `perslay` and the kernels)"
-            }
-            Self::Backbone => "`model: gcn`, `gin`, `gat` or `gatedgcn`",
-            Self::Depth => "graph layers or rounds of refinement (every `model` but `ph` and `perslay`)",
-            Self::Kernel => "`model: wl`, `wl-oa` or `ph`",
-            Self::Refinement => "`model: wl` or `wl-oa`",
-            Self::Wl => "`model: wl`",
-            Self::Gat => "`model: gat`",
-            Self::Gcn => "`model: gcn`",
-            Self::Layers => "at least one graph layer",
-            Self::Togl => "`togl: true`",
-            Self::Diagrams => "`togl: true`, or `model: gfl` or `perslay`",
-            Self::DiagramCoordinates => "`togl: true` and `deepset: false`, or `model: gfl` or `perslay`",
-            Self::ToglCycles => "`togl: true` and `dim1: true`",
-            Self::ToglResidual => "`togl: true` and `residual_and_bn: true`",
-            Self::Coordinates => "`togl: true` and `deepset: false`",
-            Self::Deepset => "`togl: true` and `deepset: true`",
-            Self::DeepsetInner => {
-                "`togl: true`, `deepset: true` and a `deepset_type` other than `linear` (or `residual_and_bn: false`)"
-            }
-            Self::DeepsetCycles => "`togl: true`, `deepset: true` and `dim1: true`",
-        }
+    pub fn hold(&self, trial: &TrialConfig) -> bool {
+        (self.holds)(trial)
     }
 }
 
@@ -142,17 +45,20 @@ impl Needs {
 pub struct Setting {
     /// The key in a sweep file.
     pub name: &'static str,
+    /// The heading under which the documentation has it.
+    pub section: &'static str,
     /// What values it takes.
     pub kind: Kind,
     /// When it has an effect.
-    pub needs: Needs,
+    pub needs: &'static Needs,
     /// What it means, for people.
     pub about: &'static str,
+    /// The first version of files of folds that has it as a column; older ones were trained with its default.
+    pub since: u64,
     pub(crate) set: fn(&mut TrialConfig, &Value) -> bool,
     pub(crate) same: fn(&TrialConfig, &TrialConfig) -> bool,
     pub(crate) copy: fn(&TrialConfig, &mut TrialConfig),
     pub(crate) write: fn(&TrialConfig, &mut Vec<u8>),
-    number: fn(&TrialConfig) -> Option<f64>,
 }
 
 impl std::fmt::Debug for Setting {
@@ -170,16 +76,15 @@ impl PartialEq for Setting {
 impl Setting {
     /// Checks one value on its own: type, word and range.
     pub fn check(&self, value: &Value) -> Result<(), SettingError> {
-        let mut trial = TrialConfig::default();
-        if !(self.set)(&mut trial, value) {
+        if !(self.set)(&mut TrialConfig::default(), value) {
             return Err(SettingError::new(self.name, self.misfit(value)));
         }
-        self.check_range(&trial)
+        self.check_range(value)
     }
 
-    /// Refuses a trial in which this setting is outside its range.
-    pub(crate) fn check_range(&self, trial: &TrialConfig) -> Result<(), SettingError> {
-        let Some(value) = (self.number)(trial) else { return Ok(()) };
+    /// Refuses a number outside of the range.
+    pub(crate) fn check_range(&self, value: &Value) -> Result<(), SettingError> {
+        let Some(value) = value.as_f64() else { return Ok(()) };
         let (least, most) = match self.kind {
             Kind::Whole(least, most) => (least as f64, most as f64),
             Kind::Real(least, most) => (least, most),
@@ -219,109 +124,64 @@ impl Setting {
     }
 }
 
-/// A type that a setting can have.
-trait Field: Clone + PartialEq + Serialize {
-    fn read(value: &Value) -> Option<Self>;
-    fn number(&self) -> Option<f64> {
-        None
-    }
-}
+/// Makes the trial, its frozen defaults and [`SETTINGS`] of rows
+/// `field: type = default, kind, needs, "meaning";`, which may have `as "key"` where the key is no name of a field, and
+/// `since VERSION` where older files of folds lack it.
+macro_rules! settings {
+    ($($section:literal {$(
+        $field:ident $(as $key:literal)?: $type:ty = $default:expr, $kind:expr, $needs:ident, $about:literal
+            $(, since $since:literal)?;
+    )+})+) => {
+        /// Every setting of a trial. The field names are the keys of a sweep file.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct TrialConfig {$($(
+            #[doc = $about]
+            $(#[serde(rename = $key)])?
+            pub $field: $type,
+        )+)+}
 
-impl Field for String {
-    fn read(value: &Value) -> Option<Self> {
-        value.as_str().map(str::to_owned)
-    }
-}
-
-impl Field for bool {
-    fn read(value: &Value) -> Option<Self> {
-        value.as_bool()
-    }
-}
-
-impl Field for u32 {
-    fn read(value: &Value) -> Option<Self> {
-        value.as_u64().and_then(|number| number.try_into().ok())
-    }
-    fn number(&self) -> Option<f64> {
-        Some(f64::from(*self))
-    }
-}
-
-impl Field for u64 {
-    fn read(value: &Value) -> Option<Self> {
-        value.as_u64()
-    }
-}
-
-impl Field for f64 {
-    fn read(value: &Value) -> Option<Self> {
-        value.as_f64().filter(|number| number.is_finite())
-    }
-    fn number(&self) -> Option<f64> {
-        Some(*self)
-    }
-}
-
-impl Field for Position {
-    fn read(value: &Value) -> Option<Self> {
-        match value.as_str() {
-            Some("last") => Some(Self::Last),
-            Some(_) => None,
-            None => u32::read(value).map(Self::After),
-        }
-    }
-}
-
-macro_rules! word_fields {
-    ($($name:ident),+) => {$(
-        impl Field for $name {
-            fn read(value: &Value) -> Option<Self> {
-                value.as_str().and_then(Self::from_word)
+        impl Default for TrialConfig {
+            /// The frozen defaults. The data set has none.
+            fn default() -> Self {
+                Self {$($($field: $default,)+)+}
             }
         }
-    )+};
-}
-word_fields!(
-    Features,
-    Backbone,
-    LastActivation,
-    LastHeads,
-    Placement,
-    DeepsetType,
-    Aggregation,
-    LastEpoch,
-    WlLabels
-);
 
-macro_rules! setting {
-    ($name:literal, $field:ident: $type:ty, $kind:expr, $needs:ident, $about:literal) => {
-        Setting {
-            name: $name,
+        /// Every setting, in the order of [`TrialConfig`].
+        pub const SETTINGS: &[Setting] = &[$($(Setting {
+            name: or!($($key)?, stringify!($field)),
+            section: $section,
             kind: $kind,
-            needs: Needs::$needs,
+            needs: &needs::$needs,
             about: $about,
-            set: |trial, value| match <$type as Field>::read(value) {
-                Some(read) => {
-                    trial.$field = read;
-                    true
-                }
-                None => false,
-            },
+            since: or!($($since)?, 1),
+            set: |trial, value| Deserialize::deserialize(value).map(|read| trial.$field = read).is_ok(),
             same: |a, b| a.$field == b.$field,
             copy: |from, to| to.$field.clone_from(&from.$field),
             write: |trial, out| {
                 // Writing a number or a word to memory cannot fail; a failure would leave the value out.
                 let _ = serde_json::to_writer(out, &trial.$field);
             },
-            number: |trial| trial.$field.number(),
-        }
+        }),+),+];
     };
 }
 
+/// What is given, or else the other.
+macro_rules! or {
+    (, $other:expr) => {
+        $other
+    };
+    ($given:expr, $other:expr) => {
+        $given
+    };
+}
+
+#[path = "settings_needs.rs"]
+mod needs;
 #[path = "settings_table.rs"]
 mod table;
-pub use table::SETTINGS;
+pub use table::{SETTINGS, TrialConfig};
 
 /// The setting of this name.
 pub fn find(name: &str) -> Option<&'static Setting> {

@@ -1,8 +1,6 @@
-//! One trial: every setting with its frozen default, which combinations make sense, and what the network is called.
-//! A [`TrialConfig`] is always complete. **Never change a default here**: identities leave defaults out, so another
-//! default would be another training under an old name; add a preset instead. Identity itself is in `identity`.
+//! One trial: which combinations of settings make sense, what is built of them, and what the network is called. A
+//! [`TrialConfig`] is always complete. The settings themselves are in `settings`, identity is in `identity`.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::baselines;
@@ -11,163 +9,11 @@ use crate::settings::{self, SETTINGS};
 
 use crate::identity::CANONICAL_VERSION;
 pub use crate::identity::NUMERICS;
+pub use crate::settings::TrialConfig;
 pub use crate::words::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
     WlLabels,
 };
-
-/// Every setting of a trial. The field names are the keys of a sweep file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TrialConfig {
-    /// Name of the data set; the one setting without a default.
-    pub dataset: String,
-    /// Seed of generated data sets.
-    pub data_seed: u64,
-    /// What the nodes know.
-    pub features: Features,
-
-    /// The graph network, or the method that it is compared with.
-    pub model: Backbone,
-    /// Graph layers; for `wl` and `wl-oa` rounds of refinement.
-    pub depth: u32,
-    /// Width of the node states (per head for `gat`).
-    pub hidden_dim: u32,
-    /// Attention heads (`gat`).
-    pub num_heads: u32,
-    /// Whether a graph layer adds its input to its output (`gcn`; the others always do).
-    pub residual: bool,
-    /// Whether graph layers normalise over the batch.
-    pub batch_norm: bool,
-    /// Dropout after every layer.
-    pub dropout_p: f64,
-    /// Activation of the last graph layer.
-    pub activation_last: LastActivation,
-    /// Heads of the last attention layer (`gat`).
-    pub gat_last: LastHeads,
-
-    /// Whether the network has a topological layer.
-    pub togl: bool,
-    /// Graph layers before it.
-    pub togl_position: Position,
-    /// Whether it comes in addition or in place of a graph layer.
-    pub placement: Placement,
-    /// DeepSet version instead of coordinate functions.
-    pub deepset: bool,
-    /// The variant without topology: same parameters, static pairs.
-    #[serde(rename = "static")]
-    pub static_variant: bool,
-    /// Whether cycles (dimension 1) are used too.
-    pub dim1: bool,
-    /// Number of filtrations.
-    pub num_filtrations: u32,
-    /// Hidden width of the filtration network.
-    pub filtration_hidden: u32,
-    /// Units of each coordinate function (coordinate version).
-    pub num_coord_funs: u32,
-    /// Tanh on the filtration values (coordinate version).
-    pub tanh_filtrations: bool,
-    /// One filtration network with many outputs, or many with one (coordinate version).
-    pub share_filtration_parameters: bool,
-    /// Residual connection and batch norm, or concatenation.
-    pub residual_and_bn: bool,
-    /// Order of activation and batch norm.
-    pub swap_bn_order: bool,
-    /// Shape of the dimension-0 DeepSet (DeepSet version).
-    pub deepset_type: DeepsetType,
-    /// How the DeepSet aggregates (DeepSet version).
-    pub aggregation_fn: Aggregation,
-    /// Inner width of the dimension-0 DeepSet (DeepSet version).
-    pub dim0_out_dim: u32,
-    /// Width of the dimension-1 graph vector (DeepSet version).
-    pub dim1_out_dim: u32,
-    /// Give the dimension-1 vector to the nodes instead of the classifier (DeepSet version).
-    pub dist_dim1: bool,
-
-    /// Graphs in a batch.
-    pub batch_size: u32,
-    /// Initial learning rate.
-    pub lr: f64,
-    /// Epochs without improvement before the learning rate is halved.
-    pub lr_patience: u32,
-    /// Training stops when the learning rate falls below this.
-    pub lr_min: f64,
-    /// Weight decay of Adam.
-    pub weight_decay: f64,
-    /// Training stops after this many epochs.
-    pub max_epochs: u32,
-    /// What the epoch in which training stops does.
-    pub last_epoch: LastEpoch,
-
-    /// Labels that refinement starts from (`wl`, `wl-oa`).
-    pub wl_labels: WlLabels,
-    /// Whether inner cross-validation chooses among 0 to `depth` rounds (`wl`, `wl-oa`).
-    pub choose_rounds: bool,
-    /// Whether the last round is left out, as in the published runs (`wl`).
-    pub as_published: bool,
-    /// Smallest cost of the support vector machine (kernels).
-    pub svm_c_min: f64,
-    /// Largest cost of the support vector machine (kernels).
-    pub svm_c_max: f64,
-    /// Folds of the inner cross-validation (kernels).
-    pub inner_folds: u32,
-    /// Stratified folds that each training seed draws anew, in place of the data set's own splits; 0 for those
-    /// (kernels).
-    pub outer_folds: u32,
-}
-
-impl Default for TrialConfig {
-    /// The frozen defaults. The data set has none.
-    #[expect(clippy::too_many_lines, reason = "one line for each setting")]
-    fn default() -> Self {
-        Self {
-            dataset: String::new(),
-            data_seed: 0,
-            features: Features::Original,
-            model: Backbone::Gcn,
-            depth: 4,
-            hidden_dim: 146,
-            num_heads: 1,
-            residual: true,
-            batch_norm: true,
-            dropout_p: 0.0,
-            activation_last: LastActivation::Identity,
-            gat_last: LastHeads::Single,
-            togl: false,
-            togl_position: Position::After(1),
-            placement: Placement::Add,
-            deepset: false,
-            static_variant: false,
-            dim1: true,
-            num_filtrations: 8,
-            filtration_hidden: 24,
-            num_coord_funs: 3,
-            tanh_filtrations: false,
-            share_filtration_parameters: true,
-            residual_and_bn: true,
-            swap_bn_order: false,
-            deepset_type: DeepsetType::Full,
-            aggregation_fn: Aggregation::Mean,
-            dim0_out_dim: 32,
-            dim1_out_dim: 32,
-            dist_dim1: false,
-            batch_size: 32,
-            lr: 1e-3,
-            lr_patience: 10,
-            lr_min: 1e-5,
-            weight_decay: 0.0,
-            max_epochs: 1000,
-            last_epoch: LastEpoch::Full,
-            wl_labels: WlLabels::Degree,
-            choose_rounds: false,
-            as_published: false,
-            svm_c_min: 1e-3,
-            svm_c_max: 1e3,
-            inner_folds: 5,
-            outer_folds: 0,
-        }
-    }
-}
 
 /// A setting that cannot be, by name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -211,7 +57,7 @@ impl TrialConfig {
             setting.check(value)?;
             (setting.set)(&mut config, value);
         }
-        config.check()?;
+        config.check_combination()?;
         Ok(config)
     }
 
@@ -235,7 +81,7 @@ impl TrialConfig {
 
     /// Refuses values out of range and combinations that cannot be built.
     pub fn check(&self) -> Result<(), SettingError> {
-        SETTINGS.iter().try_for_each(|setting| setting.check_range(self))?;
+        SETTINGS.iter().try_for_each(|setting| setting.check_range(&setting.value(self)))?;
         self.check_combination()
     }
 

@@ -1,5 +1,6 @@
-//! The JSON Schema that we ship: it is the one that the program makes, every shipped sweep fits it, and it refuses what
-//! the reader refuses where a schema can. Checked with a validator of just the words that our schema uses.
+//! What is made from the table of settings: the tables of the documentation, and the JSON Schema that we ship. Every
+//! shipped sweep fits the schema, and it refuses what the reader refuses where a schema can. Checked with a validator of
+//! just the words that our schema uses.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
+use togl_sweeps::TrialConfig;
 use togl_sweeps::schema::schema;
+use togl_sweeps::settings::{Kind, SETTINGS, Setting};
 
 mod files;
 
@@ -18,11 +21,67 @@ fn shipped_schema() -> std::path::PathBuf {
 #[test]
 fn the_shipped_schema_is_current() {
     let made = format!("{:#}\n", schema());
-    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(shipped_schema(), &made).unwrap();
     }
     let shipped = fs::read_to_string(shipped_schema()).unwrap();
-    assert!(shipped == made, "run the tests with UPDATE_SCHEMA=1 to write sweeps/sweep.schema.json again");
+    assert!(shipped == made, "run the tests with UPDATE_DOCS=1 to write sweeps/sweep.schema.json again");
+}
+
+/// A number as people write it: 1e-12, 0.99, 1000.
+fn plain(number: f64) -> String {
+    Value::from(number).to_string().trim_end_matches(".0").to_owned()
+}
+
+fn row(setting: &Setting) -> String {
+    let coded = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    let values = match setting.kind {
+        Kind::Text => "see [data.md](data.md)".to_owned(),
+        Kind::Flag => String::new(),
+        Kind::Whole(_, u64::MAX) => "whole number".to_owned(),
+        Kind::Whole(least, most) => format!("{least} to {most}"),
+        Kind::Real(least, most) => format!("{} to {}", plain(least), plain(most)),
+        Kind::Word(words) => coded(words),
+        Kind::Position => "0 to the number of layers, or `last`".to_owned(),
+    };
+    let default = match setting.value(&TrialConfig::default()) {
+        Value::String(text) if text.is_empty() => "none".to_owned(),
+        Value::String(text) => coded(&[&text]),
+        Value::Number(number) => plain(number.as_f64().unwrap()),
+        other => other.to_string(),
+    };
+    let (name, about, needs) = (setting.name, setting.about, setting.needs.words);
+    format!("| `{name}` | {default} | {values} | {about} | {needs} |\n")
+}
+
+/// A table for each section.
+fn settings_as_tables() -> String {
+    let sections = SETTINGS.chunk_by(|a, b| a.section == b.section).map(|settings| {
+        let rows: String = settings.iter().map(row).collect();
+        let head = "| setting | default | values | meaning | needs |\n|---|---|---|---|---|\n";
+        format!("\n### {}\n{head}{rows}", settings[0].section)
+    });
+    sections.collect()
+}
+
+#[test]
+fn the_documentation_has_the_table_of_settings() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/sweep-files.md");
+    let Ok(text) = fs::read_to_string(&path) else {
+        return; // the crate alone, without the documentation of the project
+    };
+    let begin = text.find("<!-- Made from sweeps/src/settings_table.rs").unwrap();
+    let begin = begin + text[begin..].find('\n').unwrap() + 1;
+    let end = text.find("\n<!-- end of settings -->").unwrap();
+    let made = settings_as_tables();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, format!("{}{made}{}", &text[..begin], &text[end..])).unwrap();
+    } else {
+        assert!(
+            text[begin..end] == made,
+            "run this test with UPDATE_DOCS=1 to write docs/sweep-files.md again"
+        );
+    }
 }
 
 /// The first place where a value does not fit.

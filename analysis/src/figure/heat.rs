@@ -101,18 +101,15 @@ fn note(table: &Table) -> String {
 fn lines(table: &Table) -> Vec<Row> {
     let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0);
     cells
-        .map(|(labels, column, cell)| {
+        .map(|(row, column, cell)| {
             let mut by_split: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
             for (fold, value) in cell.folds.iter().zip(&cell.values) {
                 by_split.entry(fold.split).or_default().push(*value);
             }
             let means =
                 by_split.into_iter().filter_map(|(split, values)| Some((split, Summary::of(&values).mean?)));
-            let settings = table.row_settings.iter().chain([&table.column_setting]);
-            let name: Vec<String> = settings
-                .zip(labels.iter().chain([&column.label]))
-                .map(|(name, label)| named(name, label))
-                .collect();
+            let labels = table.settings().into_iter().zip(table.labels(row, column));
+            let name: Vec<String> = labels.map(|(name, label)| named(name, label)).collect();
             (name.join(" · "), means.collect())
         })
         .collect()

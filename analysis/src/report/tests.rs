@@ -90,6 +90,24 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
 }
 
 #[test]
+fn a_report_gives_the_splits_and_seeds_of_every_part_of_a_union() {
+    let text = "version: 1\nname: parts\nbase: {dataset: DD}\nsplits: [0, 1]\nseeds: [7]\nunion:\n  \
+                - {grid: {depth: [2]}}\n  - {grid: {depth: [3]}, splits: [5], seeds: [8, 9]}\n  - {grid: {depth: [4]}}\n";
+    let page = page(text, &[], &Told::all(Vec::new()), &Told::all(Vec::new()));
+    for wanted in [
+        "<dt>splits</dt><dd>0, 1 (parts 1, 3 of the union); 5 (part 2 of the union)</dd>",
+        "<dt>training seeds</dt><dd>7 (parts 1, 3 of the union); 8, 9 (part 2 of the union)</dd>",
+        "Every trial of parts 1, 3 of the union is trained on each of the splits 0, 1 with each of the training seeds 7. \
+         Every trial of part 2 of the union is trained on each of the splits 5 with each of the training seeds 8, 9; equal",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(full().contains(
+        "Every trial is trained on each of the splits 0, 1, 2 with each of the training seeds 0; "
+    ));
+}
+
+#[test]
 fn text_from_outside_is_escaped() {
     let page = full();
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
@@ -101,24 +119,6 @@ fn a_sweep_without_results_still_has_a_report() {
     let page = report(&[], &[]);
     assert!(page.contains("0 of 12 finished") && page.contains("No fold has a learning curve."));
     assert!(page.contains("<p>None.</p>"));
-}
-
-#[test]
-fn how_to_reproduce_gives_the_splits_and_seeds_of_every_part_of_a_union() {
-    let text = "version: 1\nname: parts\nbase: {dataset: DD}\nunion:\n  - {base: {depth: 2}, splits: [42, 43], seeds: [7]}\n  \
-                - {base: {depth: 3}}\nsplits: [0]\nseeds: [1, 2]\n";
-    let said = page(text, &[], &Told::all(Vec::new()), &Told::all(Vec::new()));
-    for part in [
-        "part 1 of the union are trained on each of the splits 42, 43 with each of the training seeds 7.",
-        "part 2 of the union are trained on each of the splits 0 with each of the training seeds 1, 2.",
-    ] {
-        assert!(said.contains(part), "{part}");
-    }
-    assert!(
-        full().contains(
-            "Every trial is trained on each of the splits 0, 1, 2 with each of the training seeds 0."
-        )
-    );
 }
 
 #[test]

@@ -18,6 +18,9 @@ use crate::tokens::TokenId;
 /// Feeds look at most this often.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// And after a pause of so much for each listener, so that what they are told costs the same however many they are.
+const PAUSE_EACH: Duration = Duration::from_millis(8);
+
 /// A listener who has not taken anything for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -81,7 +84,7 @@ async fn feed<T, L, F>(
         }
         last = picture;
         if !over {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause(sender.receiver_count())).await;
         }
         let mut feeds = lock(&feeds); // nobody can begin to listen while it is decided whether to go on
         if over || sender.receiver_count() == 0 {
@@ -89,6 +92,10 @@ async fn feed<T, L, F>(
             return;
         }
     }
+}
+
+fn pause(listeners: usize) -> Duration {
+    PAUSE.max(PAUSE_EACH * u32::try_from(listeners).unwrap_or(u32::MAX))
 }
 
 /// Somebody who listens to a feed and is told what it means in messages `M`.

@@ -101,7 +101,7 @@ pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
             None => Ok(()),
             Some((setting, at)) => {
                 let varied = &read.varied[*at];
-                let message = format!("has no effect in any point; it needs {}", setting.needs.words());
+                let message = format!("has no effect in any point; it needs {}", setting.needs.words);
                 refuse(varied.at, &varied.path, message)
             }
         }
