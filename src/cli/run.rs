@@ -145,14 +145,23 @@ impl Run {
         let keep = worker.keep(told, |text| progress::say(&text));
         tokio::pin!(keep);
         let mut away = None; // it lives in this process
+        // So does the worker, nearly: before it has joined nobody has to start one.
+        let mut show = |status: &SweepStatus| {
+            if !status.standstill.starts_with("no worker is connected") {
+                progress.show(status);
+            }
+        };
         let outcome = tokio::select! {
-            watched = status::watch(client, sweep, &mut progress, &mut away) => watched,
+            watched = status::watch(client, sweep, &mut show, &mut away) => watched,
             () = serve::interrupted() => Err(self.interrupted()),
             gave_up = &mut keep => {
                 return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));
             }
         };
-        drop(progress);
+        match &outcome {
+            Err(_) => progress.leave(),
+            Ok(_) => drop(progress),
+        }
         let _ = stop.send(true);
         let _ = keep.await; // how the worker takes its leave does not matter any more
         outcome
