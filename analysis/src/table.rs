@@ -138,8 +138,7 @@ impl Table {
         refuse_chosen_labels(spec, selection)?;
         let chosen = choice::choose(&frame, &plan, selection, spec)?;
         let spec = cells::separated(spec, &chosen.plan, &chosen.among)?;
-        let among: Vec<&str> = chosen.among.iter().map(String::as_str).collect();
-        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
+        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &chosen.among)?;
         table.remarks.extend(chosen.remarks);
         let of_fewer = |cell: &Cell| cell.folds.iter().any(|fold| chosen.of_fewer.contains(&fold.trial));
         let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
@@ -162,13 +161,12 @@ impl Table {
         frame: &FoldFrame,
         spec: &TableSpec,
         plan: &Plan,
-        among: &[&str],
+        among: &[String],
     ) -> Result<Self> {
         if plan.is_empty() {
             return Err(Error::Empty { origin: format!("the plan of `{}`", plan.title()) });
         }
-        let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
-        let grouped = cells::group(frame, spec, plan, &among)?;
+        let grouped = cells::group(frame, spec, plan, among)?;
         let levelled = grouped.levelled;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
