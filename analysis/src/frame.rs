@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use polars::prelude::*;
-use togl_sweeps::baselines::Metric;
+use togl_sweeps::datasets::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
 use crate::columns::{self, Identity, column, identity_columns};

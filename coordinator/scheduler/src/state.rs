@@ -8,11 +8,11 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use togl_sweeps::baselines::Metric;
-use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
+use togl_sweeps::datasets::Metric;
+use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::change::{Digest, SweepState};
-use crate::data::{DataBooks, Facts};
+use crate::data::DataBooks;
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
 use crate::fold::{Fold, State, Wait};
@@ -231,8 +231,12 @@ impl Scheduler {
     }
 
     pub(crate) fn add_trial(&mut self, trial: TrialId, canonical: Arc<str>) {
-        let Facts { data, numerics, metric } = crate::data::facts(&canonical);
-        let data = data.map(|name| self.data.enrol(&name));
+        // A trial may be of another version: then what it says is taken as far as it is known.
+        let (config, numerics) = TrialConfig::of_any_version(&canonical).unwrap_or_default();
+        let named = !config.dataset.is_empty();
+        let data = named.then(|| self.data.enrol(&config.data()));
+        let metric = named.then(|| Metric::of(&config.dataset));
+        let numerics = numerics.and_then(|number| u32::try_from(number).ok());
         let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0 };
         self.trials.insert(trial, entry);
     }

@@ -8,8 +8,9 @@ mod held;
 
 use std::fs;
 
+use rusqlite::params;
 use tempfile::TempDir;
-use togl_sweeps::{Attempt, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepSpec};
 
 use super::*;
 use crate::store::contract::{filled_sqlite, fold, impossible_fact, sweep};
@@ -53,6 +54,35 @@ fn results_can_be_read_while_a_coordinator_serves_and_after_it_stopped() {
     let reader = open_read_only(&path).unwrap();
     assert_eq!(reader.results(&query).unwrap().rows.len(), 2);
     SqliteStore::open(&path).expect("a reader does not keep a coordinator away");
+}
+
+/// Once `dd` and `DD` were two trials. Whatever the case, the folds of a store of that time are found, and none is lost
+/// where both have some.
+#[test]
+fn folds_of_a_data_set_in_another_case_are_found_under_its_one_spelling() {
+    let spelled = |name: &str| {
+        let canonical = format!("{{\"canonical\":1,\"dataset\":\"{name}\",\"numerics\":1}}");
+        (togl_sweeps::TrialConfig::from_canonical(&canonical).unwrap().id(), canonical)
+    };
+    let ((old, old_text), (new, _)) = (spelled("dd"), spelled("DD"));
+    let sweep = SweepSpec::parse("version: 1\nname: x\nbase: {dataset: dd}\n").unwrap();
+    assert_eq!(sweep.trials().unwrap()[0].id, new);
+    let (_folder, path) = place();
+    filled_sqlite(&path, 4);
+    let rename = "UPDATE trial SET trial = ?1, canonical = ?2";
+    raw(&path).execute(rename, params![old.as_bytes(), old_text]).unwrap();
+    let folds = |trial| {
+        let loaded = SqliteStore::open(&path).unwrap().load().unwrap();
+        loaded.folds.keys().filter(|fold| fold.trial == trial).count()
+    };
+    assert_eq!((folds(new), folds(old)), (4, 0));
+    let twin = "INSERT INTO trial (id, trial, canonical) VALUES (99, ?1, ?2)";
+    raw(&path).execute(twin, params![old.as_bytes(), old_text]).unwrap();
+    let both =
+        "INSERT INTO fold (trial, split, seed, state) SELECT 99, split, seed, 'pending' FROM fold LIMIT 1";
+    raw(&path).execute(both, []).unwrap();
+    raw(&path).execute("UPDATE fold SET trial = 99 WHERE split = 3", []).unwrap();
+    assert_eq!((folds(new), folds(old)), (4, 1), "the one that both have stays");
 }
 
 #[test]
