@@ -1,7 +1,7 @@
 //! The one place where text reaches a terminal: data on standard output, talk on standard error. What others wrote
 //! (names, messages, logs) is shown there and not obeyed. A reader that closes the pipe early is not an error.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -51,6 +51,17 @@ pub fn colour() -> bool {
 /// Says something on standard error, where nobody may be listening.
 pub fn talk(text: &str) {
     let _ = io::stderr().lock().write_all(visible(text).as_bytes());
+}
+
+/// What somebody at the terminal answers; nothing if nobody is there to be asked.
+pub fn agreed(question: &str) -> Result<Option<bool>, Problem> {
+    if !io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    io::stdin().lock().take(64).read_line(&mut answer)?;
+    Ok(Some(matches!(answer.trim(), "y" | "Y" | "yes")))
 }
 
 /// Prints text for people, or JSON.

@@ -172,9 +172,10 @@ impl Comparison {
         format!("{}{}{body}\n{}\n", line(&headers), line(&rule), self.caption())
     }
 
-    /// As a LaTeX table, one line per cell.
-    pub fn latex(&self) -> String {
-        latex::listing(&HEADERS, &self.lines(), &self.caption())
+    /// As a LaTeX table, one line per cell, called and referred to as the paper wants it.
+    pub fn latex(&self, title: Option<&str>, label: Option<&str>) -> String {
+        let title = title.map_or_else(String::new, |title| format!("{title}: "));
+        latex::listing(&HEADERS, &self.lines(), &(title + &self.caption()), label)
     }
 
     /// As CSV with numbers that are not rounded.

@@ -27,7 +27,7 @@ use crate::store::{Store, StoreError};
 const MAILBOX: usize = 4_096;
 
 /// Looks that may wait before those who ask have to.
-const LOOKS: usize = 256;
+pub(crate) const LOOKS: usize = 256;
 
 /// Mail that shares a transaction at the most.
 const BATCH: usize = 1_024;

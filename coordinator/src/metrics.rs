@@ -191,9 +191,9 @@ impl Store for Measured {
         self.inner.load()
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         let watch = Stopwatch::start();
-        self.inner.commit(changes)?;
+        self.inner.commit_with_log(changes, log)?;
         self.metrics.commit.observe(watch.seconds());
         changes.iter().for_each(|change| self.metrics.count(change));
         Ok(())

@@ -16,6 +16,8 @@ use crate::wording::{fixed, metric_words};
 const SQUARE: (i32, i32) = (52, 26);
 const HEAD: i32 = 24;
 const SCALE: i32 = 54;
+/// The scale with the numbers at its ends, from the left of the squares.
+const SCALE_WIDTH: i32 = 61 * 3 + 70;
 /// Lines of one figure: more would not fit on a page or a screen.
 const MOST_ROWS: usize = 60;
 
@@ -53,6 +55,7 @@ impl Map {
     fn draw(&self, title: &str, lines: &[FoldLine]) -> Result<Figure> {
         let label_room = lines.iter().map(|(name, _)| text_width(name)).max().unwrap_or_default() + MARGIN;
         let width = (2 * MARGIN + label_room + self.splits.len() as i32 * SQUARE.0).max(560);
+        let width = width.max(MARGIN + label_room + SCALE_WIDTH);
         let below = HEAD + lines.len() as i32 * SQUARE.1;
         Figure::draw(title, &self.note, (width, below + SCALE), |area| {
             let left = MARGIN + label_room;

@@ -38,7 +38,7 @@ pub fn latex(table: &Table) -> String {
         }
         lines.push(row_line(row, table));
     }
-    let caption = format!(r"\caption{{{}}}{}", caption(table), reference(table));
+    let caption = format!(r"\caption{{{}}}{}", caption(table), reference(table.reference.as_deref()));
     let numbers = "  \\sisetup{detect-all, mode=text}\n  \\setlength{\\tabcolsep}{4pt}\n";
     let columns = format!("{}{columns}", "l".repeat(headers.len()));
     let width = (9 + 5 * headers.len() + 4 * table.columns.len()).max(21);
@@ -46,11 +46,13 @@ pub fn latex(table: &Table) -> String {
 }
 
 /// Rows of text under headers as a LaTeX table.
-pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str) -> String {
+pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str, label: Option<&str>) -> String {
+    let letters = |row: &Vec<String>| row.iter().map(|text| text.chars().count()).sum::<usize>();
+    let widest = rows.iter().map(letters).max().unwrap_or_default();
     let mut lines = vec![line(headers.iter().map(|text| escape(text))), r"    \midrule".to_owned()];
     lines.extend(rows.iter().map(|row| line(row.iter().map(|text| escape(text)))));
-    let caption = format!(r"\caption{{{}}}", sentence(caption));
-    document(&caption, "", &"l".repeat(headers.len()), &lines, 21)
+    let caption = format!(r"\caption{{{}}}{}", sentence(caption), reference(label));
+    document(&caption, "", &"l".repeat(headers.len()), &lines, (6 + widest / 5).max(21))
 }
 
 /// A table that goes both ways; a page of its own is as wide as it needs.
@@ -152,9 +154,9 @@ fn caption(table: &Table) -> String {
 }
 
 /// What the paper refers to it by; it stands behind the caption, whose number it means.
-fn reference(table: &Table) -> String {
+fn reference(label: Option<&str>) -> String {
     let kept = |letter: &char| letter.is_ascii_alphanumeric() || ":-_./+".contains(*letter);
-    let name = table.reference.as_deref().unwrap_or_default().chars().filter(kept).collect::<String>();
+    let name = label.unwrap_or_default().chars().filter(kept).collect::<String>();
     if name.is_empty() { name } else { format!(r"\label{{{name}}}") }
 }
 
@@ -254,11 +256,6 @@ fn command(character: char) -> Option<&'static str> {
         '¶' => r"$^{\P}$",
         '*' => "$^{*}$",
         '◊' => r"$^{\diamond}$",
-        '×' => r"$\times$",
-        '·' => r"$\cdot$",
-        '≤' => r"$\leq$",
-        '≥' => r"$\geq$",
-        '−' => "$-$",
         '—' => "---",
         '…' => r"\ldots{}",
         '“' => "``",
@@ -267,6 +264,31 @@ fn command(character: char) -> Option<&'static str> {
         '’' => "'",
         '\u{a0}' => "~",
         '\n' => " ",
+        sign => return mathematics(sign),
+    })
+}
+
+/// Signs of formulas that people write in captions and labels.
+fn mathematics(sign: char) -> Option<&'static str> {
+    Some(match sign {
+        '≥' => r"$\geq$",
+        '≤' => r"$\leq$",
+        '·' => r"$\cdot$",
+        '×' => r"$\times$",
+        '≠' => r"$\neq$",
+        '≈' => r"$\approx$",
+        '→' => r"$\to$",
+        '∞' => r"$\infty$",
+        'α' => r"$\alpha$",
+        'β' => r"$\beta$",
+        'γ' => r"$\gamma$",
+        'δ' => r"$\delta$",
+        'ε' => r"$\varepsilon$",
+        'λ' => r"$\lambda$",
+        'μ' | 'µ' => r"$\mu$",
+        'σ' => r"$\sigma$",
+        'τ' => r"$\tau$",
+        '−' => "$-$",
         _ => return None,
     })
 }

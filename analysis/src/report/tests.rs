@@ -69,7 +69,7 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
         "GCN-3-TOGL-1",
         "Test accuracy against depth",
         "Folds of small",
-        "No figure of ranks: no test: 1 data sets",
+        "No figure of ranks: no test: 1 data set,",
         "GCN-2 on DD (3 folds, trial ",
         "out-of-memory",
         "device-hours",

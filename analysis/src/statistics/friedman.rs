@@ -51,7 +51,11 @@ pub fn friedman(scores: &[Vec<f64>]) -> Result<Friedman, Refusal> {
 
 fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
     if scores.len() < 3 {
-        return Err(Refusal::TooFew { what: "methods", found: scores.len(), needed: 3 });
+        return Err(Refusal::TooFew {
+            what: if scores.len() == 1 { "method" } else { "methods" },
+            found: scores.len(),
+            needed: 3,
+        });
     }
     let lengths = scores.iter().map(Vec::len);
     let (shortest, longest) = (lengths.clone().min().unwrap_or_default(), lengths.max().unwrap_or_default());
@@ -59,7 +63,11 @@ fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
         return Err(Refusal::Ragged { shortest, longest });
     }
     if shortest < 2 {
-        return Err(Refusal::TooFew { what: "data sets", found: shortest, needed: 2 });
+        return Err(Refusal::TooFew {
+            what: if shortest == 1 { "data set" } else { "data sets" },
+            found: shortest,
+            needed: 2,
+        });
     }
     if scores.iter().flatten().any(|value| !value.is_finite()) {
         return Err(Refusal::NotFinite);
