@@ -209,24 +209,17 @@ impl Table {
     }
 
     fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
-        let mut columns = Distinct::default();
-        let mut labels = Distinct::default();
-        let places: Vec<(usize, usize)> = grouped
-            .cells
-            .iter()
-            .map(|cell| (labels.place(cell.row.clone()), columns.place(head(cell))))
-            .collect();
-        let mut columns: Vec<TableColumn> = columns
-            .in_order
-            .into_iter()
-            .map(|(group, label)| TableColumn { label, group, printed_as: None })
-            .collect();
+        let (mut columns, mut labels) = (Distinct::default(), Distinct::default());
+        let place = |cell: &CellFolds| {
+            let head = (cell.group.clone(), cell.column.clone());
+            (labels.place(cell.row.clone()), columns.place(head))
+        };
+        let places: Vec<(usize, usize)> = grouped.cells.iter().map(place).collect();
+        let column = |(group, label)| TableColumn { label, group, printed_as: None };
+        let mut columns: Vec<TableColumn> = columns.in_order.into_iter().map(column).collect();
         let empty = vec![Cell::default(); columns.len()];
-        let mut rows: Vec<Row> = labels
-            .in_order
-            .into_iter()
-            .map(|labels| Row { labels, cells: empty.clone(), printed_as: None })
-            .collect();
+        let row = |labels| Row { labels, cells: empty.clone(), printed_as: None };
+        let mut rows: Vec<Row> = labels.in_order.into_iter().map(row).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
@@ -278,11 +271,6 @@ impl Table {
         self.notes = wording::notes(self);
         self.notes.extend(self.remarks.iter().cloned());
     }
-}
-
-/// What is above a cell: the group, if there is one, and the column.
-fn head(cell: &CellFolds) -> (Option<String>, String) {
-    (cell.group.clone(), cell.column.clone())
 }
 
 /// Puts rows and columns in the order that the table block asks for, where it does.
