@@ -134,7 +134,7 @@ impl Driver {
             store.incarnation(),
             liveness.clone(),
         );
-        let looks = Looks::new(looks);
+        let looks = Looks::new(looks, liveness.clone());
         Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness }))
     }
 

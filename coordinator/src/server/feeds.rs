@@ -140,3 +140,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one step, so a panic elsewhere leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_listeners_cost_as_many_looks_as_one_and_none_when_they_are_gone() {
+        let (feeds, looks) = (Feeds::<usize>::default(), Arc::new(AtomicUsize::new(0)));
+        let sweep: SweepName = "s".parse().unwrap();
+        let mut listeners = Vec::new();
+        for _ in 0..1_000 {
+            let looks = looks.clone();
+            listeners.push(feeds.listen(sweep.clone(), move |_| {
+                std::future::ready(Ok(looks.fetch_add(1, Ordering::SeqCst)))
+            }));
+        }
+        tokio::time::sleep(PAUSE * 10).await;
+        let while_listened = looks.load(Ordering::SeqCst);
+        assert!((9..=11).contains(&while_listened), "{while_listened} looks");
+        drop(listeners);
+        tokio::time::sleep(PAUSE * 10).await;
+        assert!(looks.load(Ordering::SeqCst) <= while_listened + 1, "nobody listens");
+    }
+}

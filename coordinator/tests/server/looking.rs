@@ -9,6 +9,7 @@ use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_sweeps::result;
 use tonic::Streaming;
 
+use crate::observed::page;
 use crate::played::{PlayedWorker, World, submit};
 
 type Viewer = SweepsClient<AuthorisedChannel>;
@@ -126,6 +127,24 @@ async fn viewers_that_never_read_hold_up_nobody() {
         finished = change.summary.unwrap().finished;
     }
     assert_eq!((finished, unread.len()), (4, 50));
+}
+
+#[tokio::test]
+async fn a_crowd_that_watches_costs_a_look_each_to_come_in_and_no_more() {
+    let world = World::with(|settings| settings.metrics = Some(([127, 0, 0, 1], 0).into())).await;
+    submit(&world).await;
+    let mut crowd = Vec::new();
+    let mut viewer = world.viewer().await;
+    for _ in 0..100 {
+        crowd.push(watch(&mut viewer, "played").await.unwrap());
+    }
+    for states in &mut crowd {
+        states.message().await.unwrap().unwrap();
+    }
+    let page = page(world.metrics.unwrap(), "/metrics").await;
+    let looks = page.lines().find_map(|line| line.strip_prefix("togl_looks ")).unwrap();
+    let looks: u32 = looks.parse().unwrap();
+    assert!((100..160).contains(&looks), "{looks} looks for 100 streams");
 }
 
 #[tokio::test]
