@@ -22,7 +22,7 @@ use crate::wording::{fixed, metric_words};
 pub struct RankedTrial {
     /// From 1 within its data set; none while it has fewer folds than planned, because it cannot be compared yet.
     pub rank: Option<usize>,
-    /// Its identity.
+    /// Its identity, 32 hexadecimal digits.
     pub trial: String,
     /// What the network is called.
     pub method: String,
@@ -37,9 +37,9 @@ pub struct RankedTrial {
     pub test_mean: Option<f64>,
     /// Their sample standard deviation.
     pub test_std: Option<f64>,
-    /// Finished folds.
+    /// Folds that have finished with a validation value.
     pub n: usize,
-    /// Planned folds.
+    /// Folds that it is to have.
     pub planned: usize,
 }
 
@@ -54,11 +54,11 @@ fn as_typed<S: Serializer>(settings: &[(String, String)], serializer: S) -> Resu
 /// All trials of a sweep, the best first; data set by data set, because values of different ones do not compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// What decided.
+    /// The validation metric that decided.
     pub by: Metric,
     /// What is shown of the test part.
     pub shown: Metric,
-    /// The trials.
+    /// The trials, data set by data set, from best to worst.
     pub trials: Vec<RankedTrial>,
 }
 

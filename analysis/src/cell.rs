@@ -72,7 +72,7 @@ pub struct Cell {
     pub mean: Option<f64>,
     /// Sample standard deviation in percent, not rounded; not defined for fewer than two folds.
     pub std: Option<f64>,
-    /// Finished folds.
+    /// Folds that have finished with a value.
     pub n: usize,
     /// Planned folds; 0 where the plan has no such combination.
     pub planned: usize,

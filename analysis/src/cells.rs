@@ -8,7 +8,7 @@ use polars::prelude::{Column, DataType};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use crate::columns::{FoldColumns, is_constant};
+use crate::columns::is_constant;
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -52,7 +52,7 @@ pub struct CellFolds {
 /// All cells with a planned fold, in the order of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupedCells {
-    /// The cells.
+    /// One for each combination of labels, in the order of its first planned fold.
     pub cells: Vec<CellFolds>,
     /// Results that the plan does not contain.
     pub unplanned: usize,
@@ -202,7 +202,7 @@ fn settings_that_differ(mixed: &[(usize, Vec<usize>)], names: &[String], plan: &
 /// are put in the same order and walked once.
 pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>>> {
     type Key = (usize, u32, u64);
-    let keys = FoldColumns::of(frame.data())?.keys()?;
+    let keys = frame.keys()?;
     let same_order = plan.folds().iter().zip(&keys).all(|(fold, key)| plan.key(fold) == *key);
     if keys.len() == plan.len() && same_order {
         return Ok((0..keys.len()).map(Some).collect());

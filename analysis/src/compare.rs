@@ -61,7 +61,7 @@ impl Comparison {
         if published::cells_of(published_table).next().is_none() {
             return Err(Error::NothingPublished {
                 reason: format!("there is no table `{published_table}`"),
-                hint: togl_sweeps::nearest::hint(published_table, published::tables().into_iter()),
+                hint: togl_sweeps::nearest::hint(published_table, published::tables()),
             });
         }
         Ok(Self::by_name(table, published_table))

@@ -106,10 +106,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
     if epochs.is_empty() {
         return Err(Error::NoValues { what: "the file of learning curves".to_owned(), column: "epoch" });
     }
-    let identities: Vec<Identity<'_>> = epochs
-        .iter()
-        .map(|(row, _)| Identity { position: row.position, fold: row.fold, config: &row.config })
-        .collect();
+    let identities: Vec<Identity<'_>> = epochs.iter().map(|(row, _)| row.identity()).collect();
     let mut columns = identity_columns(&identities);
     columns.extend([
         column("epoch", &epochs, |(_, epoch)| u64::from(epoch.epoch)),

@@ -5,10 +5,10 @@
 use std::collections::HashSet;
 
 use polars::prelude::*;
-use togl_sweeps::baselines::Metric;
+use togl_sweeps::datasets::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
-use crate::columns::{self, FoldColumns, Identity, column, identity_columns};
+use crate::columns::{self, Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
 use crate::statistics::mean_f1;
@@ -19,7 +19,7 @@ use crate::validation::ValidationView;
 pub struct FoldRow {
     /// The trial's place in the sweep.
     pub position: u64,
-    /// Which fold.
+    /// The trial, split and seed that were trained.
     pub fold: FoldKey,
     /// The trial's settings as the sweep wrote them.
     pub config: TrialConfig,
@@ -29,6 +29,13 @@ pub struct FoldRow {
     pub worker: String,
     /// What it reported.
     pub result: FoldResult,
+}
+
+impl FoldRow {
+    /// Which fold it is and what was trained.
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        Identity { position: self.position, fold: self.fold, config: &self.config }
+    }
 }
 
 /// Finished folds in their defined order, each at most once, in the columns of [`crate::schema`].
@@ -49,10 +56,7 @@ impl FoldFrame {
                 .map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
         }
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
-        let identities: Vec<Identity<'_>> = rows
-            .iter()
-            .map(|row| Identity { position: row.position, fold: row.fold, config: &row.config })
-            .collect();
+        let identities: Vec<Identity<'_>> = rows.iter().map(FoldRow::identity).collect();
         let mut columns = identity_columns(&identities);
         columns.extend(metric_columns(&rows));
         columns.extend(training_columns(&rows));
@@ -134,7 +138,7 @@ impl FoldFrame {
 
     /// The folds, in order.
     pub fn keys(&self) -> Result<Vec<FoldKey>> {
-        FoldColumns::of(&self.data)?.keys()
+        columns::keys(&self.data)
     }
 
     /// Only these folds, such as those behind one cell of a table; what the frame does not have is not added.

@@ -50,7 +50,7 @@ pub use figure::Figure;
 pub use files::Format;
 pub use frame::{FoldFrame, FoldRow};
 pub use layout::Layout;
-pub use plan::{Plan, PlannedFolds};
+pub use plan::Plan;
 pub use spread::Spread;
 pub use statistics::Summary;
 pub use table::{Cell, Mark, Row, Table, TableColumn, Winners};

@@ -7,22 +7,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use polars::prelude::DataFrame;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
-use crate::columns::{self, FoldColumns, is_among};
+use crate::columns::{self, is_among};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::schema::{self, KEYS, SETTINGS};
-
-/// A trial that a plan contains, with its folds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedFolds {
-    /// The trial's place in the sweep.
-    pub position: u64,
-    /// Its settings as the sweep wrote them; tables take their labels from here.
-    pub config: TrialConfig,
-    /// The folds it is to have.
-    pub folds: Vec<FoldKey>,
-}
 
 /// All planned folds, in the order of the sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,17 +52,6 @@ pub(crate) struct PlannedFold {
 }
 
 impl Plan {
-    /// A plan from its trials.
-    pub fn of_trials(title: &str, trials: &[PlannedFolds]) -> Result<Self> {
-        let mut plan = Self::empty(title);
-        for planned in trials {
-            let Some(first) = planned.folds.first() else { continue };
-            plan.add(planned.position, first.trial, planned.config.clone(), planned.folds.iter().copied());
-        }
-        plan.sort();
-        Ok(plan)
-    }
-
     /// What a sweep plans.
     pub fn of_sweep(sweep: &SweepSpec) -> Result<Self> {
         let mut plan = Self::empty(sweep.name.as_str());
@@ -99,8 +77,8 @@ impl Plan {
         let known: HashSet<(usize, u32, u64)> =
             self.folds.iter().map(|fold| (fold.trial, fold.split, fold.seed)).collect();
         let mut places = self.places();
-        let columns = FoldColumns::of(frame.data())?;
-        for (row, (position, key)) in columns.positions()?.into_iter().zip(columns.keys()?).enumerate() {
+        let positions = columns::positions(frame.data())?;
+        for (row, (position, key)) in positions.into_iter().zip(frame.keys()?).enumerate() {
             let trial = *places.entry(key.trial).or_insert_with(|| {
                 self.trials.push(Trial {
                     id: key.trial,
@@ -152,18 +130,26 @@ impl Plan {
         self.len() == 0
     }
 
-    fn empty(title: &str) -> Self {
+    pub(crate) fn empty(title: &str) -> Self {
         Self { title: title.to_owned(), trials: Vec::new(), folds: Vec::new(), sources: Vec::new() }
     }
 
-    fn add(&mut self, position: u64, id: TrialId, config: TrialConfig, folds: impl Iterator<Item = FoldKey>) {
+    /// Adds a trial and its folds; whoever adds sorts in the end.
+    pub(crate) fn add(
+        &mut self,
+        position: u64,
+        id: TrialId,
+        config: TrialConfig,
+        folds: impl Iterator<Item = FoldKey>,
+    ) {
         let trial = self.trials.len();
         self.trials.push(Trial { id, settings: Settings::Written(Box::new(config)), method: None });
         let planned = |fold: FoldKey| PlannedFold { position, trial, split: fold.split, seed: fold.seed };
         self.folds.extend(folds.map(planned));
     }
 
-    fn sort(&mut self) {
+    /// Puts the folds in their defined order.
+    pub(crate) fn sort(&mut self) {
         let ids: Vec<TrialId> = self.trials.iter().map(|trial| trial.id).collect();
         self.folds.sort_by_key(|fold| (fold.position, fold.split, fold.seed, ids[fold.trial]));
     }

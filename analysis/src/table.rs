@@ -138,8 +138,7 @@ impl Table {
         refuse_chosen_labels(spec, selection)?;
         let chosen = choice::choose(&frame, &plan, selection, spec)?;
         let spec = cells::separated(spec, &chosen.plan, &chosen.among)?;
-        let among: Vec<&str> = chosen.among.iter().map(String::as_str).collect();
-        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
+        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &chosen.among)?;
         table.remarks.extend(chosen.remarks);
         let of_fewer = |cell: &Cell| cell.folds.iter().any(|fold| chosen.of_fewer.contains(&fold.trial));
         let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
@@ -162,13 +161,12 @@ impl Table {
         frame: &FoldFrame,
         spec: &TableSpec,
         plan: &Plan,
-        among: &[&str],
+        among: &[String],
     ) -> Result<Self> {
         if plan.is_empty() {
             return Err(Error::Empty { origin: format!("the plan of `{}`", plan.title()) });
         }
-        let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
-        let grouped = cells::group(frame, spec, plan, &among)?;
+        let grouped = cells::group(frame, spec, plan, among)?;
         let levelled = grouped.levelled;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
@@ -211,24 +209,17 @@ impl Table {
     }
 
     fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
-        let mut columns = Distinct::default();
-        let mut labels = Distinct::default();
-        let places: Vec<(usize, usize)> = grouped
-            .cells
-            .iter()
-            .map(|cell| (labels.place(cell.row.clone()), columns.place(head(cell))))
-            .collect();
-        let mut columns: Vec<TableColumn> = columns
-            .in_order
-            .into_iter()
-            .map(|(group, label)| TableColumn { label, group, printed_as: None })
-            .collect();
+        let (mut columns, mut labels) = (Distinct::default(), Distinct::default());
+        let place = |cell: &CellFolds| {
+            let head = (cell.group.clone(), cell.column.clone());
+            (labels.place(cell.row.clone()), columns.place(head))
+        };
+        let places: Vec<(usize, usize)> = grouped.cells.iter().map(place).collect();
+        let column = |(group, label)| TableColumn { label, group, printed_as: None };
+        let mut columns: Vec<TableColumn> = columns.in_order.into_iter().map(column).collect();
         let empty = vec![Cell::default(); columns.len()];
-        let mut rows: Vec<Row> = labels
-            .in_order
-            .into_iter()
-            .map(|labels| Row { labels, cells: empty.clone(), printed_as: None })
-            .collect();
+        let row = |labels| Row { labels, cells: empty.clone(), printed_as: None };
+        let mut rows: Vec<Row> = labels.in_order.into_iter().map(row).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
@@ -280,11 +271,6 @@ impl Table {
         self.notes = wording::notes(self);
         self.notes.extend(self.remarks.iter().cloned());
     }
-}
-
-/// What is above a cell: the group, if there is one, and the column.
-fn head(cell: &CellFolds) -> (Option<String>, String) {
-    (cell.group.clone(), cell.column.clone())
 }
 
 /// Puts rows and columns in the order that the table block asks for, where it does.

@@ -236,7 +236,7 @@ fn known(cell: Option<impl ToString>) -> String {
 
 fn list(folders: &Folders, format: Format) -> Outcome {
     let options = folders.options();
-    let listed = togl_data::sources().iter().filter_map(|source| togl_data::facts(source.name()));
+    let listed = togl_data::sources().iter();
     let mut entries: Vec<Entry> = listed.map(|facts| listed_entry(facts, &options)).collect();
     let others = togl_data::unlisted(&folders.data);
     entries.extend(others.iter().map(|name| unlisted_entry(name, &options)));

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use togl_coordinator::private::OwnerOnly;
 use togl_proto::client;
 use togl_sweeps::SweepSpec;
 use tokio::sync::watch;
@@ -121,9 +122,9 @@ impl Run {
         let collected = facts::collected(&mut Remote::new(client.clone()), sweep, Depth::Curves).await?;
         let made = table::make(&collected)?;
         output::styled(&togl_analysis::render::terminal(&made, output::colour()))?;
-        let folder = match &self.out {
-            Some(folder) => folder.clone(),
-            None => state.tables(sweep)?,
+        let (folder, _private) = match &self.out {
+            Some(folder) => (folder.clone(), None),
+            None => (state.tables(sweep)?, Some(OwnerOnly::begin())),
         };
         table::write(&folder, sweep, &collected.frame, &made)?;
         table::write_figures(&folder, sweep, &collected)?;

@@ -1,67 +1,7 @@
-//! Which settings of the methods that TOGL is compared with cannot be, and what those methods are called. Owns what is
-//! known about data sets before they are opened: which have no classes of graphs, and which have no node labels.
-//! A data set that is not listed here is judged when it is opened.
+//! Which settings of the methods that TOGL is compared with cannot be, and what those methods are called.
 
+use crate::datasets::{self, Metric};
 use crate::trial::{Backbone, SettingError, TrialConfig, WlLabels};
-
-/// What the accuracies of a data set's results are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
-    /// The share of graphs whose class was predicted.
-    Accuracy,
-    /// The mean over classes of the share of nodes whose class was predicted.
-    WeightedAccuracy,
-    /// The area under the ROC curve.
-    RocAuc,
-}
-
-impl Metric {
-    /// The metric of a data set. Those that are not listed tell classes of graphs apart, as all unlisted sources do.
-    pub fn of(dataset: &str) -> Self {
-        other_task(dataset).map_or(Self::Accuracy, |(_, metric)| *metric)
-    }
-
-    /// The task that is scored so, as the predicate of a sentence about a data set.
-    fn task(self) -> &'static str {
-        match self {
-            Self::Accuracy => "tells classes of graphs apart",
-            Self::WeightedAccuracy => "labels nodes",
-            Self::RocAuc => "is scored by ROC-AUC",
-        }
-    }
-}
-
-/// Data sets whose task is not to tell classes of graphs apart, and how it is scored.
-const OTHER_TASKS: [(&str, Metric); 3] = [
-    ("pattern", Metric::WeightedAccuracy),
-    ("cluster", Metric::WeightedAccuracy),
-    ("ogbg-molhiv", Metric::RocAuc),
-];
-
-fn other_task(dataset: &str) -> Option<&'static (&'static str, Metric)> {
-    OTHER_TASKS.iter().find(|(name, _)| name.eq_ignore_ascii_case(dataset))
-}
-
-/// Data sets whose nodes have no labels.
-const WITHOUT_LABELS: [&str; 12] = [
-    "cycles",
-    "necklaces",
-    "no-cycles",
-    "sphere-torus",
-    "clique-planting",
-    "COLLAB",
-    "IMDB-BINARY",
-    "IMDB-MULTI",
-    "REDDIT-BINARY",
-    "REDDIT-MULTI-5K",
-    "mnist",
-    "cifar10",
-];
-
-/// The names of all data sets that something is known about here.
-pub fn known_datasets() -> impl Iterator<Item = &'static str> {
-    OTHER_TASKS.iter().map(|(name, _)| *name).chain(WITHOUT_LABELS)
-}
 
 /// Refuses combinations of a baseline's settings that cannot be built.
 pub(crate) fn check(trial: &TrialConfig) -> Result<(), SettingError> {
@@ -117,12 +57,12 @@ pub(crate) fn check_split(trial: &TrialConfig, split: u32) -> Result<(), Setting
 }
 
 fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {
-    let Some((name, metric)) = other_task(&trial.dataset) else { return Ok(()) };
+    let metric = Metric::of(&trial.dataset);
     // ROC-AUC needs scores, which a network that reads diagrams has and a vote of support vector machines has not.
-    if *metric == Metric::RocAuc && !trial.model.is_kernel() {
+    if metric == Metric::Accuracy || (metric == Metric::RocAuc && !trial.model.is_kernel()) {
         return Ok(());
     }
-    let (word, task) = (trial.model.as_str(), metric.task());
+    let (word, name, task) = (trial.model.as_str(), datasets::spelled(&trial.dataset), metric.task());
     let reason =
         format!("`{word}` tells classes of graphs apart, and {name} {task}; leave this data set out for it");
     Err(SettingError::new("model", reason))
@@ -130,7 +70,7 @@ fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {
 
 fn check_labels(trial: &TrialConfig) -> Result<(), SettingError> {
     let asked = trial.model.refines_labels() && trial.wl_labels == WlLabels::Node;
-    if asked && WITHOUT_LABELS.iter().any(|name| name.eq_ignore_ascii_case(&trial.dataset)) {
+    if asked && datasets::find(&trial.dataset).is_some_and(|known| !known.labels) {
         let reason = format!("the nodes of {} have no labels; use `wl_labels: degree`", trial.dataset);
         return Err(SettingError::new("wl_labels", reason));
     }

@@ -5,6 +5,9 @@
 use std::borrow::Cow;
 use std::io::Write as _;
 
+use serde_json::Value;
+
+use crate::datasets;
 use crate::ids::TrialId;
 use crate::settings::{self, SETTINGS, Setting};
 use crate::trial::{Placement, Position, TrialConfig};
@@ -70,6 +73,20 @@ impl TrialConfig {
         self.write_canonical(&mut text);
         TrialId::of_canonical(&text)
     }
+}
+
+/// The identity and the canonical JSON that a stored trial has now, if its data set is spelt in another way than it was:
+/// once the case of a name was part of the identity.
+pub fn respelled(canonical: &str) -> Option<(TrialId, String)> {
+    let mut settings: serde_json::Map<String, Value> = serde_json::from_str(canonical).ok()?;
+    let name = settings.get("dataset")?.as_str()?;
+    let spelled = datasets::spelled(name);
+    if spelled == name {
+        return None;
+    }
+    settings.insert("dataset".to_owned(), spelled.into());
+    let text = Value::Object(settings).to_string();
+    Some((TrialId::of_canonical(text.as_bytes()), text))
 }
 
 /// The frozen defaults, made once.

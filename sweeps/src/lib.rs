@@ -7,6 +7,7 @@ pub mod baselines;
 pub mod blocks;
 pub mod bounded;
 pub mod condition;
+pub mod datasets;
 pub mod draws;
 pub mod estimate;
 pub mod explain;

@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::baselines::Metric;
+use crate::datasets::Metric;
 
 /// The version of [`FoldResult`] that this program writes.
 pub const RESULT_VERSION: u32 = 1;

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use crate::datasets;
 use crate::nearest;
 use crate::trial::SettingError;
 use crate::yaml;
@@ -13,7 +14,7 @@ use crate::yaml;
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Free text.
+    /// The name of a data set.
     Text,
     /// `true` or `false`.
     Flag,
@@ -76,10 +77,23 @@ impl PartialEq for Setting {
 impl Setting {
     /// Checks one value on its own: type, word and range.
     pub fn check(&self, value: &Value) -> Result<(), SettingError> {
-        if !(self.set)(&mut TrialConfig::default(), value) {
+        self.apply(&mut TrialConfig::default(), value)
+    }
+
+    /// Gives a trial a value that fits.
+    pub(crate) fn apply(&self, trial: &mut TrialConfig, value: &Value) -> Result<(), SettingError> {
+        if !(self.set)(trial, value) {
             return Err(SettingError::new(self.name, self.misfit(value)));
         }
         self.check_range(value)
+    }
+
+    /// A value in its one spelling: people may write names of data sets in any case.
+    pub(crate) fn spelled(&self, value: Value) -> Value {
+        match value {
+            Value::String(name) if self.kind == Kind::Text => datasets::spelled(&name).into(),
+            other => other,
+        }
     }
 
     /// Refuses a number outside of the range.

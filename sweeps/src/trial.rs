@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::baselines;
+use crate::datasets;
 use crate::nearest;
 use crate::settings::{self, SETTINGS};
 
@@ -48,35 +49,64 @@ fn find_setting(name: &str) -> Result<&'static settings::Setting, SettingError> 
     })
 }
 
+/// The settings of canonical JSON, and the versions of its form and of its numerics.
+fn canonical_parts(text: &str) -> Result<(Map<String, Value>, Option<u64>, Option<u64>), String> {
+    let mut settings: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut version = |key| settings.remove(key).and_then(|version| version.as_u64());
+    let (form, numerics) = (version("canonical"), version("numerics"));
+    Ok((settings, form, numerics))
+}
+
 impl TrialConfig {
     /// A complete trial from some settings; the rest take their defaults.
     pub fn from_settings(settings: &Map<String, Value>) -> Result<Self, SettingError> {
+        let config = Self::as_spelled(settings)?;
+        let dataset = datasets::spelled(&config.dataset).to_owned();
+        Ok(Self { dataset, ..config })
+    }
+
+    fn as_spelled(settings: &Map<String, Value>) -> Result<Self, SettingError> {
         let mut config = Self::default();
         for (name, value) in settings {
-            let setting = find_setting(name)?;
-            setting.check(value)?;
-            (setting.set)(&mut config, value);
+            find_setting(name)?.apply(&mut config, value)?;
         }
         config.check_combination()?;
         Ok(config)
     }
 
-    /// Reads the canonical JSON that travels with a lease.
+    /// Reads the canonical JSON that travels with a lease. Names stay spelt as they are: the identity is made of them.
     pub fn from_canonical(text: &str) -> Result<Self, SettingError> {
         let unreadable = |reason: String| SettingError::new("canonical form", reason);
-        let value: Value = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
-        let Value::Object(mut settings) = value else {
-            return Err(unreadable("not a JSON object".to_owned()));
-        };
-        let version = settings.remove("canonical").and_then(|v| v.as_u64());
-        let numerics = settings.remove("numerics").and_then(|v| v.as_u64());
+        let (settings, version, numerics) = canonical_parts(text).map_err(unreadable)?;
         if version != Some(CANONICAL_VERSION.into()) || numerics != Some(NUMERICS.into()) {
             return Err(unreadable(format!(
                 "made for another version (canonical {version:?}, numerics {numerics:?}); \
                  this program has canonical {CANONICAL_VERSION}, numerics {NUMERICS}"
             )));
         }
-        Self::from_settings(&settings)
+        Self::as_spelled(&settings)
+    }
+
+    /// The trial of canonical JSON of any version, as far as its settings are known, and the numerics that it asks for.
+    pub fn of_any_version(text: &str) -> Option<(Self, Option<u64>)> {
+        let (settings, _, numerics) = canonical_parts(text).ok()?;
+        let mut config = Self::default();
+        for (name, value) in &settings {
+            settings::find(name).map(|setting| (setting.set)(&mut config, value));
+        }
+        Some((config, numerics))
+    }
+
+    /// The data that it sees, by name: results of trials with the same one come from the same data. The same files read for
+    /// other features are other data.
+    pub fn data(&self) -> String {
+        let seed = if self.data_seed == 0 { String::new() } else { format!("#{}", self.data_seed) };
+        let features = match self.features {
+            _ if self.model.refines_labels() && self.wl_labels == WlLabels::Node => "@labels",
+            Features::Colour if self.model.has_node_states() => "@colour",
+            Features::Original | Features::Random | Features::Colour => "",
+        };
+        format!("{}{seed}{features}", self.dataset)
     }
 
     /// Refuses values out of range and combinations that cannot be built.

@@ -97,3 +97,36 @@ fn the_identity_of_known_trials_is_pinned() {
         assert!(id.starts_with(start), "{settings} is now {id}");
     }
 }
+
+#[test]
+fn data_read_in_another_way_is_other_data() {
+    let name = |settings: &str| TrialConfig::of_any_version(settings).map(|(trial, _)| trial.data());
+    let named = |name: &str| Some(name.to_owned());
+    assert_eq!(name(r#"{"dataset":"ENZYMES"}"#), named("ENZYMES"));
+    assert_eq!(name(r#"{"dataset":"ENZYMES","features":"random","unheard_of":1}"#), named("ENZYMES"));
+    assert_eq!(name(r#"{"dataset":"ENZYMES","model":"wl","wl_labels":"node"}"#), named("ENZYMES@labels"));
+    assert_eq!(name(r#"{"dataset":"mnist","features":"colour"}"#), named("mnist@colour"));
+    assert_eq!(name(r#"{"dataset":"cycles","data_seed":7,"numerics":999}"#), named("cycles#7"));
+    assert_eq!(name("not settings"), None);
+}
+
+#[test]
+fn the_case_of_a_known_data_set_makes_no_other_trial() {
+    let spelled = trial(json!({"dataset": "DD"}));
+    assert_eq!(trial(json!({"dataset": "dd"})), spelled);
+    let file =
+        "version: 1\nname: x\ngrid: {dataset: [dd, DD, Mnist, Own, own]}\nexclude: [{dataset: MNIST}]\n";
+    let trials = crate::SweepSpec::parse(file).unwrap().trials().unwrap();
+    let names: Vec<&str> = trials.iter().map(|trial| trial.config.dataset.as_str()).collect();
+    assert_eq!(names, ["DD", "Own", "own"], "files of one's own are found by their exact names");
+}
+
+#[test]
+fn a_trial_of_another_spelling_is_read_as_it_is_and_known_under_its_new_identity() {
+    let old = r#"{"canonical":1,"dataset":"dd","depth":3,"lr":0.0007,"numerics":1}"#;
+    let read = TrialConfig::from_canonical(old).unwrap();
+    assert_eq!(read.canonical(), old, "a worker computes the identity that it was sent");
+    let now = trial(json!({"dataset": "DD", "depth": 3, "lr": 7e-4}));
+    assert_eq!(crate::identity::respelled(old), Some((now.id(), now.canonical())));
+    assert_eq!(crate::identity::respelled(&now.canonical()), None);
+}

@@ -192,14 +192,9 @@ fn note(table: &Table, setting: &str) -> String {
     format!("{metric}: {centre} over folds; bars: ± {spread}.{constant}{incomplete}{single}")
 }
 
+/// What is measured, without when.
 fn short_metric(metric: Metric) -> &'static str {
-    match metric {
-        Metric::TestAccuracy => "Test accuracy",
-        Metric::ValidationAccuracy | Metric::LastValidationAccuracy => "Validation accuracy",
-        Metric::TrainAccuracy => "Training accuracy",
-        Metric::TestF1 => "Test F1",
-        Metric::TestRocAuc => "Test ROC-AUC",
-    }
+    metric_words(metric).split(" of the ").next().unwrap_or_default()
 }
 
 fn words(setting: &str) -> String {

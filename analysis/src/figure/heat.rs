@@ -25,7 +25,7 @@ const BELOW: RGBColor = RGBColor(213, 94, 0);
 const ABOVE: RGBColor = RGBColor(0, 114, 178);
 
 /// One line of the map: a cell's name and its value on each split.
-type Row = (String, BTreeMap<u32, f64>);
+type FoldLine = (String, BTreeMap<u32, f64>);
 
 /// Draws each cell of a table as a line of its folds; seeds of one split are averaged. Many lines make several figures
 /// with the same splits and the same colours.
@@ -36,7 +36,7 @@ pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
         return Err(Error::Empty { origin: format!("the fold heat map of {}", table.title) });
     }
     let map = Map { splits: splits.into_iter().collect(), furthest: furthest(&lines), note: note(table) };
-    let pages: Vec<&[Row]> = lines.chunks(MOST_ROWS).collect();
+    let pages: Vec<&[FoldLine]> = lines.chunks(MOST_ROWS).collect();
     let title = |at: usize| match pages.len() {
         1 => format!("Folds of {}", table.title),
         count => format!("Folds of {} ({} of {count})", table.title, at + 1),
@@ -52,7 +52,7 @@ struct Map {
 }
 
 impl Map {
-    fn draw(&self, title: &str, lines: &[Row]) -> Result<Figure> {
+    fn draw(&self, title: &str, lines: &[FoldLine]) -> Result<Figure> {
         let label_room = lines.iter().map(|(name, _)| text_width(name)).max().unwrap_or_default() + MARGIN;
         let width = (2 * MARGIN + label_room + self.splits.len() as i32 * SQUARE.0).max(560);
         let width = width.max(MARGIN + label_room + SCALE_WIDTH);
@@ -64,7 +64,7 @@ impl Map {
         })
     }
 
-    fn draw_squares(&self, area: &Area<'_>, lines: &[Row], corner: (i32, i32)) -> Result<()> {
+    fn draw_squares(&self, area: &Area<'_>, lines: &[FoldLine], corner: (i32, i32)) -> Result<()> {
         for (at, split) in self.splits.iter().enumerate() {
             let x = corner.0 + at as i32 * SQUARE.0 + SQUARE.0 / 2;
             let text = if at == 0 { format!("split {split}") } else { split.to_string() };
@@ -98,7 +98,7 @@ fn note(table: &Table) -> String {
     )
 }
 
-fn lines(table: &Table) -> Vec<Row> {
+fn lines(table: &Table) -> Vec<FoldLine> {
     let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0);
     cells
         .map(|(row, column, cell)| {
@@ -125,7 +125,7 @@ fn mean(values: &BTreeMap<u32, f64>) -> f64 {
 }
 
 /// The largest distance of a value from the mean of its line.
-fn furthest(lines: &[Row]) -> f64 {
+fn furthest(lines: &[FoldLine]) -> f64 {
     let distances = lines.iter().flat_map(|(_, values)| {
         let mean = mean(values);
         values.values().map(move |value| (value - mean).abs())

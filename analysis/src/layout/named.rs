@@ -151,7 +151,7 @@ struct ChosenRuns {
 impl ChosenRuns {
     /// A table of them, in which cells that were chosen among fewer candidates say so.
     fn part(&self, title: &str, shape: (&[&str], &str)) -> Result<Option<Table>> {
-        let mut made = part(&self.frame, title, shape, &["deepset"])?;
+        let mut made = part(&self.frame, title, shape, &["deepset".to_owned()])?;
         let cells = made.iter_mut().flat_map(|table| &mut table.rows).flat_map(|row| &mut row.cells);
         for cell in cells.filter(|cell| cell.folds.iter().any(|fold| self.among_fewer.contains(fold))) {
             cell.marks.insert(Mark::FewerCandidates);
@@ -197,7 +197,7 @@ fn part(
     frame: &FoldFrame,
     title: &str,
     (rows, columns): (&[&str], &str),
-    among: &[&str],
+    among: &[String],
 ) -> Result<Option<Table>> {
     if frame.is_empty() {
         return Ok(None);

@@ -56,10 +56,11 @@ enum Shown {
     /// Planned, but nothing has finished.
     Missing,
     /// A number.
-    Value(Value),
+    Number(ShownNumber),
 }
 
-struct Value {
+/// The parts of a number as text.
+struct ShownNumber {
     mean: String,
     std: String,
     /// `n=7/10` where not all planned folds are behind the number.
@@ -81,7 +82,7 @@ impl Around {
         let value = match shown(cell, table) {
             Shown::NotPlanned => return String::new(),
             Shown::Missing => return "–".to_owned(),
-            Shown::Value(value) => value,
+            Shown::Number(value) => value,
         };
         let within = |[before, after]: [&str; 2], text: String| match text.is_empty() {
             true => text,
@@ -103,7 +104,7 @@ fn shown(cell: &Cell, table: &Table) -> Shown {
     let spread = cell.plus_minus(table.spread);
     let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| fixed(spread, decimals));
     let incomplete = cell.marks.contains(&Mark::Incomplete);
-    Shown::Value(Value {
+    Shown::Number(ShownNumber {
         mean: fixed(mean, decimals),
         std,
         count: incomplete.then(|| format!("n={}/{}", cell.n, cell.planned)),

@@ -101,7 +101,7 @@ impl Pieces {
         let (mean, std, after) = match shown(cell, table) {
             Shown::NotPlanned => (String::new(), String::new(), String::new()),
             Shown::Missing => ("–".to_owned(), String::new(), String::new()),
-            Shown::Value(value) => {
+            Shown::Number(value) => {
                 let signs: String = value.marks.iter().map(|mark| mark.sign()).collect();
                 let point = match (colour, cell.stands_out(), cell.wins_comparison) {
                     (false, true, _) => BEST,

@@ -75,13 +75,13 @@ impl<T> Told<T> {
 /// Everything a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInput<'a> {
-    /// The sweep.
+    /// The sweep that it is about.
     pub sweep: &'a SweepSpec,
     /// The sweep's file, word for word.
     pub sweep_text: &'a str,
     /// Its finished folds, with their learning curves.
     pub rows: &'a [FoldRow],
-    /// Its failures.
+    /// Its folds that failed for good.
     pub failures: &'a Told<FailedFold>,
     /// Second results of its folds.
     pub replicates: &'a Told<Replicate>,

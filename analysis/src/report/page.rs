@@ -26,7 +26,7 @@ fn anchor(heading: &str) -> String {
     heading.to_lowercase().replace(' ', "-")
 }
 
-/// A paragraph.
+/// Text as a paragraph.
 pub fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escape(text))
 }

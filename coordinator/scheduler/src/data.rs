@@ -6,43 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use togl_sweeps::FoldKey;
-use togl_sweeps::baselines::Metric;
 
 use crate::change::Change;
 use crate::fold::{State, Wait};
 use crate::place::{DataAt, FoldAt};
 use crate::reply::{Rejection, Reply};
 use crate::state::Scheduler;
-
-/// What the settings of a trial say about its data and its numbers.
-pub(crate) struct Facts {
-    pub(crate) data: Option<String>,
-    pub(crate) numerics: Option<u32>,
-    pub(crate) metric: Option<Metric>,
-}
-
-/// Reads the canonical settings of a trial, which may be of another version.
-pub(crate) fn facts(canonical: &str) -> Facts {
-    let settings: serde_json::Value = serde_json::from_str(canonical).unwrap_or_default();
-    let seed = settings.get("data_seed").and_then(serde_json::Value::as_u64).filter(|seed| *seed > 0);
-    let data = settings.get("dataset").and_then(serde_json::Value::as_str);
-    let word = |key: &str| settings.get(key).and_then(serde_json::Value::as_str);
-    // The same files read for other features are other data, with a digest of their own.
-    let features = match (word("features"), word("wl_labels")) {
-        (Some("colour"), _) => "@colour",
-        (_, Some("node")) => "@labels",
-        _ => "",
-    };
-    let numerics = settings.get("numerics").and_then(serde_json::Value::as_u64);
-    Facts {
-        data: data.map(|name| match seed {
-            Some(seed) => format!("{name}#{seed}{features}"),
-            None => format!("{name}{features}"),
-        }),
-        numerics: numerics.and_then(|number| u32::try_from(number).ok()),
-        metric: data.map(Metric::of),
-    }
-}
 
 /// Every data set that a trial names.
 #[derive(Debug, Default)]
@@ -165,7 +134,7 @@ impl Scheduler {
         let dissent = std::mem::take(&mut data.dissent);
         data.digest = Some(digest.into());
         let wrong = |key: &FoldKey| dissent.get(key).map_or(!stays, |seen| **seen != *digest);
-        let folds = (0..).map(FoldAt).zip(&self.folds);
+        let folds = (0..).map(FoldAt).zip(self.folds.iter());
         let of_data = folds.filter(|(_, fold)| {
             let trial = self.trials.get(&fold.key.trial);
             matches!(fold.state, State::Finished { .. }) && trial.is_some_and(|trial| trial.data == Some(at))
@@ -188,22 +157,5 @@ impl Scheduler {
             self.replicates.insert((at, attempt), digest);
             self.set_state(at, State::Pending(Wait::Nothing));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn data_read_in_another_way_is_other_data() {
-        let name = |settings: &str| facts(settings).data;
-        let named = |name: &str| Some(name.to_owned());
-        assert_eq!(name(r#"{"dataset":"ENZYMES"}"#), named("ENZYMES"));
-        assert_eq!(name(r#"{"dataset":"ENZYMES","features":"random"}"#), named("ENZYMES"));
-        assert_eq!(name(r#"{"dataset":"ENZYMES","model":"wl","wl_labels":"node"}"#), named("ENZYMES@labels"));
-        assert_eq!(name(r#"{"dataset":"mnist","features":"colour"}"#), named("mnist@colour"));
-        assert_eq!(name(r#"{"dataset":"cycles","data_seed":7}"#), named("cycles#7"));
-        assert_eq!(name("not settings"), None);
     }
 }

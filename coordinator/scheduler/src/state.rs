@@ -8,14 +8,14 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use togl_sweeps::baselines::Metric;
-use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
+use togl_sweeps::datasets::Metric;
+use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::change::{Digest, SweepState};
-use crate::data::{DataBooks, Facts};
+use crate::data::DataBooks;
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
-use crate::fold::{Fold, State, Wait};
+use crate::fold::{Fold, Folds, State, Wait};
 use crate::follow::Touched;
 use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
@@ -29,7 +29,7 @@ use crate::views::Counts;
 #[derive(Debug)]
 pub struct Scheduler {
     pub(crate) limits: Limits,
-    pub(crate) folds: Vec<Fold>,
+    pub(crate) folds: Folds,
     /// Places by key; the keys themselves are in `folds` only.
     pub(crate) by_key: HashTable<FoldAt>,
     pub(crate) hasher: RandomState,
@@ -151,7 +151,7 @@ impl Scheduler {
     pub(crate) fn empty(limits: Limits) -> Self {
         Self {
             limits,
-            folds: Vec::new(),
+            folds: Folds::default(),
             by_key: HashTable::new(),
             hasher: RandomState::new(),
             trials: HashMap::new(),
@@ -202,6 +202,11 @@ impl Scheduler {
         self.steps
     }
 
+    /// How often a fold was looked at, for whatever reason, since the start.
+    pub fn looked_at(&self) -> u64 {
+        self.folds.looked_at()
+    }
+
     /// The bounds it works within.
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -225,14 +230,18 @@ impl Scheduler {
 
     /// Makes room for that many more folds at once.
     pub(crate) fn reserve(&mut self, folds: usize) {
-        self.folds.reserve_exact(folds);
+        self.folds.reserve(folds);
         let (hasher, known) = (&self.hasher, &self.folds);
         self.by_key.reserve(folds, |at| hasher.hash_one(known[at.at()].key));
     }
 
     pub(crate) fn add_trial(&mut self, trial: TrialId, canonical: Arc<str>) {
-        let Facts { data, numerics, metric } = crate::data::facts(&canonical);
-        let data = data.map(|name| self.data.enrol(&name));
+        // A trial may be of another version: then what it says is taken as far as it is known.
+        let (config, numerics) = TrialConfig::of_any_version(&canonical).unwrap_or_default();
+        let named = !config.dataset.is_empty();
+        let data = named.then(|| self.data.enrol(&config.data()));
+        let metric = named.then(|| Metric::of(&config.dataset));
+        let numerics = numerics.and_then(|number| u32::try_from(number).ok());
         let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0 };
         self.trials.insert(trial, entry);
     }

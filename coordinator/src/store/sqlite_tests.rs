@@ -8,8 +8,9 @@ mod held;
 
 use std::fs;
 
+use rusqlite::params;
 use tempfile::TempDir;
-use togl_sweeps::{FoldKey, FoldResult};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepSpec};
 
 use super::*;
 use crate::store::contract::{filled_sqlite, fold, impossible_fact, sweep};
@@ -55,6 +56,35 @@ fn results_can_be_read_while_a_coordinator_serves_and_after_it_stopped() {
     SqliteStore::open(&path).expect("a reader does not keep a coordinator away");
 }
 
+/// Once `dd` and `DD` were two trials. Whatever the case, the folds of a store of that time are found, and none is lost
+/// where both have some.
+#[test]
+fn folds_of_a_data_set_in_another_case_are_found_under_its_one_spelling() {
+    let spelled = |name: &str| {
+        let canonical = format!("{{\"canonical\":1,\"dataset\":\"{name}\",\"numerics\":1}}");
+        (togl_sweeps::TrialConfig::from_canonical(&canonical).unwrap().id(), canonical)
+    };
+    let ((old, old_text), (new, _)) = (spelled("dd"), spelled("DD"));
+    let sweep = SweepSpec::parse("version: 1\nname: x\nbase: {dataset: dd}\n").unwrap();
+    assert_eq!(sweep.trials().unwrap()[0].id, new);
+    let (_folder, path) = place();
+    filled_sqlite(&path, 4);
+    let rename = "UPDATE trial SET trial = ?1, canonical = ?2";
+    raw(&path).execute(rename, params![old.as_bytes(), old_text]).unwrap();
+    let folds = |trial| {
+        let loaded = SqliteStore::open(&path).unwrap().load().unwrap();
+        loaded.folds.keys().filter(|fold| fold.trial == trial).count()
+    };
+    assert_eq!((folds(new), folds(old)), (4, 0));
+    let twin = "INSERT INTO trial (id, trial, canonical) VALUES (99, ?1, ?2)";
+    raw(&path).execute(twin, params![old.as_bytes(), old_text]).unwrap();
+    let both =
+        "INSERT INTO fold (trial, split, seed, state) SELECT 99, split, seed, 'pending' FROM fold LIMIT 1";
+    raw(&path).execute(both, []).unwrap();
+    raw(&path).execute("UPDATE fold SET trial = 99 WHERE split = 3", []).unwrap();
+    assert_eq!((folds(new), folds(old)), (4, 1), "the one that both have stays");
+}
+
 #[test]
 fn no_page_looks_at_all_rows_of_a_table() {
     let (_folder, path) = place();
@@ -95,6 +125,20 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let error = store.commit(&[state, impossible_fact()]).unwrap_err();
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);
+}
+
+#[test]
+fn output_that_cannot_be_kept_does_not_cost_a_decision() {
+    let (_folder, path) = place();
+    filled_sqlite(&path, 2);
+    let mut store = SqliteStore::open(&path).unwrap();
+    let full = "CREATE TEMP TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END";
+    store.connection.execute_batch(full).unwrap();
+    let (state, note) = (togl_scheduler::SweepState::Paused, None);
+    let pause = Change::SweepStateSet { sweep: sweep("s"), state, note };
+    let piece = LogPiece { fold: fold(0), attempt: Attempt(1), text: "lost\n".to_owned() };
+    store.commit_with_log(&[pause], &[piece]).unwrap();
+    assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, state);
 }
 
 #[test]
@@ -179,7 +223,7 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
     store.connection.execute_batch(notes).unwrap();
     store.held.check_written().unwrap(); // it was us
     let fold = FoldKey { seed: u64::MAX, ..fold(0) };
-    let (attempt, worker, host) = (togl_sweeps::Attempt(2), "w2".parse().unwrap(), "there".to_owned());
+    let (attempt, worker, host) = (Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store
         .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
         .unwrap();

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Result, below, entries, list, refuse, text, whole, word};
 use super::values;
+use crate::datasets;
 use crate::keys;
 use crate::nearest;
 use crate::settings;
@@ -132,12 +133,18 @@ fn labels(node: &Node, path: &str) -> Result<Vec<Labels>> {
         let Kind::Map(values) = &node.kind else {
             return Ok(Labels { setting, header: Some(text(node, &path)?), values: Vec::new() });
         };
-        let printed =
-            |(value, node): &(Key, Node)| Ok((value.text.clone(), text(node, &below(&path, &value.text))?));
+        let printed = |(value, node): &(Key, Node)| {
+            Ok((spelled(&setting, &value.text), text(node, &below(&path, &value.text))?))
+        };
         let values = values.iter().map(printed).collect::<Result<_>>()?;
         Ok(Labels { setting, header: None, values })
     };
     entries(node, path)?.iter().map(read).collect()
+}
+
+/// A value as tables spell it.
+fn spelled(setting: &str, value: &str) -> String {
+    if setting == "dataset" { datasets::spelled(value).to_owned() } else { value.to_owned() }
 }
 
 /// Values, spelt as tables spell them, in the order in which they are to stand.
@@ -145,11 +152,12 @@ fn order(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
     let read = |(key, node): &(Key, Node)| {
         let (setting, path) = (known(key, path)?, below(path, &key.text));
         let value = |node: &Node| match node.scalar() {
-            Some(Value::String(text)) => Ok(text),
+            Some(Value::String(text)) => Ok(spelled(&setting, &text)),
             Some(value) => Ok(value.to_string()),
             None => refuse(node.at, &path, format!("expected a value, found {}", node.found())),
         };
-        Ok((setting, list(node, &path)?.iter().map(value).collect::<Result<_>>()?))
+        let values = list(node, &path)?.iter().map(value).collect::<Result<_>>()?;
+        Ok((setting, values))
     };
     entries(node, path)?.iter().map(read).collect()
 }

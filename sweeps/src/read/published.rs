@@ -59,8 +59,10 @@ fn methods(node: &Node, path: &str) -> Result<Vec<(String, Condition)>> {
 }
 
 fn datasets(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
-    let read =
-        |(key, node): &(crate::yaml::Key, Node)| Ok((key.text.clone(), text(node, &below(path, &key.text))?));
+    let read = |(key, node): &(crate::yaml::Key, Node)| {
+        let ours = text(node, &below(path, &key.text))?;
+        Ok((key.text.clone(), crate::datasets::spelled(&ours).to_owned()))
+    };
     entries(node, path)?.iter().map(read).collect()
 }
 

@@ -31,7 +31,7 @@ pub(super) fn value(node: &Node, path: &str, setting: &'static Setting) -> Resul
         return refuse(node.at, path, format!("expected a value, found {}", node.found()));
     };
     match setting.check(&value) {
-        Ok(()) => Ok(value),
+        Ok(()) => Ok(setting.spelled(value)),
         Err(error) => refuse(node.at, path, error.reason),
     }
 }

@@ -1,25 +1,18 @@
-//! Names to data sets. A `Source` knows how to open one data set; the catalogue lists them all and answers a
-//! wrong name with the nearest right one. It opens only what the options point to and reads no environment.
+//! Names to data sets: finds the row of a name, opens what it stands for, and answers a wrong name with the nearest
+//! right one. It opens only what the options point to and reads no environment.
 
 use std::path::{Path, PathBuf};
 
+use togl_sweeps::nearest::nearest;
+
 use crate::cache::{CacheOutcome, Slot};
-use crate::clique_planting::CliquePlanting;
-use crate::cluster::Cluster;
-use crate::cycles::Cycles;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::facts::facts;
+use crate::facts::{FACTS, Facts, UNLISTED, facts};
 use crate::features::FeatureChoice;
 use crate::fingerprint;
-use crate::images;
-use crate::molhiv::Molhiv;
-use crate::necklaces::Necklaces;
-use crate::no_cycles::NoCycles;
-use crate::pattern::Pattern;
 use crate::progress::{Observer, nobody};
-use crate::sphere_torus::SphereTorus;
-use crate::splits::{SplitError, SplitRule};
+use crate::splits::SplitError;
 use crate::tu;
 
 /// What a caller may choose when opening a data set.
@@ -63,64 +56,25 @@ fn bad_option(dataset: &str, option: &'static str, value: String, reason: &str) 
     Error::BadOption { dataset: dataset.to_string(), option, value, reason: reason.to_string() }
 }
 
-/// One data set that can be opened.
-pub trait Source: Send + Sync {
-    /// The name in the catalogue.
-    fn name(&self) -> &str;
-    /// One line for people who choose.
-    fn summary(&self) -> &str;
-    /// How it is split; known without the data.
-    fn split_rule(&self) -> SplitRule;
-    /// Reads or generates it.
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error>;
-    /// The same, and tells the observer how far it is where that takes long.
-    fn open_observed(&self, options: &OpenOptions, _observer: Observer<'_>) -> Result<Dataset, Error> {
-        self.open(options)
-    }
-    /// The files and folders that opening it would read; none for a generator.
-    fn inputs(&self, _options: &OpenOptions) -> Vec<PathBuf> {
-        Vec::new()
-    }
-}
-
-static SOURCES: [&dyn Source; 23] = [
-    &Cycles,
-    &Necklaces,
-    &NoCycles,
-    &SphereTorus { dimension: 3 },
-    &CliquePlanting,
-    &Pattern,
-    &Cluster,
-    &tu::COLLAB,
-    &tu::DD,
-    &tu::ENZYMES,
-    &tu::IMDB_BINARY,
-    &tu::IMDB_MULTI,
-    &tu::MUTAG,
-    &tu::NCI1,
-    &tu::NCI109,
-    &tu::PROTEINS,
-    &tu::PROTEINS_FULL,
-    &tu::PTC_MR,
-    &tu::REDDIT_BINARY,
-    &tu::REDDIT_MULTI_5K,
-    &Molhiv,
-    &images::MNIST,
-    &images::CIFAR10,
-];
-
 /// Every data set there is, in the order of the catalogue.
-pub fn sources() -> &'static [&'static dyn Source] {
-    &SOURCES
+pub fn sources() -> &'static [Facts] {
+    &FACTS
 }
 
-/// The source of this name, whatever its case.
-pub fn find(name: &str) -> Result<&'static dyn Source, Error> {
-    let found = SOURCES.iter().find(|source| source.name().eq_ignore_ascii_case(name));
-    found.copied().ok_or_else(|| {
-        let hint = nearest(name, SOURCES.iter().map(|source| source.name()));
-        Error::UnknownDataset { name: name.to_string(), looked_at: Vec::new(), hint }
-    })
+/// The data set of this name, whatever its case.
+pub fn find(name: &str) -> Result<&'static Facts, Error> {
+    facts(name).ok_or_else(|| unknown(name, &[], Vec::new()))
+}
+
+fn unknown(name: &str, present: &[String], looked_at: Vec<PathBuf>) -> Error {
+    let listed = FACTS.iter().map(|facts| facts.name);
+    let known: Vec<&str> = listed.chain(present.iter().map(String::as_str)).collect();
+    let all = format!("there are {}", known.join(", "));
+    let hint = match nearest(name, known) {
+        Some(nearest) => format!("did you mean `{nearest}`? {all}"),
+        None => all,
+    };
+    Error::UnknownDataset { name: name.to_string(), looked_at, hint }
 }
 
 /// A data set, and what the cache did for it.
@@ -140,98 +94,70 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Dataset, Error> {
 
 /// The same; the observer hears how far long work is, and the result says what the cache did.
 pub fn open_observed(name: &str, options: &OpenOptions, observer: Observer<'_>) -> Result<Opened, Error> {
-    let resolved = resolve(name, options)?;
-    let source = resolved.source();
-    let Some(slot) = slot(source, options)? else {
-        let dataset = source.open_observed(options, observer)?;
+    let (name, facts) = resolve(name, options)?;
+    let Some(slot) = slot(name, facts, options)? else {
+        let dataset = facts.open(name, options, observer)?;
         return Ok(Opened { dataset, cache: CacheOutcome::Off });
     };
-    let (dataset, cache) = slot.open_or_make(|| source.open_observed(options, observer))?;
+    let (dataset, cache) = slot.open_or_make(|| facts.open(name, options, observer))?;
     Ok(Opened { dataset, cache })
 }
 
 /// Whether everything that opening would read is there; a generated set needs nothing. Files are looked for,
 /// not into.
 pub fn is_available(name: &str, options: &OpenOptions) -> Result<bool, Error> {
-    let resolved = resolve(name, options)?;
-    let inputs = resolved.source().inputs(options);
-    let generated = facts(name).is_some_and(|facts| facts.is_generated());
-    Ok(generated || !inputs.is_empty() && inputs.iter().all(|input| input.exists()))
+    let (name, facts) = resolve(name, options)?;
+    let inputs = facts.inputs(name, options);
+    Ok(facts.is_generated() || !inputs.is_empty() && inputs.iter().all(|input| input.exists()))
 }
 
 /// Whether a fast copy of exactly this data set lies in the cache folder, judged by its header.
 pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
-    Ok(slot(resolve(name, options)?.source(), options)?.is_some_and(|slot| slot.is_present()))
+    let (name, facts) = resolve(name, options)?;
+    Ok(slot(name, facts, options)?.is_some_and(|slot| slot.is_present()))
 }
 
-fn slot(source: &dyn Source, options: &OpenOptions) -> Result<Option<Slot>, Error> {
+fn slot(name: &str, facts: &Facts, options: &OpenOptions) -> Result<Option<Slot>, Error> {
     let Some(folder) = &options.cache_dir else { return Ok(None) };
-    let request = fingerprint::of_request(source.name(), options);
-    let input = fingerprint::of_input(&request, options.data_dir.as_deref(), &source.inputs(options))?;
-    Ok(Some(Slot::new(folder, source.name(), &request, input)))
+    let request = fingerprint::of_request(name, options);
+    let input = fingerprint::of_input(&request, options.data_dir.as_deref(), &facts.inputs(name, options))?;
+    Ok(Some(Slot::new(folder, name, &request, input)))
 }
 
-/// A source of the catalogue, or one made for files that it does not know.
-enum Resolved {
-    Listed(&'static dyn Source),
-    Unlisted(tu::Unlisted),
-}
-
-impl Resolved {
-    fn source(&self) -> &dyn Source {
-        match self {
-            Resolved::Listed(source) => *source,
-            Resolved::Unlisted(source) => source,
-        }
-    }
-}
-
-fn resolve(name: &str, options: &OpenOptions) -> Result<Resolved, Error> {
-    let data_dir = options.data_dir.as_deref();
-    known_or_present(name, data_dir)?;
-    find(name)
-        .map(Resolved::Listed)
-        .or_else(|unknown| tu::find_unlisted(name, data_dir).map(Resolved::Unlisted).ok_or(unknown))
-}
-
-/// Sets in the format of the TU collection that lie in the data folder and that the catalogue does not know.
-pub fn unlisted(data_dir: &Path) -> Vec<String> {
-    tu::unlisted(data_dir).into_iter().filter(|name| find(name).is_err()).collect()
+/// The name of a data set as it is spelt, and its row, or the one for files that have none.
+fn resolve<'a>(name: &'a str, options: &OpenOptions) -> Result<(&'a str, &'static Facts), Error> {
+    known_or_present(name, options.data_dir.as_deref())?;
+    Ok(facts(name).map_or((name, &UNLISTED), |facts| (facts.name, facts)))
 }
 
 /// Refuses a name that nothing can be opened under: neither the catalogue nor the data folder has it.
 pub fn known_or_present(name: &str, data_dir: Option<&Path>) -> Result<(), Error> {
-    if let Ok(source) = find(name) {
-        return refuse_two_meanings(name, source.name(), data_dir);
+    if let Some(facts) = facts(name) {
+        return refuse_two_meanings(name, facts, data_dir);
     }
-    if tu::find_unlisted(name, data_dir).is_some() {
+    if tu::is_present(name, data_dir) {
         return Ok(());
     }
     if let Some(refusal) = tu::refusal(name, data_dir) {
         return Err(refusal);
     }
-    let present = data_dir.map(unlisted).unwrap_or_default();
-    let hint =
-        nearest(name, SOURCES.iter().map(|source| source.name()).chain(present.iter().map(String::as_str)));
     let looked_at = if tu::is_plain_name(name) { tu::places(name, data_dir) } else { Vec::new() };
-    Err(Error::UnknownDataset { name: name.to_string(), looked_at, hint })
+    Err(unknown(name, &data_dir.map(tu::unlisted).unwrap_or_default(), looked_at))
 }
 
 /// Refuses a split that a data set does not have, as far as its rule is known here.
 pub fn check_split(name: &str, split: u64, data_dir: Option<&Path>) -> Result<(), Error> {
-    let rule = match find(name) {
-        Ok(source) => Some(source.split_rule()),
-        Err(_) => tu::find_unlisted(name, data_dir).map(|source| source.split_rule()),
-    };
-    match rule.map(SplitRule::valid_splits).filter(|valid| !valid.contains(split)) {
+    let facts = facts(name).or_else(|| tu::is_present(name, data_dir).then_some(&UNLISTED));
+    match facts.map(|facts| facts.split_rule.valid_splits()).filter(|valid| !valid.contains(split)) {
         None => Ok(()),
         Some(valid) => Err(SplitError::OutOfRange { dataset: name.to_string(), split, valid }.into()),
     }
 }
 
 /// A set in the data folder that is called like a generated one would never be read, and nobody would notice.
-fn refuse_two_meanings(asked: &str, generated: &str, data_dir: Option<&Path>) -> Result<(), Error> {
-    if !facts(generated).is_some_and(|facts| facts.is_generated()) {
+fn refuse_two_meanings(asked: &str, facts: &Facts, data_dir: Option<&Path>) -> Result<(), Error> {
+    let generated = facts.name;
+    if !facts.is_generated() {
         return Ok(());
     }
     match [asked, generated].into_iter().find_map(|name| tu::found(name, data_dir)) {
@@ -245,27 +171,16 @@ fn refuse_two_meanings(asked: &str, generated: &str, data_dir: Option<&Path>) ->
     }
 }
 
-/// The nearest of these names and all of them.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let wanted = name.to_ascii_lowercase();
-    let similarity = |known: &str| strsim::jaro_winkler(&wanted, &known.to_ascii_lowercase());
-    let all: Vec<&str> = known.collect();
-    let nearest = all.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    match nearest.filter(|known| similarity(known) > 0.8) {
-        Some(known) => format!("did you mean `{known}`? there are {}", all.join(", ")),
-        None => format!("there are {}", all.join(", ")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tu::unlisted;
 
     #[test]
     fn names_match_in_any_case_and_are_unique() {
-        assert_eq!(find("NeckLaces").expect("known").name(), "necklaces");
+        assert_eq!(find("NeckLaces").ok().expect("known").name, "necklaces");
         let mut names: Vec<String> =
-            sources().iter().map(|source| source.name().to_ascii_lowercase()).collect();
+            sources().iter().map(|source| source.name.to_ascii_lowercase()).collect();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), sources().len());
@@ -278,7 +193,7 @@ mod tests {
             error.starts_with("unknown data set `neckalces`\n\nhint: did you mean `necklaces`?"),
             "{error}"
         );
-        assert!(sources().iter().all(|source| error.contains(source.name())), "{error}");
+        assert!(sources().iter().all(|source| error.contains(source.name)), "{error}");
         let error = open("zzz", &OpenOptions::default()).expect_err("unknown").to_string();
         assert!(!error.contains("did you mean"), "{error}");
     }
@@ -287,8 +202,8 @@ mod tests {
     fn a_generated_data_set_carries_the_name_and_the_rule_of_its_source() {
         let options = OpenOptions { graphs: Some(12), ..OpenOptions::default() };
         for source in &sources()[..7] {
-            let dataset = source.open(&options).expect("opens");
-            assert_eq!((dataset.name(), dataset.split_rule()), (source.name(), source.split_rule()));
+            let dataset = open(source.name, &options).expect("opens");
+            assert_eq!((dataset.name(), dataset.split_rule()), (source.name, source.split_rule));
         }
     }
 

@@ -2,38 +2,21 @@
 //! which class 1 has a clique on 17 random vertices planted. Edges are listed in ascending order, so the
 //! list does not betray the clique.
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::streams::Stream;
 use crate::synthetic::{Features, Sketch, generate};
 
 const NODES: u32 = 100;
 const CLIQUE: usize = 17;
 
-pub(crate) struct CliquePlanting;
-
-impl Source for CliquePlanting {
-    fn name(&self) -> &'static str {
-        "clique-planting"
-    }
-
-    fn summary(&self) -> &'static str {
-        "random graphs with or without a planted clique"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SplitRule::RandomBySeed
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        generate(self.name(), options, |stream, planted| Sketch {
-            nodes: NODES as usize,
-            edges: random_graph(stream, planted),
-            features: Features::Normal,
-        })
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    generate("clique-planting", options, |stream, planted| Sketch {
+        nodes: NODES as usize,
+        edges: random_graph(stream, planted),
+        features: Features::Normal,
+    })
 }
 
 fn random_graph(stream: &mut Stream, planted: bool) -> Vec<(u32, u32)> {

@@ -1,11 +1,10 @@
 //! The CLUSTER data: label every node of a stochastic block model with its community, given one marked
 //! node per community. All other nodes carry the same token, so only the graph tells.
 
-use crate::block_model::{BlockModel, SPLIT_RULE, TokenGraph, community_size, random_edges};
-use crate::catalogue::{OpenOptions, Source};
+use crate::block_model::{BlockModel, TokenGraph, community_size, random_edges};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::streams::Stream;
 
 const COMMUNITIES: u32 = 6;
@@ -18,24 +17,8 @@ const MODEL: BlockModel = BlockModel {
 const WITHIN_COMMUNITY: f64 = 0.55;
 const ACROSS_COMMUNITIES: f64 = 0.25;
 
-pub(crate) struct Cluster;
-
-impl Source for Cluster {
-    fn name(&self) -> &'static str {
-        MODEL.name
-    }
-
-    fn summary(&self) -> &'static str {
-        "block models, label the community of each node"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SPLIT_RULE
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        MODEL.generate(options, |stream, _| draw(stream))
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    MODEL.generate(options, |stream, _| draw(stream))
 }
 
 fn draw(stream: &mut Stream) -> TokenGraph {

@@ -1,37 +1,20 @@
 //! The Cycles data: one large cycle (class 0) against several small ones (class 1) on the same number of
 //! vertices. Only connectivity tells the classes apart: every vertex has degree two.
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::synthetic::{Features, Sketch, cycle, generate, ten_to_nineteen};
 
 /// Length of the small cycles; the last one takes what remains, at most twice this length less one.
 const SMALL_CYCLE: u32 = 3;
 
-pub(crate) struct Cycles;
-
-impl Source for Cycles {
-    fn name(&self) -> &'static str {
-        "cycles"
-    }
-
-    fn summary(&self) -> &'static str {
-        "one large cycle against several small ones"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SplitRule::RandomBySeed
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        generate(self.name(), options, |stream, small| {
-            let nodes = ten_to_nineteen(stream);
-            let edges = if small { small_cycles(nodes) } else { cycle(0, nodes).collect() };
-            Sketch { nodes: nodes as usize, edges, features: Features::Normal }
-        })
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    generate("cycles", options, |stream, small| {
+        let nodes = ten_to_nineteen(stream);
+        let edges = if small { small_cycles(nodes) } else { cycle(0, nodes).collect() };
+        Sketch { nodes: nodes as usize, edges, features: Features::Normal }
+    })
 }
 
 fn small_cycles(nodes: u32) -> Vec<(u32, u32)> {

@@ -170,7 +170,7 @@ pub(crate) fn fetch_missing(
     options: &FetchOptions,
     observer: Observer<'_>,
 ) -> Result<Vec<Fetched>, FetchError> {
-    let name = find(name)?.name();
+    let name = find(name)?.name;
     let mut files = origins(name)?;
     let _lock = lock(&options.data_dir)?;
     files.retain(|origin| !is_there(name, origin, &options.data_dir));

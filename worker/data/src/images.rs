@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::builder::DatasetBuilder;
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Task};
 use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::origins::how_to_get;
-use crate::progress::{Observer, Progress, Work, nobody};
+use crate::progress::{Observer, Progress, Work};
 use crate::splits::{Split, SplitRule};
 use crate::superpixels::{PixelGraph, Recipe, graph_of};
 use crate::{cifar, idx};
 
 const CLASSES: u32 = 10;
-const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
+pub(crate) const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
 /// Row and column follow the intensities.
 const POSITION: usize = 2;
 const IMAGES_PER_REPORT: u64 = 100;
@@ -55,7 +55,6 @@ impl Images {
 /// A data set of labelled images.
 pub(crate) struct ImageSource {
     name: &'static str,
-    summary: &'static str,
     recipe: Recipe,
     /// Images of the complete training and test files: a smaller set keeps their shares.
     full: [usize; 2],
@@ -68,7 +67,6 @@ pub(crate) struct ImageSource {
 
 pub(crate) static MNIST: ImageSource = ImageSource {
     name: "mnist",
-    summary: "handwritten digits as graphs of at most 75 superpixels",
     recipe: Recipe { compactness: 0.25, wanted: 95, most: 75 },
     full: [60_000, 10_000],
     validation_share: 12,
@@ -79,7 +77,6 @@ pub(crate) static MNIST: ImageSource = ImageSource {
 
 pub(crate) static CIFAR10: ImageSource = ImageSource {
     name: "cifar10",
-    summary: "photographs of ten things as graphs of at most 150 superpixels",
     recipe: Recipe { compactness: 10.0, wanted: 200, most: 150 },
     full: [50_000, 10_000],
     validation_share: 10,
@@ -88,24 +85,8 @@ pub(crate) static CIFAR10: ImageSource = ImageSource {
     read: cifar::read,
 };
 
-impl Source for ImageSource {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SPLIT_RULE
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        self.open_observed(options, &nobody)
-    }
-
-    fn open_observed(&self, options: &OpenOptions, observer: Observer<'_>) -> Result<Dataset, Error> {
+impl ImageSource {
+    pub(crate) fn open(&self, options: &OpenOptions, observer: Observer<'_>) -> Result<Dataset, Error> {
         let with_position = self.with_position(options.features)?;
         let place = self.place(options)?;
         let [training, test] = match options.graphs {
@@ -124,12 +105,10 @@ impl Source for ImageSource {
         dataset.map_err(|source| Error::Structure { dataset: self.name.to_string(), source })
     }
 
-    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
+    pub(crate) fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
         self.place(options).map(|place| (self.files)(&place)).unwrap_or_default()
     }
-}
 
-impl ImageSource {
     fn with_position(&self, features: FeatureChoice) -> Result<bool, Error> {
         match features {
             FeatureChoice::AsPublished | FeatureChoice::Attributes => Ok(true),

@@ -17,7 +17,7 @@
 //! - `edge_order`: the one order of edges that were read from files
 //! - `splits`, `folds`: who trains, who validates, who tests
 //! - `structure_only`: random node features that replace the real ones
-//! - `catalogue`: names to sources; `facts`: what is known of them; `check`: whether it is so
+//! - `facts`: the data sets, one row each; `catalogue`: finds and opens them; `check`: whether they are as their row says
 //! - `cache`, `flat`, `seal`, `array`, `fingerprint`: copies that load fast, and when they may be used
 //! - `fetch`, `download`, `origins`: files from the public sites; the only use of the network
 //! - `obtain`: opens a data set and fetches its files before that where they are missing; what workers call
@@ -81,8 +81,8 @@ mod tu_format;
 pub use builder::DatasetBuilder;
 pub use cache::CacheOutcome;
 pub use catalogue::{
-    OpenOptions, Opened, Source, check_split, find, is_available, is_cached, known_or_present, open,
-    open_observed, sources, unlisted,
+    OpenOptions, Opened, check_split, find, is_available, is_cached, known_or_present, open, open_observed,
+    sources,
 };
 pub use check::{CheckReport, check, check_with};
 pub use dataset::{Dataset, DatasetParts, Graph, Task};
@@ -100,4 +100,4 @@ pub use splits::{Split, SplitError, SplitRule, ValidSplits};
 pub use streams::{Purpose, Stage, Stream};
 pub use structure::StructureError;
 pub use structure_only::{STRUCTURE_ONLY_WIDTH, fill_structure_only};
-pub use tu::read_tu;
+pub use tu::{read_tu, unlisted};

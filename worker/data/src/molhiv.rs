@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, DatasetParts, Task};
 use crate::edge_order::Topology;
 use crate::error::Error;
@@ -15,54 +15,37 @@ use crate::origins::how_to_get;
 use crate::splits::{Split, SplitRule};
 
 const NAME: &str = "ogbg-molhiv";
-const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
+pub(crate) const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
 
-pub(crate) struct Molhiv;
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    options.refuse_graphs(NAME)?;
+    refuse_other_features(options.features)?;
+    let place = found(options.data_dir.as_deref());
+    let mut files = FileSet::open_first(place.as_slice())?.ok_or_else(|| missing(options))?;
+    let node_counts = counts(files.required_lines(NAME, "raw/num-node-list.csv")?)?;
+    let node_offsets = offsets(&node_counts);
+    let topology = Topology::arrange(edges(&mut files, &node_offsets)?, node_offsets);
+    let nodes = topology.node_count();
+    let (feature_width, features) = files.required_lines(NAME, "raw/node-feat.csv")?.rows(nodes, "nodes")?;
+    let parts = DatasetParts {
+        name: NAME.to_string(),
+        task: Task::GraphBinaryAuc,
+        classes: 2,
+        labels: labels(&mut files, node_counts.len())?,
+        node_offsets: topology.node_offsets,
+        edge_offsets: topology.edge_offsets,
+        sources: topology.sources,
+        targets: topology.targets,
+        feature_width,
+        features,
+        split_rule: SPLIT_RULE,
+        published_splits: vec![scaffold_split(&mut files)?],
+    };
+    Dataset::new(parts).map_err(|source| Error::Structure { dataset: NAME.to_string(), source })
+}
 
-impl Source for Molhiv {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn summary(&self) -> &'static str {
-        "molecules, active against HIV or not"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SPLIT_RULE
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        options.refuse_graphs(NAME)?;
-        refuse_other_features(options.features)?;
-        let place = found(options.data_dir.as_deref());
-        let mut files = FileSet::open_first(place.as_slice())?.ok_or_else(|| missing(options))?;
-        let node_counts = counts(files.required_lines(NAME, "raw/num-node-list.csv")?)?;
-        let node_offsets = offsets(&node_counts);
-        let topology = Topology::arrange(edges(&mut files, &node_offsets)?, node_offsets);
-        let nodes = topology.node_count();
-        let (feature_width, features) =
-            files.required_lines(NAME, "raw/node-feat.csv")?.rows(nodes, "nodes")?;
-        let parts = DatasetParts {
-            name: NAME.to_string(),
-            task: Task::GraphBinaryAuc,
-            classes: 2,
-            labels: labels(&mut files, node_counts.len())?,
-            node_offsets: topology.node_offsets,
-            edge_offsets: topology.edge_offsets,
-            sources: topology.sources,
-            targets: topology.targets,
-            feature_width,
-            features,
-            split_rule: SPLIT_RULE,
-            published_splits: vec![scaffold_split(&mut files)?],
-        };
-        Dataset::new(parts).map_err(|source| Error::Structure { dataset: NAME.to_string(), source })
-    }
-
-    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        found(options.data_dir.as_deref()).into_iter().collect()
-    }
+pub(crate) fn inputs(options: &OpenOptions) -> Vec<PathBuf> {
+    found(options.data_dir.as_deref()).into_iter().collect()
 }
 
 /// Numbers of things, none negative, whose sum 32 bits can number.
@@ -186,7 +169,7 @@ mod tests {
             std::fs::write(path, if name == replaced { content } else { original }).expect("temporary file");
         }
         let options = OpenOptions { data_dir: Some(data_dir.path().to_path_buf()), ..OpenOptions::default() };
-        Molhiv.open(&options)
+        open(&options)
     }
 
     #[test]

@@ -1,33 +1,16 @@
 //! The Necklaces data: a chain of beads with either two triangles (class 1) or one pair of parallel threads
 //! (class 0). Both classes are connected, have equally many vertices and edges, and two independent cycles.
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::synthetic::{Features, Sketch, generate, path, ten_to_nineteen};
 
-pub(crate) struct Necklaces;
-
-impl Source for Necklaces {
-    fn name(&self) -> &'static str {
-        "necklaces"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a chain with two triangles against a chain with two parallel detours"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SplitRule::RandomBySeed
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        generate(self.name(), options, |stream, triangles| {
-            let nodes = ten_to_nineteen(stream);
-            Sketch { nodes: nodes as usize, edges: necklace(nodes, triangles), features: Features::Normal }
-        })
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    generate("necklaces", options, |stream, triangles| {
+        let nodes = ten_to_nineteen(stream);
+        Sketch { nodes: nodes as usize, edges: necklace(nodes, triangles), features: Features::Normal }
+    })
 }
 
 /// The chain, the two extra edges, then the four connections at `a` and `b`.

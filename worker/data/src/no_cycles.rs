@@ -1,34 +1,17 @@
 //! The NoCycles data: a path (class 1) against a cycle (class 0) on 10 to 19 vertices. One edge makes the
 //! difference, and with it the first Betti number.
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::synthetic::{Features, Sketch, cycle, generate, path, ten_to_nineteen};
 
-pub(crate) struct NoCycles;
-
-impl Source for NoCycles {
-    fn name(&self) -> &'static str {
-        "no-cycles"
-    }
-
-    fn summary(&self) -> &'static str {
-        "a path against a cycle"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SplitRule::RandomBySeed
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        generate(self.name(), options, |stream, is_path| {
-            let nodes = ten_to_nineteen(stream);
-            let edges = if is_path { path(0, nodes).collect() } else { cycle(0, nodes).collect() };
-            Sketch { nodes: nodes as usize, edges, features: Features::Normal }
-        })
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    generate("no-cycles", options, |stream, is_path| {
+        let nodes = ten_to_nineteen(stream);
+        let edges = if is_path { path(0, nodes).collect() } else { cycle(0, nodes).collect() };
+        Sketch { nodes: nodes as usize, edges, features: Features::Normal }
+    })
 }
 
 #[cfg(test)]

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use crate::catalogue::find;
 use crate::error::Error;
+use crate::facts::Reader;
 use crate::splits::SplitRule;
 use crate::tu;
 
-const MNIST_SITE: &str = "https://ossci-datasets.s3.amazonaws.com/mnist";
 const SPLITS_SITE: &str =
     "https://raw.githubusercontent.com/graphdeeplearning/benchmarking-gnns/master/data/TUs";
-const MOLHIV: &str = "http://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download/hiv.zip";
 
 /// One file that can be downloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,34 +26,22 @@ pub struct Origin {
 /// The files of a data set; none for a generated one. A name that the catalogue does not know is taken for a
 /// set of the TU collection, which has many more.
 pub fn origins(name: &str) -> Result<Vec<Origin>, Error> {
-    let source = match find(name) {
-        Ok(source) => source,
+    let facts = match find(name) {
+        Ok(facts) => facts,
         Err(_) if tu::is_plain_name(name) => return Ok(vec![tu_archive(name)]),
         Err(unknown) => return Err(unknown),
     };
-    let name = source.name();
-    Ok(match name {
-        "mnist" => {
-            MNIST.iter().map(|(file, sha256)| origin(MNIST_SITE, file, "mnist", Some(sha256))).collect()
+    let (name, mut files) = (facts.name, Vec::new());
+    if matches!(facts.reader, Reader::Tu) {
+        files.push(tu_archive(name));
+        if matches!(facts.split_rule, SplitRule::Published { .. }) {
+            let index = |part| origin(SPLITS_SITE, &format!("{name}_{part}.index"), "splits", None);
+            files.extend(["train", "val", "test"].map(index));
         }
-        "cifar10" => vec![Origin {
-            url: "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz".to_string(),
-            path: PathBuf::from("cifar10/cifar-10-binary.tar.gz"),
-            sha256: Some(CIFAR10_SHA256),
-        }],
-        "ogbg-molhiv" => {
-            vec![Origin { url: MOLHIV.to_string(), path: PathBuf::from("ogbg_molhiv/hiv.zip"), sha256: None }]
-        }
-        _ if tu::is_listed(name) => {
-            let mut files = vec![tu_archive(name)];
-            if matches!(source.split_rule(), SplitRule::Published { .. }) {
-                let index = |part| origin(SPLITS_SITE, &format!("{name}_{part}.index"), "splits", None);
-                files.extend(["train", "val", "test"].map(index));
-            }
-            files
-        }
-        _ => Vec::new(),
-    })
+    }
+    let listed = facts.files.iter().map(|(site, folder, file, sha256)| origin(site, file, folder, *sha256));
+    files.extend(listed);
+    Ok(files)
 }
 
 /// How to get the files of a data set that is not there: what every error about missing files says.
@@ -75,14 +62,6 @@ fn origin(site: &str, file: &str, folder: &str, sha256: Option<&'static str>) ->
     Origin { url: format!("{site}/{file}"), path: PathBuf::from(folder).join(file), sha256 }
 }
 
-const MNIST: [(&str, &str); 4] = [
-    ("train-images-idx3-ubyte.gz", "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
-    ("train-labels-idx1-ubyte.gz", "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
-    ("t10k-images-idx3-ubyte.gz", "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
-    ("t10k-labels-idx1-ubyte.gz", "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
-];
-const CIFAR10_SHA256: &str = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,9 +80,9 @@ mod tests {
     #[test]
     fn every_listed_set_is_generated_or_has_an_address() {
         for source in sources() {
-            let generated = crate::facts::facts(source.name()).is_some_and(|facts| facts.is_generated());
-            let files = origins(source.name()).expect("listed");
-            assert_eq!(files.is_empty(), generated, "{}", source.name());
+            let generated = crate::facts::facts(source.name).is_some_and(|facts| facts.is_generated());
+            let files = origins(source.name).expect("listed");
+            assert_eq!(files.is_empty(), generated, "{}", source.name);
             assert!(files.iter().all(|file| file.path.is_relative() && file.url.starts_with("http")));
         }
     }

@@ -2,11 +2,10 @@
 //! A hundred patterns are drawn once; every graph hides one of them among five communities. Token and
 //! position of a node say nothing by themselves: nodes are shuffled and tokens are uniform.
 
-use crate::block_model::{BlockModel, SPLIT_RULE, TokenGraph, community_size, random_edges};
-use crate::catalogue::{OpenOptions, Source};
+use crate::block_model::{BlockModel, TokenGraph, community_size, random_edges};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::streams::{Purpose, Stream};
 
 const MODEL: BlockModel =
@@ -17,8 +16,6 @@ const WITHIN_COMMUNITY: f64 = 0.5;
 const ACROSS_COMMUNITIES: f64 = 0.35;
 const WITHIN_PATTERN: f64 = 0.5;
 const PATTERN_TO_REST: f64 = 0.5;
-
-pub(crate) struct Pattern;
 
 /// One hidden graph.
 struct Template {
@@ -32,29 +29,13 @@ enum Role {
     Pattern(usize),
 }
 
-impl Source for Pattern {
-    fn name(&self) -> &'static str {
-        MODEL.name
-    }
-
-    fn summary(&self) -> &'static str {
-        "block models, label the nodes of a hidden pattern"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SPLIT_RULE
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        let templates: Vec<Template> = (0..PATTERNS as u64)
-            .map(|number| {
-                Stream::new(options.data_seed, 0, Purpose::Generate("pattern templates"), 0, number)
-            })
-            .map(|mut stream| draw_template(&mut stream))
-            .collect();
-        // Taking turns gives each pattern the same share of every part, at every size.
-        MODEL.generate(options, |stream, position| hide(stream, &templates[position % PATTERNS]))
-    }
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    let templates: Vec<Template> = (0..PATTERNS as u64)
+        .map(|number| Stream::new(options.data_seed, 0, Purpose::Generate("pattern templates"), 0, number))
+        .map(|mut stream| draw_template(&mut stream))
+        .collect();
+    // Taking turns gives each pattern the same share of every part, at every size.
+    MODEL.generate(options, |stream, position| hide(stream, &templates[position % PATTERNS]))
 }
 
 fn draw_template(stream: &mut Stream) -> Template {

@@ -2,48 +2,34 @@
 //! 0), each cloud turned into random position in the ambient space. The graph is complete with
 //! self-loops, so only the coordinates, which are the features, tell the classes apart.
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::splits::SplitRule;
 use crate::streams::Stream;
 use crate::synthetic::{Features, Sketch, generate};
 
 const POINTS: u32 = 50;
 const TORUS_RADIUS: f64 = 2.0;
 const TUBE_RADIUS: f64 = 1.0;
+/// Of the ambient space.
+const DIMENSION: usize = 3;
 
-pub(crate) struct SphereTorus {
-    /// Dimension of the ambient space, at least 3.
-    pub(crate) dimension: usize,
+pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
+    embedded(DIMENSION, options)
 }
 
-impl Source for SphereTorus {
-    fn name(&self) -> &'static str {
-        "sphere-torus"
-    }
-
-    fn summary(&self) -> &'static str {
-        "points on a sphere against points on a torus, complete graphs"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        SplitRule::RandomBySeed
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        let width = self.dimension.max(3);
-        generate(self.name(), options, |stream, sphere| {
-            let frame = random_frame(stream, width);
-            let mut rows = Vec::with_capacity(POINTS as usize * width);
-            for _ in 0..POINTS {
-                let point = if sphere { point_on_sphere(stream) } else { point_on_torus(stream) };
-                rows.extend((0..width).map(|axis| embed(&frame, point, axis) as f32));
-            }
-            let edges = (0..POINTS).flat_map(|u| (u..POINTS).map(move |v| (u, v))).collect();
-            Sketch { nodes: POINTS as usize, edges, features: Features::Own { width, rows } }
-        })
-    }
+/// Points in a space of so many dimensions, at least three.
+fn embedded(width: usize, options: &OpenOptions) -> Result<Dataset, Error> {
+    generate("sphere-torus", options, |stream, sphere| {
+        let frame = random_frame(stream, width);
+        let mut rows = Vec::with_capacity(POINTS as usize * width);
+        for _ in 0..POINTS {
+            let point = if sphere { point_on_sphere(stream) } else { point_on_torus(stream) };
+            rows.extend((0..width).map(|axis| embed(&frame, point, axis) as f32));
+        }
+        let edges = (0..POINTS).flat_map(|u| (u..POINTS).map(move |v| (u, v))).collect();
+        Sketch { nodes: POINTS as usize, edges, features: Features::Own { width, rows } }
+    })
 }
 
 fn point_on_sphere(stream: &mut Stream) -> [f64; 3] {
@@ -113,7 +99,7 @@ mod tests {
     fn points_lie_on_the_sphere_or_within_the_shell_of_the_torus_in_any_dimension() {
         let options = OpenOptions { graphs: Some(200), ..OpenOptions::default() };
         for dimension in [3, 7] {
-            let dataset = SphereTorus { dimension }.open(&options).expect("opens");
+            let dataset = embedded(dimension, &options).expect("opens");
             assert_eq!(dataset.feature_width(), dimension);
             for graph in dataset.graphs() {
                 for point in graph.features.chunks(dimension) {

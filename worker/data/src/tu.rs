@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::catalogue::{OpenOptions, Source};
+use crate::catalogue::{OpenOptions, find};
 use crate::dataset::{Dataset, DatasetParts, Task};
 use crate::error::Error;
 use crate::features::FeatureChoice;
@@ -15,119 +15,45 @@ use crate::splits::{Split, SplitRule};
 use crate::tu_format::TuFiles;
 
 pub(crate) const DOWNLOAD_SITE: &str = "https://www.chrsmrrs.com/graphkerneldatasets";
-const STRATIFIED: SplitRule = SplitRule::StratifiedFolds { folds: 5 };
-const PUBLISHED: SplitRule = SplitRule::Published { splits: 10 };
+pub(crate) const STRATIFIED: SplitRule = SplitRule::StratifiedFolds { folds: 5 };
+pub(crate) const PUBLISHED: SplitRule = SplitRule::Published { splits: 10 };
 
-/// One data set of the collection.
-pub(crate) struct Tu {
-    name: &'static str,
-    summary: &'static str,
-    split_rule: SplitRule,
-}
-
-macro_rules! tu_sets {
-    ($($constant:ident $name:literal $rule:ident $summary:literal;)*) => {
-        $(pub(crate) static $constant: Tu = Tu { name: $name, summary: $summary, split_rule: $rule };)*
-        const LISTED: &[&str] = &[$($name),*];
+/// Reads the set of this name; its published folds too, where it has some.
+pub(crate) fn open(name: &str, rule: SplitRule, options: &OpenOptions) -> Result<Dataset, Error> {
+    let files = find_files(name, options)?;
+    let published = match (rule, &options.data_dir) {
+        (SplitRule::Published { splits }, Some(data_dir)) => folds::read(data_dir, name, splits)?,
+        _ => Vec::new(),
     };
+    read(name, files, options.features, rule, published)
 }
 
-tu_sets! {
-    COLLAB "COLLAB" STRATIFIED "collaboration networks of physicists, 3 fields";
-    DD "DD" PUBLISHED "protein structures, enzymes or not";
-    ENZYMES "ENZYMES" PUBLISHED "protein structures, 6 enzyme classes";
-    IMDB_BINARY "IMDB-BINARY" STRATIFIED "actors who appear together, 2 genres";
-    IMDB_MULTI "IMDB-MULTI" STRATIFIED "actors who appear together, 3 genres";
-    MUTAG "MUTAG" STRATIFIED "molecules, mutagenic or not";
-    NCI1 "NCI1" STRATIFIED "molecules, active against lung cancer or not";
-    NCI109 "NCI109" STRATIFIED "molecules, active against ovarian cancer or not";
-    PROTEINS "PROTEINS" STRATIFIED "protein structures, enzymes or not, 1 attribute";
-    PROTEINS_FULL "PROTEINS_full" PUBLISHED "protein structures, enzymes or not, 29 attributes";
-    PTC_MR "PTC_MR" STRATIFIED "molecules, carcinogenic for male rats or not";
-    REDDIT_BINARY "REDDIT-BINARY" STRATIFIED "discussion threads, 2 kinds";
-    REDDIT_MULTI_5K "REDDIT-MULTI-5K" STRATIFIED "discussion threads, 5 kinds";
+/// What that reads.
+pub(crate) fn inputs(name: &str, rule: SplitRule, options: &OpenOptions) -> Vec<PathBuf> {
+    let mut inputs: Vec<PathBuf> = found(name, options.data_dir.as_deref()).into_iter().collect();
+    if let (SplitRule::Published { .. }, Some(data_dir)) = (rule, &options.data_dir) {
+        inputs.extend(folds::files(data_dir, name));
+    }
+    inputs
 }
 
-impl Source for Tu {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        self.split_rule
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        let files = find_files(self.name, options)?;
-        let published = match (self.split_rule, &options.data_dir) {
-            (SplitRule::Published { splits }, Some(data_dir)) => folds::read(data_dir, self.name, splits)?,
-            _ => Vec::new(),
-        };
-        read(self.name, files, options.features, self.split_rule, published)
-    }
-
-    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        let mut inputs: Vec<PathBuf> = found(self.name, options.data_dir.as_deref()).into_iter().collect();
-        if let (SplitRule::Published { .. }, Some(data_dir)) = (self.split_rule, &options.data_dir) {
-            inputs.extend(folds::files(data_dir, self.name));
-        }
-        inputs
-    }
+/// Whether there is a folder or archive of this name in the data folder that has an edge file.
+pub(crate) fn is_present(name: &str, data_dir: Option<&Path>) -> bool {
+    let place = found(name, data_dir).filter(|_| is_plain_name(name));
+    let files = place.and_then(|place| FileSet::open_first(&[place]).ok().flatten());
+    files.is_some_and(|mut files| files.open(&edge_file(name)).is_ok_and(|file| file.is_some()))
 }
 
-/// A data set of this format that the catalogue does not know; its splits are five stratified folds.
-pub(crate) struct Unlisted {
-    name: String,
-}
-
-impl Source for Unlisted {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn summary(&self) -> &str {
-        "a set in the format of the TU collection"
-    }
-
-    fn split_rule(&self) -> SplitRule {
-        STRATIFIED
-    }
-
-    fn open(&self, options: &OpenOptions) -> Result<Dataset, Error> {
-        let files = find_files(&self.name, options)?;
-        read(&self.name, files, options.features, STRATIFIED, Vec::new())
-    }
-
-    fn inputs(&self, options: &OpenOptions) -> Vec<PathBuf> {
-        found(&self.name, options.data_dir.as_deref()).into_iter().collect()
-    }
-}
-
-/// The source for a folder or archive of this name in the data folder, if its edge file is there.
-pub(crate) fn find_unlisted(name: &str, data_dir: Option<&Path>) -> Option<Unlisted> {
-    if !is_plain_name(name) {
-        return None;
-    }
-    let mut files = FileSet::open_first(&[found(name, data_dir)?]).ok().flatten()?;
-    let has_edges = files.open(&edge_file(name)).is_ok_and(|file| file.is_some());
-    has_edges.then(|| Unlisted { name: name.to_string() })
-}
-
-/// The sets in the data folder that the catalogue does not know, by name.
-pub(crate) fn unlisted(data_dir: &Path) -> Vec<String> {
+/// Sets in the format of the TU collection that lie in the data folder and that the catalogue does not know.
+pub fn unlisted(data_dir: &Path) -> Vec<String> {
     let entries = [data_dir.join("tu"), data_dir.to_path_buf()].map(std::fs::read_dir);
     let paths = entries.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
     let names = paths.filter_map(|path| {
         let name = path.file_name()?.to_str()?;
         Some(if path.is_dir() { name } else { name.strip_suffix(".zip")? }.to_string())
     });
-    let known = |name: &String| LISTED.iter().any(|listed| listed.eq_ignore_ascii_case(name));
-    let names: BTreeSet<String> = names.filter(|name| !known(name)).collect();
-    names.into_iter().filter(|name| find_unlisted(name, Some(data_dir)).is_some()).collect()
+    let names: BTreeSet<String> = names.filter(|name| find(name).is_err()).collect();
+    names.into_iter().filter(|name| is_present(name, Some(data_dir))).collect()
 }
 
 /// Why what lies in the data folder under this name is no set that can be read; nothing where nothing lies there.
@@ -156,11 +82,6 @@ pub(crate) fn refusal(name: &str, data_dir: Option<&Path>) -> Option<Error> {
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.+".contains(&byte);
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
-}
-
-/// Whether the catalogue has a set of the collection under exactly this name.
-pub(crate) fn is_listed(name: &str) -> bool {
-    LISTED.contains(&name)
 }
 
 fn find_files(name: &str, options: &OpenOptions) -> Result<FileSet, Error> {

@@ -104,7 +104,7 @@ fn the_report_is_data_that_survives_json() {
 #[test]
 fn every_entry_of_the_catalogue_says_what_it_is_and_on_which_terms() {
     for source in sources() {
-        let facts = facts(source.name()).expect("facts for every source");
+        let facts = facts(source.name).expect("facts for every source");
         assert!(facts.graphs > 0 && facts.classes > 1 && facts.mean_nodes() > 1.0, "{}", facts.name);
         assert!(!facts.source.is_empty() && !facts.licence.is_empty(), "{}", facts.name);
         assert!(serde_json::to_string(facts).expect("plain data").contains(facts.name));

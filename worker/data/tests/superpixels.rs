@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use togl_data::{Dataset, Error, FeatureChoice, OpenOptions, SplitRule, check, find, open};
+use togl_data::{Dataset, Error, FeatureChoice, OpenOptions, SplitRule, check, open};
 
 /// Nodes of the first graphs, from scikit-image 0.26 (see the unit tests of the segmentation).
 const MNIST_NODES: [usize; 24] =
@@ -173,8 +173,7 @@ fn the_observer_hears_of_every_image_exactly_once() {
     write_mnist(&folder.path().join("mnist"));
     let heard = Mutex::new(Vec::new());
     let observer = |progress: togl_data::Progress| heard.lock().expect("no panic").push(progress);
-    let source = find("mnist").expect("known");
-    source.open_observed(&options(folder.path()), &observer).expect("sound files");
+    togl_data::open_observed("mnist", &options(folder.path()), &observer).expect("sound files");
     let heard = heard.into_inner().expect("no panic");
     assert_eq!(heard.last().map(|last| (last.done, last.total)), Some((14, Some(14))));
 }

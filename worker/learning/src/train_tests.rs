@@ -8,7 +8,7 @@ use super::*;
 use crate::device::Device;
 use togl_data::{DatasetBuilder, OpenOptions, Task};
 use togl_sweeps::FailureClass;
-use togl_sweeps::baselines::Metric;
+use togl_sweeps::datasets::Metric;
 use togl_sweeps::trial::{Aggregation, Backbone, Features, LastHeads, Placement, Position, TrialConfig};
 
 fn dataset(name: &str, graphs: usize) -> Dataset {

@@ -6,6 +6,8 @@
 
 use ::postgres::{Client, GenericClient, IsolationLevel};
 
+use togl_sweeps::identity::respelled;
+
 use super::super::StoreError;
 use super::Failed;
 
@@ -210,10 +212,30 @@ pub(super) fn prepare(
         let incarnation = incarnation()?;
         transaction.execute("INSERT INTO store VALUES ($1, 0, 0)", &[&incarnation])?;
     }
+    respell(&mut transaction)?;
     crate::crash::point("step-written");
     transaction.commit()?;
     crate::crash::point("step-taken");
     configure(client)
+}
+
+/// Gives trials whose data set was written in another case the identity that they have now. Folds that the trial of that
+/// identity has already stay where they are.
+fn respell(on: &mut impl GenericClient) -> Result<(), Failed> {
+    for row in on.query("SELECT id, canonical FROM trial", &[])? {
+        let (old, canonical): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        let Some((trial, canonical)) = respelled(&canonical) else { continue };
+        let sql = "UPDATE trial SET trial = $2, canonical = $3 WHERE id = $1
+                   AND NOT EXISTS (SELECT FROM trial AS twin WHERE twin.trial = $2)";
+        if on.execute(sql, &[&old, &trial.as_bytes().as_slice(), &canonical])? == 0 {
+            let sql =
+                "UPDATE fold SET trial = twin.id FROM trial AS twin WHERE twin.trial = $2 AND fold.trial = $1
+                       AND NOT EXISTS (SELECT FROM fold AS other WHERE other.trial = twin.id
+                                       AND other.split = fold.split AND other.seed = fold.seed)";
+            on.execute(sql, &[&old, &trial.as_bytes().as_slice()])?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a database that cannot hold our text, and warns of a server that does not keep its promises.

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, params};
+use togl_sweeps::TrialId;
+use togl_sweeps::identity::respelled;
 
 use super::super::StoreError;
 use super::explain;
@@ -294,7 +296,32 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
         transaction.commit()?;
         crate::crash::point("step-taken");
     }
-    Ok(())
+    respell(connection)
+}
+
+/// Gives trials whose data set was written in another case the identity that they have now. Folds that the trial of that
+/// identity has already stay where they are.
+fn respell(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction()?;
+    let mut found: Vec<(i64, TrialId, String)> = Vec::new();
+    let mut statement = transaction.prepare("SELECT id, canonical FROM trial")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some((trial, canonical)) = respelled(row.get_ref(1)?.as_str().unwrap_or_default()) {
+            found.push((row.get(0)?, trial, canonical));
+        }
+    }
+    drop(rows);
+    drop(statement);
+    for (old, trial, canonical) in found {
+        let sql = "UPDATE OR IGNORE trial SET trial = ?2, canonical = ?3 WHERE id = ?1";
+        if transaction.execute(sql, params![old, trial.as_bytes(), canonical])? == 0 {
+            let sql =
+                "UPDATE OR IGNORE fold SET trial = (SELECT id FROM trial WHERE trial = ?2) WHERE trial = ?1";
+            transaction.execute(sql, params![old, trial.as_bytes()])?;
+        }
+    }
+    Ok(transaction.commit()?)
 }
 
 #[cfg(test)]

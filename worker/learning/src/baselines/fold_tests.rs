@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use togl_data::{DatasetBuilder, OpenOptions};
 use togl_sweeps::FailureClass;
-use togl_sweeps::baselines::Metric;
+use togl_sweeps::datasets::Metric;
 
 use super::*;
 use crate::device::Device;
@@ -204,15 +204,15 @@ fn labels_are_asked_for_only_where_they_are_refined() {
 /// What sweep files know about data sets before they are opened names data sets that exist, and is true of them.
 #[test]
 fn sweep_files_know_data_sets_by_their_names() {
-    for name in togl_sweeps::baselines::known_datasets() {
-        assert_eq!(togl_data::find(name).unwrap().name(), name);
-    }
+    let names = |known: &togl_sweeps::datasets::KnownDataset| known.name;
+    let ours: Vec<&str> = togl_data::sources().iter().map(|source| source.name).collect();
+    assert_eq!(togl_sweeps::datasets::DATASETS.each_ref().map(names)[..], ours);
     for source in togl_data::sources() {
-        let metric = match togl_data::facts(source.name()).unwrap().task {
+        let metric = match source.task {
             Task::GraphClassification => Metric::Accuracy,
             Task::NodeClassification => Metric::WeightedAccuracy,
             Task::GraphBinaryAuc => Metric::RocAuc,
         };
-        assert_eq!(Metric::of(source.name()), metric, "{}", source.name());
+        assert_eq!(Metric::of(source.name), metric, "{}", source.name);
     }
 }
