@@ -174,10 +174,10 @@ impl Registry {
     /// The list as it is in the file now. Everybody asks with every message, so the system is asked before the lock is
     /// taken and readers do not wait for each other.
     fn known(&self) -> RwLockReadGuard<'_, Known> {
-        if let Some(path) = &self.path {
-            if !self.read().is_current() {
-                self.known.write().unwrap_or_else(PoisonError::into_inner).renew(path);
-            }
+        if let Some(path) = &self.path
+            && !self.read().is_current()
+        {
+            self.known.write().unwrap_or_else(PoisonError::into_inner).renew(path);
         }
         self.read()
     }
