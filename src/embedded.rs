@@ -4,9 +4,10 @@
 use std::net::SocketAddr;
 
 use togl_coordinator::service::{Coordinator, ServiceError, Settings};
+use togl_proto::own_machine::Served;
 
 use crate::problem::Problem;
-use crate::state::{Announcement, Served, StateDir};
+use crate::state::{Announcement, StateDir};
 
 /// A coordinator and its announcement in the state directory.
 pub struct Embedded {
@@ -44,6 +45,9 @@ impl Embedded {
 /// What to do about a store that is damaged.
 pub const RESTORE: &str =
     "`togl check` says what is damaged; `togl restore FILE --replace` puts a backup in its place";
+
+/// What helps where nothing more can be written.
+pub const FULL: &str = "the disk is full; make room, or choose a place on another disk";
 
 fn use_the_other(served: Option<&Served>) -> String {
     let at = served.map_or_else(String::new, |served| format!(" at {}", served.address));
@@ -83,6 +87,7 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
             let hint = format!("`chmod o-w {}` keeps others out", folder.display());
             Problem::usage(error).hint(hint)
         }
+        ServiceError::Store(ref store) if store.is_full() => Problem::usage(error).hint(FULL),
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)
         }

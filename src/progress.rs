@@ -209,8 +209,9 @@ impl Bars {
             bar.set_prefix(if workers.len() > 1 { format!("{} {slot}", fold.worker) } else { slot });
             bar.set_length(fold.max_epochs.max(1).into());
             bar.set_position(fold.epoch.into());
-            let accuracy = fold.validation_accuracy.map(|a| format!(", validation {:.1} %", 100.0 * a));
-            bar.set_message(format!("{}{}", visible_in_line(&fold.title), accuracy.unwrap_or_default()));
+            // The title may be cut.
+            let accuracy = fold.validation_accuracy.map(|a| format!("validation {:.1} %, ", 100.0 * a));
+            bar.set_message(accuracy.unwrap_or_default() + &visible_in_line(&fold.title));
         }
         let text = if more > 0 { format!("and {more} more") } else { String::new() };
         note(&mut self.more, &text, || self.all.add(ProgressBar::new(1)));

@@ -2,13 +2,12 @@
 //! coordinator that serves it; knows nothing of what the files hold.
 
 use std::fs;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use togl_coordinator::private;
 use togl_coordinator::store::address::StoreAddress;
+use togl_proto::own_machine::{self, Served};
 
 use crate::problem::Problem;
 
@@ -19,33 +18,12 @@ pub struct StateDir {
     store: StoreAddress,
 }
 
-/// Who serves a state directory and where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Served {
-    /// HOST:PORT.
-    pub address: String,
-    /// Process id, for people.
-    pub pid: u32,
-}
-
-impl Served {
-    /// Whether it is announced at the port of this address.
-    pub fn is_at(&self, address: SocketAddr) -> bool {
-        self.address.parse::<SocketAddr>().is_ok_and(|own| own.port() == address.port())
-    }
-}
-
 impl StateDir {
     /// The given directory, or the user's own.
     pub fn resolve(given: Option<PathBuf>) -> Result<Self, Problem> {
-        if let Some(folder) = given {
-            return Self::at(folder);
-        }
-        let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-        let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")));
         let missing =
             || Problem::usage("no home directory to keep state in").hint("name a folder with --state");
-        Self::at(base.ok_or_else(missing)?.join("togl"))
+        Self::at(given.or_else(own_machine::state_folder).ok_or_else(missing)?)
     }
 
     /// A directory whose store is in it, unless `TOGL_STORE` names another.
@@ -105,25 +83,20 @@ impl StateDir {
     }
 
     fn served_file(&self) -> PathBuf {
-        self.folder.join("coordinator.json")
+        self.folder.join(own_machine::ANNOUNCED)
     }
 
     /// Tells other commands where the coordinator is; forgotten when the guard is dropped.
     pub fn announce(&self, address: &str) -> Result<Announcement, Problem> {
         let served = Served { address: address.to_owned(), pid: std::process::id() };
         let text = serde_json::to_vec(&served).map_err(Problem::ours)?;
-        let partial = self.folder.join("coordinator.json.partial");
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&partial)?;
-        file.write_all(&text)?;
-        fs::rename(&partial, self.served_file())?;
+        private::write(&self.served_file(), &text)?;
         Ok(Announcement(self.served_file()))
     }
 
     /// The coordinator that serves this directory, as last announced.
     pub fn served(&self) -> Option<Served> {
-        let text = fs::read(self.served_file()).ok()?;
-        serde_json::from_slice(&text).ok()
+        Served::find(&self.folder)
     }
 }
 

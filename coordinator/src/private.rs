@@ -41,7 +41,7 @@ pub(crate) fn is_open_to_all(folder: &Path) -> io::Result<bool> {
 }
 
 /// Replaces `path` by `contents`, mode 0600. After a crash either the old or the new file is there.
-pub(crate) fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
     let partial = path.with_extension("partial");
     match fs::remove_file(&partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

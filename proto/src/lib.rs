@@ -6,6 +6,7 @@
 pub mod client;
 pub mod convert;
 pub mod hostile;
+pub mod own_machine;
 mod tls;
 pub mod token;
 pub mod trust;

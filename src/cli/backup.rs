@@ -9,7 +9,7 @@ use togl_coordinator::store::StoreError;
 use togl_coordinator::store::copy::{self, Summary};
 
 use super::Outcome;
-use crate::embedded::RESTORE;
+use crate::embedded::{FULL, RESTORE};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::state::StateDir;
@@ -96,6 +96,7 @@ pub(super) fn explain(error: StoreError) -> Problem {
             .hint("stores are made by `togl serve` and `togl run`, copies by `togl backup`"),
         StoreError::Missing { .. } => Problem::usage(error)
             .hint("`togl serve` and `togl run` make one; --state and --store name another"),
+        full if full.is_full() => Problem::usage(error).hint(FULL),
         damage if damage.is_damage() => Problem::usage(error).hint(RESTORE),
         _ => Problem::usage(error),
     }

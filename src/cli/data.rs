@@ -9,6 +9,7 @@ use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use togl_data::{CheckReport, FetchOptions, FetchOutcome, OpenOptions, Progress};
+use togl_proto::own_machine;
 use togl_sweeps::SweepSpec;
 
 use super::Outcome;
@@ -102,10 +103,8 @@ pub struct Folders {
 impl Folders {
     /// The given data directory, or the user's own; caches always go to the user's cache directory.
     pub fn choose(given: Option<PathBuf>) -> Result<Self, Problem> {
-        let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-        let base = base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")));
         let missing = || Problem::usage("no home directory for the cache").hint("set XDG_CACHE_HOME");
-        let base = base.ok_or_else(missing)?.join("togl");
+        let base = own_machine::cache_folder().ok_or_else(missing)?;
         if let Some(file) = given.as_ref().filter(|given| given.is_file()) {
             return Err(Problem::usage(format!("the data directory {} is a file", file.display()))
                 .hint("`--data-dir` and TOGL_DATA name a folder"));

@@ -3,7 +3,6 @@
 mod backup;
 mod bench;
 mod best;
-mod cancel;
 mod check;
 mod data;
 mod delete;
@@ -88,9 +87,9 @@ enum Verb {
     /// Show one sweep until it has ended
     Watch(status::Watch),
     /// Stop a sweep; its results are kept
-    Cancel(cancel::Cancel),
+    Cancel(steer::Steer),
     /// Stop a sweep and take it out of the lists; its results are kept
-    Archive(cancel::Archive),
+    Archive(steer::Steer),
     /// Delete a sweep with the results that no other sweep has
     Delete(delete::Delete),
     /// Hand out no more folds of a sweep
@@ -196,8 +195,8 @@ impl Togl {
             Verb::Submit(verb) => verb.run().await,
             Verb::Status(verb) => verb.run().await,
             Verb::Watch(verb) => verb.run().await,
-            Verb::Cancel(verb) => verb.run().await,
-            Verb::Archive(verb) => verb.run().await,
+            Verb::Cancel(verb) => verb.cancel().await,
+            Verb::Archive(verb) => verb.archive().await,
             Verb::Delete(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Pause(verb) => verb.pause().await,
             Verb::Resume(verb) => verb.resume().await,

@@ -1,4 +1,4 @@
-//! Verbs that steer a sweep: `pause`, `resume`, `retry`, `prioritise`. Each is one call and one sentence.
+//! Verbs that steer a sweep: `cancel`, `archive`, `pause`, `resume`, `retry`, `prioritise`. Each is one call and one sentence.
 
 use std::process::ExitCode;
 
@@ -17,27 +17,45 @@ pub struct Steer {
 }
 
 impl Steer {
+    pub(super) async fn cancel(self) -> Outcome {
+        let request = wire::CancelRequest { sweep: self.sweep.clone() };
+        let reply = self.target.connect().await?.cancel(request).await.map_err(remote::refused)?.into_inner();
+        eprintln!(
+            "{}: cancelled; {} running folds stopped, {} results kept; submit the file again to go on",
+            self.sweep, reply.abandoned, reply.finished
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+
+    pub(super) async fn archive(self) -> Outcome {
+        let request = wire::ArchiveRequest { sweep: self.sweep.clone() };
+        let reply =
+            self.target.connect().await?.archive(request).await.map_err(remote::refused)?.into_inner();
+        eprintln!(
+            "{}: archived; {} running folds stopped, {} results kept; submit the file again to bring it back",
+            self.sweep, reply.abandoned, reply.finished
+        );
+        Ok(ExitCode::SUCCESS)
+    }
+
     pub(super) async fn pause(self) -> Outcome {
-        let mut client = self.target.connect().await?;
         let request = wire::PauseRequest { sweep: self.sweep.clone() };
-        client.pause(request).await.map_err(remote::refused)?;
+        self.target.connect().await?.pause(request).await.map_err(remote::refused)?;
         eprintln!("{0}: paused; what runs goes on; `togl resume {0}` hands out the rest", self.sweep);
         Ok(ExitCode::SUCCESS)
     }
 
     pub(super) async fn resume(self) -> Outcome {
-        let mut client = self.target.connect().await?;
         let request = wire::ResumeRequest { sweep: self.sweep.clone() };
-        client.resume(request).await.map_err(remote::refused)?;
+        self.target.connect().await?.resume(request).await.map_err(remote::refused)?;
         eprintln!("{}: goes on", self.sweep);
         Ok(ExitCode::SUCCESS)
     }
 
     pub(super) async fn retry(self) -> Outcome {
-        let mut client = self.target.connect().await?;
         let request = wire::RetryRequest { sweep: self.sweep.clone() };
-        let folds = client.retry(request).await.map_err(remote::refused)?.into_inner().folds;
-        eprintln!("{}: {folds} failed folds will be tried again", self.sweep);
+        let reply = self.target.connect().await?.retry(request).await.map_err(remote::refused)?.into_inner();
+        eprintln!("{}: {} failed folds will be tried again", self.sweep, reply.folds);
         Ok(ExitCode::SUCCESS)
     }
 }

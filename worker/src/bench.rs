@@ -172,8 +172,7 @@ fn network(name: &str, dataset: &str) -> anyhow::Result<TrialConfig> {
         ["togl", "1", "deepset"] => (true, true),
         _ => return Err(refuse().into()),
     };
-    let synthetic =
-        togl_data::find(dataset).is_ok_and(|source| source.split_rule == SplitRule::RandomBySeed);
+    let synthetic = togl_data::find(dataset).is_ok_and(|source| source.split_rule == SplitRule::RandomBySeed);
     let batch_size = if synthetic { 32 } else { 20 }; // as published
     let settings = TrialConfig {
         dataset: dataset.to_owned(),

@@ -9,7 +9,7 @@ use togl_data::{Dataset, Error, ObtainError, OpenOptions, Progress, Supply, Work
 use togl_learning::baselines;
 use togl_sweeps::{Failure, FailureClass, TrialConfig};
 
-use crate::host;
+use togl_proto::own_machine;
 
 /// Where data sets come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Data {
 impl Data {
     /// The data set of a trial, fetched if need be; what takes long is said.
     pub fn open(&self, trial: &TrialConfig, say: &(dyn Fn(&str) + Sync)) -> Result<Dataset, Failure> {
-        let cache = host::cache_home();
+        let cache = own_machine::cache_folder();
         let options = OpenOptions {
             data_dir: self.data_dir.clone().or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
             cache_dir: cache.map(|folder| folder.join("data-cache")),

@@ -1,8 +1,6 @@
 //! What this machine is called, where its files go, and how much memory a fold used. Reads `/proc` and the environment;
 //! decides nothing.
 
-use std::path::PathBuf;
-
 use togl_learning::Device;
 
 /// The host name, for people.
@@ -64,18 +62,6 @@ fn give_back() {
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
-
-/// The user's state directory for this project; none where there is no home.
-pub fn state_home() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-    Some(base.or_else(|| std::env::home_dir().map(|home| home.join(".local/state")))?.join("togl"))
-}
-
-/// The user's cache directory for this project; none where there is no home.
-pub fn cache_home() -> Option<PathBuf> {
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    Some(base.or_else(|| std::env::home_dir().map(|home| home.join(".cache")))?.join("togl"))
-}
 
 /// Whether this process has loaded a library of this name; false where the system does not tell.
 pub fn has_loaded(library: &str) -> bool {

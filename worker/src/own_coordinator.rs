@@ -4,20 +4,13 @@
 use std::fs::File;
 use std::path::Path;
 
-use serde::Deserialize;
 use togl_proto::client::is_local;
+use togl_proto::own_machine::Served;
 use togl_sweeps::bounded;
-
-/// What a coordinator announces in its state directory.
-#[derive(Deserialize)]
-struct Announced {
-    address: String,
-}
 
 /// Where the coordinator of this directory listens, as last announced.
 pub fn address(state: &Path) -> Option<String> {
-    let text = read(&state.join("coordinator.json"))?;
-    Some(serde_json::from_str::<Announced>(&text).ok()?.address)
+    Some(Served::find(state)?.address)
 }
 
 /// The address that is joined for the one typed. `localhost` means this machine and no other, so at the port of its own
@@ -39,11 +32,8 @@ pub fn token(state: &Path, address: &str) -> Option<String> {
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
     let own = self::address(state)?;
     let is_meant = is_local(address) && port(address).is_some() && port(address) == port(&own);
-    if is_meant { read(&state.join("worker.token")) } else { None }
-}
-
-fn read(path: &Path) -> Option<String> {
-    File::open(path).and_then(|file| bounded::text(file, bounded::SECRET)).ok()
+    let token = File::open(state.join("worker.token")).ok().filter(|_| is_meant)?;
+    bounded::text(token, bounded::SECRET).ok()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::checkpoints::Checkpoints;
 use crate::fold::Keeping;
-use crate::host;
+use togl_proto::own_machine;
 
 /// Where checkpoints are, and how much room they have.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Room {
 impl Room {
     /// The state directory; none without a home.
     pub fn state(&self) -> Option<PathBuf> {
-        self.state.clone().or_else(host::state_home)
+        self.state.clone().or_else(own_machine::state_folder)
     }
 
     /// The folder of checkpoints; none without a state directory.

@@ -325,6 +325,11 @@ impl StoreError {
             _ => false,
         }
     }
+
+    /// Whether there is no room left where it is written.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull))
+    }
 }
 
 /// No sweep of this name, for who cannot say which one is meant.
