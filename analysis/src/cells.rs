@@ -67,7 +67,7 @@ pub fn row_settings(spec: &TableSpec) -> Vec<String> {
 
 /// The name of the frame's column that a metric is in.
 pub fn metric_column(metric: Metric) -> &'static str {
-    metric.word()
+    metric.as_str()
 }
 
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
