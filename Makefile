@@ -15,6 +15,7 @@ demo: build ## Train the quickstart sweep on this machine and show its table
 	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE)
 
 test: tools check unit doctest e2e chaos ## Everything that must hold; what CI runs
+	@deploy/skipped
 
 bootstrap: ## Find or fetch libtorch
 	@deploy/bootstrap
@@ -34,7 +35,7 @@ fmt:
 scripts:
 	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
 		bash -n $$script || exit 1; done
-	python3 -m py_compile deploy/bench/*.py && rm -rf deploy/bench/__pycache__
+	python3 -m py_compile deploy/skipped deploy/bench/*.py && rm -rf deploy/__pycache__ deploy/bench/__pycache__
 
 clippy: bootstrap
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings

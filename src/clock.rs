@@ -9,10 +9,9 @@ pub fn now_in_words() -> String {
     httpdate::fmt_http_date(SystemTime::now())
 }
 
-/// The time of day now, such as `05:38:57 GMT`.
+/// The time of day now, such as `05:38:57 UTC`.
 pub fn time_of_day() -> String {
-    let words = now_in_words();
-    words.split_whitespace().skip(4).collect::<Vec<_>>().join(" ")
+    format!("{} UTC", now_in_words().split_whitespace().nth(4).unwrap_or_default())
 }
 
 /// A moment from which time can be measured.

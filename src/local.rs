@@ -111,9 +111,7 @@ fn refused(state: &Path) -> Problem {
     let log = std::fs::read_to_string(log_file(state)).unwrap_or_default();
     let (_, words) =
         log.rsplit_once("error: ").unwrap_or(("", "the local worker was asked for something that cannot be"));
-    let (message, hint) = words.split_once("hint: ").unwrap_or((words, ""));
-    let problem = Problem::usage(message.trim());
-    if hint.trim().is_empty() { problem } else { problem.hint(hint.trim()) }
+    Problem::usage(words.trim())
 }
 
 fn given_up(how: &str, state: &Path) -> Problem {

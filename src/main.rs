@@ -25,6 +25,10 @@ use std::process::ExitCode;
 use clap::Parser;
 use togl_sweeps::visible::visible;
 
+/// A coordinator makes messages on one thread and frees them on another, all day.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let arguments = match cli::Togl::try_parse() {
         Ok(arguments) => arguments,

@@ -1,10 +1,11 @@
 //! The one place where text reaches a terminal: data on standard output, talk on standard error. What others wrote
 //! (names, messages, logs) is shown there and not obeyed. A reader that closes the pipe early is not an error.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use clap::ValueEnum;
 use serde::Serialize;
+use togl_analysis::render::aligned;
 use togl_analysis::spreadsheet;
 use togl_sweeps::visible::{visible, visible_in_line, visible_json};
 
@@ -50,6 +51,17 @@ pub fn colour() -> bool {
 /// Says something on standard error, where nobody may be listening.
 pub fn talk(text: &str) {
     let _ = io::stderr().lock().write_all(visible(text).as_bytes());
+}
+
+/// What somebody at the terminal answers; nothing if nobody is there to be asked.
+pub fn agreed(question: &str) -> Result<Option<bool>, Problem> {
+    if !io::stdin().is_terminal() {
+        return Ok(None);
+    }
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    io::stdin().lock().take(64).read_line(&mut answer)?;
+    Ok(Some(matches!(answer.trim(), "y" | "Y" | "yes")))
 }
 
 /// Prints text for people, or JSON.
@@ -112,24 +124,8 @@ pub fn ndjson(rows: &[impl Serialize]) -> Result<String, Problem> {
 }
 
 fn csv<R: Row>(columns: &[&str], rows: &[R]) -> String {
-    let join = |cells: Vec<String>| cells.join(",") + "\n";
-    let header = join(columns.iter().map(|c| spreadsheet::field(&c.to_lowercase())).collect());
-    rows.iter()
-        .fold(header, |text, row| text + &join(row.cells().iter().map(|c| spreadsheet::field(c)).collect()))
-}
-
-fn aligned(columns: &[&str], rows: &[Vec<String>]) -> String {
-    let header: Vec<String> = columns.iter().map(|&c| c.to_owned()).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().chain([&header]).filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let line = |cells: &Vec<String>| {
-        let padded: Vec<String> = cells.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
-        padded.join("  ").trim_end().to_owned() + "\n"
-    };
-    [&header].into_iter().chain(rows).map(line).collect()
+    let header = spreadsheet::line(columns.iter().map(|column| column.to_lowercase()));
+    rows.iter().fold(header, |text, row| text + &spreadsheet::line(row.cells()))
 }
 
 /// `1 trial`, `3 trials`.

@@ -26,13 +26,10 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A message may bring its hint along, as those of data sets do.
     fn new(code: u8, message: impl fmt::Display) -> Self {
         let message = message.to_string();
-        match message.split_once("\n\nhint: ") {
-            Some((message, hint)) => Self { code, message: message.to_owned(), hint: Some(hint.to_owned()) },
-            None => Self { code, message, hint: None },
-        }
+        let (message, hint) = with_hint(&message);
+        Self { code, message: message.to_owned(), hint: hint.map(str::to_owned) }
     }
 
     /// The user asked for something that cannot be.
@@ -93,6 +90,18 @@ impl Problem {
             eprintln!("\n  hint: {hint}");
         }
         ExitCode::from(self.code)
+    }
+}
+
+/// A message may bring its hint along, as those of data sets and of the worker's own program do; the one place that takes
+/// it off.
+pub fn with_hint(message: &str) -> (&str, Option<&str>) {
+    match message
+        .split_once("\n\n")
+        .map(|(message, below)| (message, below.trim_start().strip_prefix("hint: ")))
+    {
+        Some((message, Some(hint))) => (message, Some(hint.trim_end())),
+        _ => (message, None),
     }
 }
 

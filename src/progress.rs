@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use togl_sweeps::visible::visible_in_line;
 
 use crate::remote::{RunningFold, SweepStatus};
@@ -89,7 +89,10 @@ impl Progress {
     /// Says what is wrong at the moment; the last state stays.
     pub fn trouble(&mut self, text: &str) {
         match self {
-            Self::Bars(bars) => bars.explain(text),
+            Self::Bars(bars) => {
+                bars.say_of_folds(None); // nobody knows how long it takes now
+                bars.explain(text);
+            }
             Self::Lines { said } => {
                 if said.as_deref() != Some(text) {
                     eprintln!("{text}");
@@ -106,6 +109,16 @@ impl Drop for Progress {
         if let Self::Bars(bars) = self {
             bars.close();
             *shown() = None;
+        }
+    }
+}
+
+impl Progress {
+    /// Leaves everything as it is. Ctrl-C has been echoed into the bars, so whoever drew them again would miss their lines.
+    pub fn leave(mut self) {
+        if let Self::Bars(bars) = &mut self {
+            bars.all.set_draw_target(ProgressDrawTarget::hidden());
+            eprint!("\n");
         }
     }
 }
@@ -130,6 +143,7 @@ pub struct Bars {
     all: MultiProgress,
     trials: ProgressBar,
     folds: ProgressBar,
+    failed: u64,
     /// Why nothing happens, while nothing does.
     why: Option<ProgressBar>,
     slots: BTreeMap<(String, u32), ProgressBar>,
@@ -141,12 +155,12 @@ impl Bars {
     fn new(all: MultiProgress) -> Self {
         let bar = |name: &'static str| {
             let bar = all.add(ProgressBar::new(1));
-            bar.set_style(style("{prefix:>8} [{bar:30}] {pos}/{len} {msg}"));
+            bar.set_style(style("{prefix:>8} [{bar:20}] {pos}/{len} {wide_msg}"));
             bar.set_prefix(name);
             bar
         };
         let (trials, folds) = (bar("trials"), bar("folds"));
-        Self { all, trials, folds, why: None, slots: BTreeMap::new(), more: None }
+        Self { all, trials, folds, failed: 0, why: None, slots: BTreeMap::new(), more: None }
     }
 
     fn show(&mut self, status: &SweepStatus) {
@@ -155,15 +169,18 @@ impl Bars {
         self.trials.set_position(status.trials_finished);
         self.folds.set_length(sweep.folds);
         self.folds.set_position(sweep.finished);
-        let failed = (sweep.failed > 0).then(|| format!("{} failed", sweep.failed));
-        let left = time_left(status).map(|left| format!("ETA {left}"));
-        let words: Vec<String> = [failed, left].into_iter().flatten().collect();
-        self.folds.set_message(words.join(", "));
+        self.failed = sweep.failed;
+        self.say_of_folds(time_left(status).map(|left| format!("ETA {left}")));
         self.explain(&match status.standstill.as_str() {
             "" => String::new(),
             why => format!("nothing runs: {why}"),
         });
         self.show_slots(&status.in_training);
+    }
+
+    fn say_of_folds(&self, left: Option<String>) {
+        let failed = (self.failed > 0).then(|| format!("{} failed", self.failed));
+        self.folds.set_message([failed, left].into_iter().flatten().collect::<Vec<_>>().join(", "));
     }
 
     /// A line below the bars of the sweep; an empty one is none.
@@ -208,7 +225,7 @@ impl Bars {
         let before = self.slots.range(..&key).next_back().map(|(_, bar)| bar);
         let before = before.or(self.why.as_ref()).unwrap_or(&self.folds);
         let bar = self.all.insert_after(before, ProgressBar::new(1));
-        bar.set_style(style("{prefix:>8} [{bar:30}] epoch {pos}/{len} {msg}"));
+        bar.set_style(style("{prefix:>8} [{bar:20}] epoch {pos}/{len} {wide_msg}"));
         self.slots.insert(key, bar.clone());
         bar
     }
@@ -218,9 +235,7 @@ impl Bars {
         self.show_slots(&[]);
         self.explain("");
         self.trials.abandon();
-        let failed =
-            self.folds.message().split(", ").find(|word| word.ends_with("failed")).map(str::to_owned);
-        self.folds.set_message(failed.unwrap_or_default());
+        self.say_of_folds(None);
         self.folds.abandon();
     }
 }
@@ -247,89 +262,5 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 #[cfg(test)]
-mod tests {
-    use indicatif::ProgressDrawTarget;
-
-    use super::*;
-    use crate::remote::Sweep;
-
-    fn status(finished: u64, failed: u64) -> SweepStatus {
-        let sweep = Sweep {
-            name: "quickstart".to_owned(),
-            state: "active".to_owned(),
-            trials: 4,
-            folds: 12,
-            pending: 12 - finished - failed,
-            running: 0,
-            finished,
-            failed,
-            priority: 0,
-            note: String::new(),
-        };
-        SweepStatus {
-            sweep,
-            trials_finished: 1,
-            eta_seconds: 90,
-            in_training: Vec::new(),
-            failures: Vec::new(),
-            failed_by_class: BTreeMap::new(),
-            standstill: String::new(),
-        }
-    }
-
-    fn running(worker: &str, slot: u32) -> RunningFold {
-        RunningFold {
-            fold: String::new(),
-            title: "GCN-3 on necklaces".to_owned(),
-            attempt: 1,
-            worker: worker.to_owned(),
-            slot,
-            epoch: 3,
-            max_epochs: 10,
-            validation_accuracy: None,
-        }
-    }
-
-    fn bars() -> Bars {
-        Bars::new(MultiProgress::with_draw_target(ProgressDrawTarget::hidden()))
-    }
-
-    #[test]
-    fn a_line_says_how_far_and_why_not_further() {
-        let mut status = status(4, 1);
-        assert_eq!(line(&status), "quickstart: trials 1/4, folds 4/12, 1 failed");
-        assert_eq!(time_left(&status).unwrap(), "about 2 minutes");
-        status.standstill = "no worker is connected".to_owned();
-        assert!(line(&status).ends_with("folds 4/12, 1 failed; nothing runs: no worker is connected"));
-    }
-
-    #[test]
-    fn bars_end_where_the_work_ended() {
-        let mut bars = bars();
-        bars.show(&status(5, 2));
-        bars.close();
-        assert!(bars.folds.is_finished() && bars.trials.is_finished());
-        assert_eq!((bars.folds.position(), bars.folds.length()), (5, Some(12)));
-        assert_eq!((bars.trials.position(), bars.trials.length()), (1, Some(4)));
-        assert_eq!(bars.folds.message(), "2 failed");
-    }
-
-    #[test]
-    fn slots_of_two_workers_are_told_apart_in_order_and_many_are_cut() {
-        let mut bars = bars();
-        let mut shown = status(5, 0);
-        shown.in_training = vec![running("w2", 0), running("w1", 1), running("w1", 0)];
-        bars.show(&shown);
-        let prefixes: Vec<String> = bars.slots.values().map(ProgressBar::prefix).collect();
-        assert_eq!(prefixes, ["w1 slot 0", "w1 slot 1", "w2 slot 0"]);
-        shown.in_training = (0..30).map(|slot| running("w1", slot)).collect();
-        bars.show(&shown);
-        assert_eq!((bars.slots.len(), bars.more.as_ref().unwrap().message().as_str()), (16, "and 14 more"));
-        assert_eq!(bars.slots.values().next().unwrap().prefix(), "slot 0");
-        shown.in_training.clear();
-        shown.standstill = "it is paused".to_owned();
-        bars.show(&shown);
-        assert!(bars.slots.is_empty() && bars.more.is_none());
-        assert_eq!(bars.why.as_ref().unwrap().message(), "nothing runs: it is paused");
-    }
-}
+#[path = "progress_tests.rs"]
+mod tests;

@@ -70,7 +70,8 @@ impl StateDir {
         };
         make_private(&self.folder).map_err(refuse)?;
         let probe = self.folder.join(format!(".writable-{}", std::process::id()));
-        fs::write(&probe, b"").and_then(|()| fs::remove_file(&probe)).map_err(refuse)
+        let made = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&probe);
+        made.and_then(|_| fs::remove_file(&probe)).map_err(refuse)
     }
 
     /// The directory itself.

@@ -187,6 +187,12 @@ fn a_table_is_ready_for_a_paper() {
         said.out
     );
     assert!(said.out.contains(r"\bottomrule") && !said.out.contains("U+"), "{}", said.out);
+    for what in [&compare[..], &compare[..5]] {
+        let paper = ["--format", "latex", "--caption", "Ours → α", "--label", "tab:ours"];
+        let said = desk.togl(&[what, &paper].concat());
+        assert!(said.out.contains(r"\caption{Ours $\to$ $\alpha$: "), "{}", said.out);
+        assert!(said.out.contains(r"\label{tab:ours}"), "{}", said.out);
+    }
 }
 
 /// Filtrations on two graphs, as a worker really writes them: whoever changes it there, changes it here.

@@ -1,20 +1,19 @@
 //! The trials of a search from best to worst, by their mean validation value, with the test value of each choice. Owns
 //! the order and what is listed; test values decide nothing.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use togl_sweeps::spec::Metric;
 
 use crate::cells::{rows_of_folds, values};
 use crate::choice::{candidates, validation_words};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
 use crate::render::{aligned, typed};
-use crate::schema::SETTINGS;
+use crate::spreadsheet;
 use crate::statistics::Summary;
 use crate::wording::{fixed, metric_words};
 
@@ -23,7 +22,7 @@ use crate::wording::{fixed, metric_words};
 pub struct RankedTrial {
     /// From 1 within its data set; none while it has fewer folds than planned, because it cannot be compared yet.
     pub rank: Option<usize>,
-    /// Its identity.
+    /// Its identity, 32 hexadecimal digits.
     pub trial: String,
     /// What the network is called.
     pub method: String,
@@ -38,9 +37,9 @@ pub struct RankedTrial {
     pub test_mean: Option<f64>,
     /// Their sample standard deviation.
     pub test_std: Option<f64>,
-    /// Finished folds.
+    /// Folds that have finished with a validation value.
     pub n: usize,
-    /// Planned folds.
+    /// Folds that it is to have.
     pub planned: usize,
 }
 
@@ -55,11 +54,11 @@ fn as_typed<S: Serializer>(settings: &[(String, String)], serializer: S) -> Resu
 /// All trials of a sweep, the best first; data set by data set, because values of different ones do not compare.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// What decided.
+    /// The validation metric that decided.
     pub by: Metric,
     /// What is shown of the test part.
     pub shown: Metric,
-    /// The trials.
+    /// The trials, data set by data set, from best to worst.
     pub trials: Vec<RankedTrial>,
 }
 
@@ -74,7 +73,7 @@ impl Best {
             let column = by.as_str();
             return Err(Error::NoValues { what: format!("the list of trials of {}", plan.title()), column });
         }
-        let varied = varied(plan, &trials)?;
+        let varied = plan.varied(&trials)?;
         let mut ranked = Vec::new();
         for members in by_data_set(plan, &trials)? {
             // Saved folds have no plan: what one trial has and another lacks is missing.
@@ -146,7 +145,7 @@ impl Best {
         let numbers = ["validation_mean", "validation_std", "test_mean", "test_std", "n", "planned"];
         let headers = ["rank", "trial", "method"].into_iter().chain(self.settings()).chain(numbers);
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let mut text = headers.collect::<Vec<_>>().join(",") + "\n";
+        let mut text = spreadsheet::line(headers);
         for trial in &self.trials {
             let rank = trial.rank.map(|rank| rank.to_string()).unwrap_or_default();
             let names = [rank, trial.trial.clone(), trial.method.clone()].into_iter();
@@ -155,7 +154,7 @@ impl Best {
                 [trial.validation_mean, trial.validation_std, trial.test_mean, trial.test_std].map(number);
             let counts = [trial.n.to_string(), trial.planned.to_string()];
             let fields = names.chain(values).chain(means).chain(counts);
-            text.push_str(&crate::render::csv_line(fields));
+            text.push_str(&spreadsheet::line(fields));
         }
         text
     }
@@ -170,27 +169,12 @@ fn summary(shares: &[f64]) -> Summary {
     Summary::of(&shares.iter().map(|share| share * 100.0).collect::<Vec<_>>())
 }
 
-/// The settings in which these trials differ.
-fn varied(plan: &Plan, trials: &[usize]) -> Result<Vec<&'static str>> {
-    let mut varied = Vec::new();
-    for name in SETTINGS.iter().map(|spec| spec.name) {
-        if plan.differs(trials, name)? {
-            varied.push(name);
-        }
-    }
-    Ok(varied)
-}
-
 /// The trials of each data set, in the order of the plan.
 fn by_data_set(plan: &Plan, trials: &[usize]) -> Result<Vec<Vec<usize>>> {
-    let (mut places, mut groups) = (BTreeMap::new(), Vec::<Vec<usize>>::new());
+    let (mut data_sets, mut groups) = (Distinct::default(), Vec::<Vec<usize>>::new());
     for trial in trials {
-        let data: Vec<String> =
-            SAME_SPLITS.iter().map(|name| plan.label(*trial, name)).collect::<Result<_>>()?;
-        let at = *places.entry(data).or_insert_with(|| {
-            groups.push(Vec::new());
-            groups.len() - 1
-        });
+        let at = data_sets.place(plan.labels(*trial, &SAME_SPLITS)?);
+        groups.resize_with(data_sets.in_order.len(), Vec::new);
         groups[at].push(*trial);
     }
     Ok(groups)

@@ -29,42 +29,39 @@ pub enum Mark {
 }
 
 impl Mark {
+    /// The sign beside the number, the word in machine-readable output, and what it means.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Incomplete => {
+                ("*", "incomplete", "fewer folds than planned have finished (n=finished/planned)")
+            }
+            Self::MixedCode => ("†", "mixed-code", "folds of different code versions"),
+            Self::MixedData => ("‡", "mixed-data", "folds of different data under the same name"),
+            Self::MixedDevices => ("§", "mixed-devices", "folds of different kinds of devices"),
+            Self::MixedNumerics => {
+                ("¶", "mixed-numerics", "folds of different numerics versions, which should not be compared")
+            }
+            Self::FewerCandidates => (
+                "◊",
+                "fewer-candidates",
+                "chosen among fewer candidates than there are or than in other splits, so no rival for the best",
+            ),
+        }
+    }
+
     /// The sign beside the number.
     pub fn sign(self) -> &'static str {
-        match self {
-            Self::Incomplete => "*",
-            Self::MixedCode => "†",
-            Self::MixedData => "‡",
-            Self::MixedDevices => "§",
-            Self::MixedNumerics => "¶",
-            Self::FewerCandidates => "◊",
-        }
+        self.words().0
     }
 
     /// The word in machine-readable output.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Incomplete => "incomplete",
-            Self::MixedCode => "mixed-code",
-            Self::MixedData => "mixed-data",
-            Self::MixedDevices => "mixed-devices",
-            Self::MixedNumerics => "mixed-numerics",
-            Self::FewerCandidates => "fewer-candidates",
-        }
+        self.words().1
     }
 
     /// What the sign means, for the lines under a table.
     pub fn meaning(self) -> &'static str {
-        match self {
-            Self::Incomplete => "fewer folds than planned have finished (n=finished/planned)",
-            Self::MixedCode => "folds of different code versions",
-            Self::MixedData => "folds of different data under the same name",
-            Self::MixedDevices => "folds of different kinds of devices",
-            Self::MixedNumerics => "folds of different numerics versions, which should not be compared",
-            Self::FewerCandidates => {
-                "chosen among fewer candidates than there are or than in other splits, so no rival for the best"
-            }
-        }
+        self.words().2
     }
 }
 
@@ -75,7 +72,7 @@ pub struct Cell {
     pub mean: Option<f64>,
     /// Sample standard deviation in percent, not rounded; not defined for fewer than two folds.
     pub std: Option<f64>,
-    /// Finished folds.
+    /// Folds that have finished with a value.
     pub n: usize,
     /// Planned folds; 0 where the plan has no such combination.
     pub planned: usize,

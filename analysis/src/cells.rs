@@ -2,13 +2,14 @@
 //! to it, and what of its provenance is not the same in a whole cell. Owns the rule that a cell holds one trial, and
 //! what counts as mixed; formats and words nothing. Written for a million folds: each is looked at a few times.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use polars::prelude::{Column, DataType};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use crate::columns::{FoldColumns, is_constant};
+use crate::columns::is_constant;
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level;
@@ -51,7 +52,7 @@ pub struct CellFolds {
 /// All cells with a planned fold, in the order of the plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupedCells {
-    /// The cells.
+    /// One for each combination of labels, in the order of its first planned fold.
     pub cells: Vec<CellFolds>,
     /// Results that the plan does not contain.
     pub unplanned: usize,
@@ -63,11 +64,6 @@ pub struct GroupedCells {
 pub fn row_settings(spec: &TableSpec) -> Vec<String> {
     let mut seen: BTreeSet<&str> = [spec.columns.as_str()].into_iter().chain(spec.group.as_deref()).collect();
     spec.rows.iter().filter(|name| seen.insert(name)).cloned().collect()
-}
-
-/// The name of the frame's column that a metric is in.
-pub fn metric_column(metric: Metric) -> &'static str {
-    metric.as_str()
 }
 
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
@@ -153,21 +149,14 @@ struct Places {
 
 impl Places {
     fn of(plan: &Plan, names: &[String]) -> Result<Self> {
-        let mut known: HashMap<Vec<String>, usize> = HashMap::new();
-        let mut labels: Vec<Vec<String>> = Vec::new();
+        let mut labels = Distinct::default();
         let mut cell_of_trial = vec![usize::MAX; plan.trials()];
         for fold in plan.folds() {
-            if cell_of_trial[fold.trial] != usize::MAX {
-                continue;
+            if cell_of_trial[fold.trial] == usize::MAX {
+                cell_of_trial[fold.trial] = labels.place(plan.labels(fold.trial, names)?);
             }
-            let these: Vec<String> =
-                names.iter().map(|name| plan.label(fold.trial, name)).collect::<Result<_>>()?;
-            cell_of_trial[fold.trial] = *known.entry(these).or_insert_with_key(|these| {
-                labels.push(these.clone());
-                labels.len() - 1
-            });
         }
-        Ok(Self { labels, cell_of_trial })
+        Ok(Self { labels: labels.in_order, cell_of_trial })
     }
 
     /// The cells that hold more than one trial, each with its trials.
@@ -213,7 +202,7 @@ fn settings_that_differ(mixed: &[(usize, Vec<usize>)], names: &[String], plan: &
 /// are put in the same order and walked once.
 pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>>> {
     type Key = (usize, u32, u64);
-    let keys = FoldColumns::of(frame.data())?.keys()?;
+    let keys = frame.keys()?;
     let same_order = plan.folds().iter().zip(&keys).all(|(fold, key)| plan.key(fold) == *key);
     if keys.len() == plan.len() && same_order {
         return Ok((0..keys.len()).map(Some).collect());
@@ -238,7 +227,7 @@ pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>
 
 /// The metric of each row; not a number is no value.
 pub(crate) fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
-    let column = frame.data().column(metric_column(metric))?.f64()?;
+    let column = frame.data().column(metric.as_str())?.f64()?;
     Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 

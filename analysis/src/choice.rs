@@ -10,14 +10,16 @@ use std::collections::{HashMap, HashSet};
 use togl_sweeps::spec::{Metric, Per, Selection, TableSpec};
 use togl_sweeps::{FoldKey, TrialId};
 
-use crate::cells::{metric_column, rows_of_folds};
+use crate::cells::rows_of_folds;
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
 use crate::schema::SETTINGS;
-use crate::select::ValidationView;
 use crate::statistics::Summary;
+#[cfg(doc)]
+use crate::validation::ValidationView;
 
 /// What is left after a choice.
 #[derive(Debug, Clone)]
@@ -52,15 +54,10 @@ pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection, spec: &Tabl
 
 /// The settings in which trials differ and that no row or column names. What the data are is never searched.
 fn searched(plan: &Plan, labels: &[&str]) -> Result<Vec<String>> {
-    let mut searched = Vec::new();
     let trials: Vec<usize> = plan.trials_with_folds().into_iter().collect();
-    let others = SETTINGS.iter().map(|spec| spec.name);
-    for name in others.filter(|name| !labels.contains(name) && !SAME_SPLITS.contains(name)) {
-        if plan.differs(&trials, name)? {
-            searched.push(name.to_owned());
-        }
-    }
-    Ok(searched)
+    let mut searched = plan.varied(&trials)?;
+    searched.retain(|name| !labels.contains(name) && !SAME_SPLITS.contains(name));
+    Ok(searched.into_iter().map(str::to_owned).collect())
 }
 
 /// Chooses one trial of each family by the mean of all its folds.
@@ -95,8 +92,7 @@ fn one_config(
     let frame = frame.only(&shown.map(|fold| chosen.key(fold)).collect::<Vec<FoldKey>>())?;
     let without_value = open.iter().filter(|open| **open).count();
     if without_value > 0 && !all.is_empty() && trials.iter().all(|trial| trial.values.is_empty()) {
-        let group = vec![format!("best of {}", among.join(", "))];
-        return Err(Error::NothingToChoose { group, column: metric_column(by).to_owned() });
+        return Err(nothing_to_choose(by, &among));
     }
     let remarks = match among.as_slice() {
         [] => {
@@ -111,6 +107,11 @@ fn one_config(
     Ok(Chosen { frame, plan: chosen, without_value, remarks, among, of_fewer })
 }
 
+fn nothing_to_choose(by: Metric, among: &[String]) -> Error {
+    let group = vec![format!("best of {}", among.join(", "))];
+    Error::NothingToChoose { group, column: by.as_str().to_owned() }
+}
+
 /// A trial among its rivals.
 #[derive(Clone, Default)]
 pub(crate) struct Candidate {
@@ -123,7 +124,7 @@ pub(crate) struct Candidate {
 
 /// What is known of each trial of a plan.
 pub(crate) fn candidates(frame: &FoldFrame, plan: &Plan, by: Metric) -> Result<Vec<Candidate>> {
-    let judged = judgements(&frame.validation()?, by)?;
+    let judged = frame.validation()?.values(by)?;
     let mut trials: Vec<Candidate> = vec![Candidate::default(); plan.trials()];
     for (fold, row) in plan.folds().iter().zip(rows_of_folds(frame, plan)?) {
         let trial = &mut trials[fold.trial];
@@ -148,11 +149,10 @@ impl Candidate {
 fn in_each_split(frame: &FoldFrame, plan: &Plan, by: Metric, among: Vec<String>) -> Result<Chosen> {
     let families = Families::of(plan, &among, &[])?;
     let rows = rows_of_folds(frame, plan)?;
-    let judged = judgements(&frame.validation()?, by)?;
+    let judged = frame.validation()?.values(by)?;
     let (contests, without_value) = contests(plan, &families, &rows, &judged);
     if without_value > 0 && judged.iter().all(Option::is_none) {
-        let group = vec![format!("best of {}", among.join(", "))];
-        return Err(Error::NothingToChoose { group, column: metric_column(by).to_owned() });
+        return Err(nothing_to_choose(by, &among));
     }
     let mut chosen = families.renamed(plan)?;
     let mut at = 0;
@@ -161,7 +161,7 @@ fn in_each_split(frame: &FoldFrame, plan: &Plan, by: Metric, among: Vec<String>)
         let contest = families.contested(fold.trial).map(|family| &contests[&(family, fold.split)]);
         let kept = contest.is_none_or(|contest| contest.stands_for() == at);
         if let (true, Some(row)) = (kept, rows[at]) {
-            let decided = contest.is_none_or(|contest| contest.is_decided());
+            let decided = contest.is_none_or(|contest| contest.winner().is_some());
             kept_rows.extend(decided.then_some(row));
         }
         at += 1;
@@ -209,38 +209,28 @@ fn remarks(by: Metric, among: &[String], without_value: usize) -> Vec<String> {
         validation_words(by)
     )];
     if without_value > 0 {
-        let column = metric_column(by);
         remarks.push(format!(
-            "no choice in splits where `{column}` is missing ({without_value} finished folds lack it)"
+            "no choice in splits where `{}` is missing ({without_value} finished folds lack it)",
+            by.as_str()
         ));
     }
     remarks
 }
 
-fn judgements(view: &ValidationView<'_>, by: Metric) -> Result<Vec<Option<f64>>> {
-    let name = metric_column(by);
-    let hidden = |_| Error::UnknownChoice {
-        what: "what decides a choice",
-        name: name.to_owned(),
-        hint: "use a validation metric".to_owned(),
-    };
-    let values = view.data().column(name).map_err(hidden)?.f64()?;
-    Ok(values.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
-}
-
 /// The candidates of one split.
 #[derive(Default)]
-struct Contest {
+pub(crate) struct Contest {
     first: Option<usize>,
     open: bool,
     /// How many runs each trial has here.
     runs: HashMap<usize, usize>,
-    /// Value, row of the result, place in the plan.
+    /// Value, row of the result, place of the candidate.
     best: Option<(f64, usize, usize)>,
 }
 
 impl Contest {
-    fn enter(&mut self, at: usize, trial: usize, value: Option<(f64, usize)>) {
+    /// Enters the run of a trial by its place, with its value and the row that it stands in, if it has one.
+    pub(crate) fn enter(&mut self, at: usize, trial: usize, value: Option<(f64, usize)>) {
         self.first.get_or_insert(at);
         *self.runs.entry(trial).or_default() += 1;
         let Some((value, row)) = value else {
@@ -255,17 +245,18 @@ impl Contest {
 
     /// Whether all members of the family are here with the same number of runs. Saved folds have no plan that would say
     /// what is missing; that one candidate has what another lacks does.
-    fn is_full(&self, members: usize) -> bool {
+    pub(crate) fn is_full(&self, members: usize) -> bool {
         let most = self.runs.values().max();
         self.runs.len() == members && self.runs.values().all(|runs| Some(runs) == most)
     }
 
-    fn is_decided(&self) -> bool {
-        self.winner().is_some()
+    /// The best of those that have a value, whoever else is missing.
+    pub(crate) fn best(&self) -> Option<usize> {
+        self.best.map(|(_, _, at)| at)
     }
 
     fn winner(&self) -> Option<usize> {
-        self.best.filter(|_| !self.open).map(|(_, _, at)| at)
+        self.best().filter(|_| !self.open)
     }
 
     /// The planned fold that stands for this choice: its winner, or the first candidate while it is open.
@@ -290,18 +281,13 @@ impl Families {
             .filter(|name| !among.iter().any(|chosen| chosen == name))
             .chain(labels.iter().copied())
             .collect();
-        let mut known: HashMap<Vec<String>, usize> = HashMap::new();
-        let (mut of_trial, mut members) = (Vec::new(), Vec::<Vec<usize>>::new());
-        let planned = plan.trials_with_folds();
-        for trial in 0..plan.trials() {
-            let settings = others.iter().map(|name| plan.label(trial, name)).collect::<Result<_>>()?;
-            let family = *known.entry(settings).or_insert_with(|| {
-                members.push(Vec::new());
-                members.len() - 1
-            });
-            // A filter leaves trials without folds behind.
-            members[family].extend(planned.contains(&trial).then_some(trial));
-            of_trial.push(family);
+        let mut families: Distinct<Vec<String>> = Distinct::default();
+        let family = |trial: usize| Ok(families.place(plan.labels(trial, &others)?));
+        let of_trial: Vec<usize> = (0..plan.trials()).map(family).collect::<Result<_>>()?;
+        let mut members = vec![Vec::new(); families.in_order.len()];
+        // A filter leaves trials without folds behind.
+        for trial in plan.trials_with_folds() {
+            members[of_trial[trial]].push(trial);
         }
         Ok(Self { of_trial, members, among: among.to_vec() })
     }

@@ -2,8 +2,7 @@
 //! one way in which a [`TrialConfig`] becomes columns and a stored value becomes the label of a table.
 
 use polars::prelude::{
-    AnyValue, BooleanChunked, Column, DataFrame, DataType, NamedFrom, NewChunkedArray, Series, StringChunked,
-    UInt64Chunked,
+    AnyValue, BooleanChunked, Column, DataFrame, DataType, NamedFrom, NewChunkedArray, Series, UInt64Chunked,
 };
 use serde_json::{Map, Value};
 use togl_sweeps::{FoldKey, TrialConfig, TrialId};
@@ -16,7 +15,7 @@ use crate::schema::{Kind, SETTINGS, check_label};
 pub struct Identity<'a> {
     /// The trial's place in its sweep.
     pub position: u64,
-    /// Which fold.
+    /// The trial, split and seed.
     pub fold: FoldKey,
     /// What is trained.
     pub config: &'a TrialConfig,
@@ -110,47 +109,28 @@ pub fn labels(data: &DataFrame, names: &[String], row: usize) -> Result<Vec<Stri
     names.iter().map(|name| Ok(label(&data.column(name)?.get(row)?))).collect()
 }
 
-/// The columns that say which folds the rows of a frame are.
-pub struct FoldColumns<'a> {
-    positions: &'a UInt64Chunked,
-    trials: &'a StringChunked,
-    splits: &'a UInt64Chunked,
-    seeds: &'a UInt64Chunked,
+/// The place of each row in its sweep or import.
+pub fn positions(data: &DataFrame) -> Result<Vec<u64>> {
+    Ok(counts(data.column("position")?.u64()?))
 }
 
-impl<'a> FoldColumns<'a> {
-    /// The columns of a frame.
-    pub fn of(data: &'a DataFrame) -> Result<Self> {
-        Ok(Self {
-            positions: data.column("position")?.u64()?,
-            trials: data.column("trial")?.str()?,
-            splits: data.column("split")?.u64()?,
-            seeds: data.column("seed")?.u64()?,
-        })
+/// The fold of each row. Folds of one trial stand together, so most identities need not be read again.
+pub fn keys(data: &DataFrame) -> Result<Vec<FoldKey>> {
+    let trials = data.column("trial")?.str()?;
+    let (splits, seeds) = (counts(data.column("split")?.u64()?), counts(data.column("seed")?.u64()?));
+    let mut keys = Vec::with_capacity(trials.len());
+    let mut last: Option<(&str, TrialId)> = None;
+    for ((trial, split), seed) in trials.iter().zip(splits).zip(seeds) {
+        let text = trial.unwrap_or_default();
+        let trial = match last {
+            Some((same, trial)) if same == text => trial,
+            _ => text.parse().map_err(|error| refuse("trial", format!("{error}")))?,
+        };
+        last = Some((text, trial));
+        let split = u32::try_from(split).map_err(|_| refuse("split", format!("{split} is too large")))?;
+        keys.push(FoldKey { trial, split, seed });
     }
-
-    /// The place of each row in its sweep or import.
-    pub fn positions(&self) -> Result<Vec<u64>> {
-        Ok(counts(self.positions))
-    }
-
-    /// The fold of each row. Folds of one trial stand together, so most identities need not be read again.
-    pub fn keys(&self) -> Result<Vec<FoldKey>> {
-        let mut keys = Vec::with_capacity(self.trials.len());
-        let (splits, seeds) = (counts(self.splits), counts(self.seeds));
-        let mut last: Option<(&str, TrialId)> = None;
-        for ((trial, split), seed) in self.trials.iter().zip(splits).zip(seeds) {
-            let text = trial.unwrap_or_default();
-            let trial = match last {
-                Some((same, trial)) if same == text => trial,
-                _ => text.parse().map_err(|error| refuse("trial", format!("{error}")))?,
-            };
-            last = Some((text, trial));
-            let split = u32::try_from(split).map_err(|_| refuse("split", format!("{split} is too large")))?;
-            keys.push(FoldKey { trial, split, seed });
-        }
-        Ok(keys)
-    }
+    Ok(keys)
 }
 
 /// Whole numbers, 0 where there is none. Copied chunk by chunk, which is far faster than one by one.
@@ -242,7 +222,7 @@ mod tests {
             let ours = label(&data.column(name).unwrap().get(0).unwrap());
             assert_eq!(Some(ours), config.show(name), "{name}");
         }
-        assert_eq!(FoldColumns::of(&data).unwrap().keys().unwrap(), [fold]);
+        assert_eq!(keys(&data).unwrap(), [fold]);
     }
 
     #[test]

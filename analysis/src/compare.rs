@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
-use togl_sweeps::spec::{self, Published, TableSpec};
+use togl_sweeps::spec::{Published, TableSpec};
 use togl_sweeps::{SweepSpec, TrialConfig, TrialId};
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::frame::FoldFrame;
 use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::{aligned, latex};
-use crate::spreadsheet::field;
+use crate::spreadsheet;
 use crate::table::{Cell, Row, Table, TableColumn};
 use crate::wording::fixed;
 
@@ -58,27 +58,53 @@ pub struct Comparison {
 impl Comparison {
     /// Compares with the published table of this name. A layout's name is that of its table.
     pub fn with(table: &Table, published_table: &str) -> Result<Self> {
-        if !published::tables().any(|name| name == published_table) {
+        if published::cells_of(published_table).next().is_none() {
             return Err(Error::NothingPublished {
                 reason: format!("there is no table `{published_table}`"),
                 hint: togl_sweeps::nearest::hint(published_table, published::tables()),
             });
         }
-        let cells = compared(table, published_table);
-        let used = |cell: &&PublishedCell| !cells.iter().any(|ours| ours.published.as_ref() == Some(*cell));
-        let missing = published::cells_of(published_table).filter(used).cloned().collect();
-        Ok(Self { published_table: published_table.to_owned(), cells, missing })
+        Ok(Self::by_name(table, published_table))
+    }
+
+    /// Each cell of ours beside the one that is called the same.
+    fn by_name(table: &Table, published_table: &str) -> Self {
+        let printed: Vec<&PublishedCell> = published::cells_of(published_table).collect();
+        Self::beside(table, published_table, &printed, |printed, row, column, _| {
+            is_called(printed, table, row, column)
+        })
+    }
+
+    /// Each cell of ours beside the first printed one that it `is`.
+    fn beside(
+        table: &Table,
+        name: &str,
+        printed: &[&PublishedCell],
+        is: impl Fn(&PublishedCell, &Row, &TableColumn, &Cell) -> bool,
+    ) -> Self {
+        let mut missing = vec![true; printed.len()];
+        let mut cells = Vec::new();
+        for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
+            let at = printed.iter().position(|printed| is(printed, row, column, cell));
+            at.iter().for_each(|at| missing[*at] = false);
+            cells.push(compare(cell, row, column, at.map(|at| printed[at])));
+        }
+        let missing = printed.iter().zip(missing).filter(|(_, missing)| *missing);
+        let missing = missing.map(|(cell, _)| (*cell).clone()).collect();
+        Self { published_table: name.to_owned(), cells, missing }
     }
 
     /// Compares with the only published table in which every cell of ours that has one anywhere is found.
     /// Refuses if there is none, or if several would do: structure-only and full runs have the same names.
     pub fn find(table: &Table) -> Result<Self> {
-        let found = |name: &str| compared(table, name).iter().filter(|cell| cell.published.is_some()).count();
-        let counts: Vec<(&str, usize)> = published::tables().map(|name| (name, found(name))).collect();
-        let most = counts.iter().map(|(_, count)| *count).max().unwrap_or_default();
+        let found = |name: &str| {
+            Self::by_name(table, name).cells.iter().filter(|cell| cell.published.is_some()).count()
+        };
+        let all = published::tables();
+        let counts: Vec<usize> = all.iter().map(|name| found(name)).collect();
+        let most = counts.iter().copied().max().unwrap_or_default();
         let best: Vec<&str> =
-            counts.iter().filter(|(_, count)| *count == most).map(|(name, _)| *name).collect();
-        let all: Vec<&str> = published::tables().collect();
+            all.iter().zip(counts).filter(|(_, count)| *count == most).map(|(name, _)| *name).collect();
         match (most, best.as_slice()) {
             (0, _) => Err(Error::NothingPublished {
                 reason: "no cell of this table has a counterpart".to_owned(),
@@ -106,22 +132,12 @@ impl Comparison {
         let compare = |block: &Published| {
             let spec = TableSpec { metric: block.metric, ..sweep.table.clone() };
             let table = Table::of_block(frame, plan, &spec, sweep.selection.as_ref())?;
-            Ok(Self::with_block(&table, block, &trials))
+            let printed: Vec<&PublishedCell> = block.cells.iter().collect();
+            Ok(Self::beside(&table, &block.table, &printed, |printed, _, _, cell| {
+                is_meant(printed, cell, block, &trials)
+            }))
         };
         sweep.published.iter().map(compare).collect()
-    }
-
-    fn with_block(table: &Table, block: &Published, trials: &HashMap<TrialId, TrialConfig>) -> Self {
-        let printed: Vec<PublishedCell> = block.cells.iter().map(|cell| as_printed(cell, block)).collect();
-        let mut used = vec![false; printed.len()];
-        let mut cells = Vec::new();
-        for (row, column, cell) in finished(table) {
-            let at = block.cells.iter().position(|printed| means(block, printed, cell, trials));
-            at.iter().for_each(|at| used[*at] = true);
-            cells.push(compare(cell, row, column, at.map(|at| &printed[at])));
-        }
-        let unused = printed.into_iter().zip(used).filter(|(_, used)| !used);
-        Self { published_table: block.table.clone(), cells, missing: unused.map(|(cell, _)| cell).collect() }
     }
 
     /// Cells within one published standard deviation, and cells for which that is known.
@@ -156,35 +172,33 @@ impl Comparison {
         format!("{}{}{body}\n{}\n", line(&headers), line(&rule), self.caption())
     }
 
-    /// As a LaTeX table, one line per cell.
-    pub fn latex(&self) -> String {
-        latex::listing(&HEADERS, &self.lines(), &self.caption())
+    /// As a LaTeX table, one line per cell, called and referred to as the paper wants it.
+    pub fn latex(&self, title: Option<&str>, label: Option<&str>) -> String {
+        let title = title.map_or_else(String::new, |title| format!("{title}: "));
+        latex::listing(&HEADERS, &self.lines(), &(title + &self.caption()), label)
     }
 
     /// As CSV with numbers that are not rounded.
     pub fn csv(&self) -> String {
-        let mut text =
-            "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n"
-                .to_owned();
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        for cell in &self.cells {
+        let headers = "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n";
+        let line = |cell: &ComparedCell| {
             let published = cell.published.as_ref();
-            let fields = [
-                field(&cell.row.join(" ")),
-                field(&cell.column),
+            spreadsheet::line([
+                cell.row.join(" "),
+                cell.column.clone(),
                 number(cell.mean),
                 number(cell.std),
                 cell.n.to_string(),
                 cell.planned.to_string(),
-                field(published.map_or("", |cell| cell.method.as_str())),
+                published.map(|cell| cell.method.clone()).unwrap_or_default(),
                 number(published.map(|cell| cell.mean)),
                 number(published.and_then(|cell| cell.std)),
                 number(cell.difference),
                 cell.within_one_std.map(|within| within.to_string()).unwrap_or_default(),
-            ];
-            text.push_str(&(fields.join(",") + "\n"));
-        }
-        text
+            ])
+        };
+        std::iter::once(headers.to_owned()).chain(self.cells.iter().map(line)).collect()
     }
 
     /// As JSON.
@@ -225,26 +239,11 @@ fn signed(difference: f64) -> String {
     if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
 }
 
-/// The cells that have a number of ours.
-fn finished(table: &Table) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
-    let cells =
-        table.rows.iter().flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(c, k)| (row, k, c)));
-    cells.filter(|(_, _, cell)| cell.n > 0)
-}
-
-fn compared(table: &Table, published_table: &str) -> Vec<ComparedCell> {
-    finished(table)
-        .map(|(row, column, cell)| {
-            compare(cell, row, column, counterpart(table, row, column, published_table))
-        })
-        .collect()
-}
-
 /// Whether all trials behind a cell are what a printed number is about.
-fn means(
-    block: &Published,
-    printed: &spec::PublishedCell,
+fn is_meant(
+    printed: &PublishedCell,
     cell: &Cell,
+    block: &Published,
     trials: &HashMap<TrialId, TrialConfig>,
 ) -> bool {
     let Some((_, condition)) = block.methods.iter().find(|(label, _)| *label == printed.method) else {
@@ -255,31 +254,11 @@ fn means(
     let fits = |config: &TrialConfig| {
         config.dataset == dataset
             && printed.depth.is_none_or(|depth| depth == config.depth)
-            && printed.position.is_none_or(|position| Some(position) == place_of(config))
+            && printed.position.is_none_or(|position| position == config.layers_around_togl().0)
             && condition.holds(config)
     };
     let mut configs = cell.folds.iter().map(|fold| trials.get(&fold.trial));
     configs.all(|config| config.is_some_and(fits))
-}
-
-/// Graph layers before TOGL.
-fn place_of(config: &TrialConfig) -> Option<u32> {
-    config.show("togl_position").and_then(|text| text.parse().ok())
-}
-
-fn as_printed(cell: &spec::PublishedCell, block: &Published) -> PublishedCell {
-    PublishedCell {
-        table: block.table.clone(),
-        method: cell.method.clone(),
-        dataset: cell.dataset.clone(),
-        depth: cell.depth.map(u64::from),
-        position: cell.position.map(u64::from),
-        mean: cell.mean,
-        std: cell.std,
-        bold: false,
-        italic: false,
-        cited: cell.cited,
-    }
 }
 
 fn compare(cell: &Cell, row: &Row, column: &TableColumn, published: Option<&PublishedCell>) -> ComparedCell {
@@ -299,12 +278,8 @@ fn compare(cell: &Cell, row: &Row, column: &TableColumn, published: Option<&Publ
     }
 }
 
-fn counterpart(
-    table: &Table,
-    row: &Row,
-    column: &TableColumn,
-    published_table: &str,
-) -> Option<&'static PublishedCell> {
+/// Whether the labels of a cell, or what its row or column is printed as, are those of a printed number.
+fn is_called(printed: &PublishedCell, table: &Table, row: &Row, column: &TableColumn) -> bool {
     let label = |setting: &str| {
         if table.column_setting == setting {
             return Some(column.label.as_str());
@@ -312,10 +287,12 @@ fn counterpart(
         let at = table.row_settings.iter().position(|name| name == setting)?;
         row.labels.get(at).map(String::as_str)
     };
-    let printed = column.printed_as.as_deref().or(row.printed_as.as_deref());
     let number = |setting: &str| label(setting).and_then(|text| text.parse().ok());
-    let method = printed.or_else(|| label("method"))?;
-    published::find(published_table, method, label("dataset")?, number("depth"), number("togl_position"))
+    let printed_as = column.printed_as.as_deref().or(row.printed_as.as_deref());
+    let (Some(method), Some(dataset)) = (printed_as.or_else(|| label("method")), label("dataset")) else {
+        return false;
+    };
+    published::is_about(printed, method, dataset, number("depth"), number("togl_position"))
 }
 
 #[cfg(test)]

@@ -81,16 +81,32 @@ published:
     - [Forest, Proteins, 2, 1.0, null]
 ";
 
+/// A sweep that trains everything it plans, with the same numbers everywhere.
+fn trained(text: &str) -> (SweepSpec, FoldFrame, Plan) {
+    let sweep = SweepSpec::parse(text).unwrap();
+    let trials = sweep.trials().unwrap();
+    let rows = trials.iter().flat_map(|trial| folds(trial.position, &trial.config, &[0.6, 0.62]));
+    let (frame, plan) = (frame(rows), Plan::of_sweep(&sweep).unwrap());
+    (sweep, frame, plan)
+}
+
+#[test]
+fn the_last_place_of_the_topological_layer_is_a_printed_one() {
+    let text = "version: 1\nname: mine\nbase: {dataset: DD, depth: 4, togl: true}\n\
+                grid: {togl_position: [1, last]}\nsplits: [0, 1]\nseeds: [0]\n\
+                table: {rows: [togl_position], columns: dataset}\npublished:\n  table: placement\n  \
+                methods: {\"GCN-3-TOGL-1 (no interaction)\": {deepset: false}}\n";
+    let (sweep, frame, plan) = trained(text);
+    let comparison = &Comparison::of_sweep(&frame, &plan, &sweep).unwrap()[0];
+    let places: Vec<_> =
+        comparison.cells.iter().map(|cell| cell.published.as_ref().unwrap().position).collect();
+    assert_eq!(places, [Some(1), Some(4)]);
+    assert_eq!(comparison.cells.len() + comparison.missing.len(), 96, "the cells that the program knows");
+}
+
 #[test]
 fn a_sweep_is_compared_with_its_own_published_numbers_by_what_labels_mean() {
-    let sweep = SweepSpec::parse(SWEEP).unwrap();
-    let rows: Vec<_> = sweep
-        .trials()
-        .unwrap()
-        .iter()
-        .flat_map(|trial| folds(trial.position, &trial.config, &[0.6, 0.62]))
-        .collect();
-    let (frame, plan) = (frame(rows), Plan::of_sweep(&sweep).unwrap());
+    let (sweep, frame, plan) = trained(SWEEP);
     let comparisons = Comparison::of_sweep(&frame, &plan, &sweep).unwrap();
     let [comparison] = comparisons.as_slice() else { panic!("{} comparisons", comparisons.len()) };
     assert_eq!((comparison.published_table.as_str(), comparison.agreement()), ("my-table", (2, 2)));

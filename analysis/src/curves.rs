@@ -10,6 +10,7 @@ use togl_sweeps::result::EpochRecord;
 use togl_sweeps::trial::setting_names;
 
 use crate::columns::{Identity, column, identity_columns};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::figure::MOST_CURVES;
 use crate::files;
@@ -41,10 +42,7 @@ pub fn grouped(rows: &[FoldRow]) -> CurveGroups {
     ordered.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed));
     let differ = settings_that_differ(&ordered);
     let by_trial = gathered(&ordered, |config| name(config, &differ));
-    let mut lines: Vec<&str> = by_trial.iter().map(|group| group.label.as_str()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    match lines.len() {
+    match Distinct::of(by_trial.iter().map(|group| group.label.as_str())).len() {
         lines if lines <= MOST_CURVES => CurveGroups { groups: counted(by_trial), mixed: Vec::new() },
         _ => CurveGroups { groups: counted(gathered(&ordered, TrialConfig::method)), mixed: differ },
     }
@@ -72,17 +70,14 @@ pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
 }
 
 fn gathered(rows: &[&FoldRow], label: impl Fn(&TrialConfig) -> String) -> Vec<CurveGroup> {
-    let mut places: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    let mut groups: Vec<CurveGroup> = Vec::new();
+    let (mut names, mut histories) = (Distinct::default(), Vec::<Vec<Vec<EpochRecord>>>::new());
     for row in rows {
-        let (dataset, label) = (row.config.dataset.as_str(), label(&row.config));
-        let at = *places.entry((dataset, label.clone())).or_insert_with(|| {
-            groups.push(CurveGroup { dataset: dataset.to_owned(), label, histories: Vec::new() });
-            groups.len() - 1
-        });
-        groups[at].histories.push(row.result.history.clone());
+        let at = names.place((row.config.dataset.clone(), label(&row.config)));
+        histories.resize_with(names.in_order.len(), Vec::new);
+        histories[at].push(row.result.history.clone());
     }
-    groups
+    let groups = names.in_order.into_iter().zip(histories);
+    groups.map(|((dataset, label), histories)| CurveGroup { dataset, label, histories }).collect()
 }
 
 /// Puts the number of folds behind each label; a label looks the same on all data sets.
@@ -111,10 +106,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
     if epochs.is_empty() {
         return Err(Error::NoValues { what: "the file of learning curves".to_owned(), column: "epoch" });
     }
-    let identities: Vec<Identity<'_>> = epochs
-        .iter()
-        .map(|(row, _)| Identity { position: row.position, fold: row.fold, config: &row.config })
-        .collect();
+    let identities: Vec<Identity<'_>> = epochs.iter().map(|(row, _)| row.identity()).collect();
     let mut columns = identity_columns(&identities);
     columns.extend([
         column("epoch", &epochs, |(_, epoch)| u64::from(epoch.epoch)),

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
-use togl_sweeps::{FoldKey, nearest};
+use togl_sweeps::FoldKey;
 
 use crate::columns::label;
 use crate::error::{Error, Result};
@@ -37,11 +37,7 @@ impl FromStr for Emphasis {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = WORDS.iter().find(|(word, _)| *word == name).map(|(_, emphasis)| *emphasis);
-        found.ok_or_else(|| Error::UnknownChoice {
-            what: "what is bold",
-            name: name.to_owned(),
-            hint: nearest::hint(name, WORDS.iter().map(|(word, _)| *word)),
-        })
+        found.ok_or_else(|| Error::unknown_choice("what is bold", name, WORDS.iter().map(|(word, _)| *word)))
     }
 }
 
@@ -82,10 +78,10 @@ impl Table {
 }
 
 /// A row and a column.
-type Place = (usize, usize);
+type CellPlace = (usize, usize);
 
 /// The cells that are compared with each other, under the label they share.
-fn comparisons(table: &Table) -> Vec<(String, Vec<Place>)> {
+fn comparisons(table: &Table) -> Vec<(String, Vec<CellPlace>)> {
     let (rows, columns) = (table.rows.len(), table.columns.len());
     match table.winners {
         Winners::PerColumn => {
@@ -99,10 +95,10 @@ fn comparisons(table: &Table) -> Vec<(String, Vec<Place>)> {
     }
 }
 
-fn mark_comparison(table: &mut Table, places: &[Place], facts: &Facts) -> Result<(), Refusal> {
-    let cell = |place: &Place| &table.rows[place.0].cells[place.1];
+fn mark_comparison(table: &mut Table, places: &[CellPlace], facts: &Facts) -> Result<(), Refusal> {
+    let cell = |place: &CellPlace| &table.rows[place.0].cells[place.1];
     let Some(best) = places.iter().find(|place| cell(place).best) else { return Ok(()) };
-    let others: Vec<Place> =
+    let others: Vec<CellPlace> =
         places.iter().copied().filter(|place| cell(place).is_complete() && !cell(place).best).collect();
     let p_values: Result<Vec<f64>, Refusal> =
         others.iter().map(|other| facts.compare(cell(best), cell(other))).collect();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::PolarsError;
 use togl_sweeps::grid::PointError;
+use togl_sweeps::nearest;
 use togl_sweeps::result::ResultError;
 
 use crate::statistics::Refusal;
@@ -258,6 +259,15 @@ pub enum Error {
 impl Error {
     pub(crate) fn bad_file(path: &Path, reason: impl ToString) -> Self {
         Self::BadFile { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    /// A word that is not one of these.
+    pub(crate) fn unknown_choice<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        Self::UnknownChoice { what, name: name.to_owned(), hint: nearest::hint(name, known) }
     }
 
     pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Self {

@@ -63,9 +63,9 @@ pub struct Explanation {
     pub median: Option<f64>,
     /// Interquartile range in percentage points.
     pub interquartile_range: Option<f64>,
-    /// Finished folds.
+    /// Folds that have finished and were averaged.
     pub n: usize,
-    /// Planned folds.
+    /// Folds that it is to have.
     pub planned: usize,
     /// What a reader must know, in words.
     pub warnings: Vec<String>,

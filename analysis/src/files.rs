@@ -176,6 +176,7 @@ fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> Po
 
 /// The rows and the digest that the file carries, if it does.
 fn read_parquet(bytes: Vec<u8>) -> PolarsResult<(DataFrame, Option<String>)> {
+    Declared::check_account(&bytes)?;
     let mut reader = ParquetReader::new(Cursor::new(&bytes));
     let metadata = reader.get_metadata()?.clone();
     refuse_other_types(reader.schema()?.as_ref())?;

@@ -8,18 +8,18 @@ use polars::prelude::*;
 use togl_sweeps::datasets::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
-use crate::columns::{self, FoldColumns, Identity, column, identity_columns};
+use crate::columns::{self, Identity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
-use crate::select::ValidationView;
 use crate::statistics::mean_f1;
+use crate::validation::ValidationView;
 
 /// A finished fold as the outside world hands it in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldRow {
     /// The trial's place in the sweep.
     pub position: u64,
-    /// Which fold.
+    /// The trial, split and seed that were trained.
     pub fold: FoldKey,
     /// The trial's settings as the sweep wrote them.
     pub config: TrialConfig,
@@ -29,6 +29,13 @@ pub struct FoldRow {
     pub worker: String,
     /// What it reported.
     pub result: FoldResult,
+}
+
+impl FoldRow {
+    /// Which fold it is and what was trained.
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        Identity { position: self.position, fold: self.fold, config: &self.config }
+    }
 }
 
 /// Finished folds in their defined order, each at most once, in the columns of [`crate::schema`].
@@ -49,10 +56,7 @@ impl FoldFrame {
                 .map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
         }
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
-        let identities: Vec<Identity<'_>> = rows
-            .iter()
-            .map(|row| Identity { position: row.position, fold: row.fold, config: &row.config })
-            .collect();
+        let identities: Vec<Identity<'_>> = rows.iter().map(FoldRow::identity).collect();
         let mut columns = identity_columns(&identities);
         columns.extend(metric_columns(&rows));
         columns.extend(training_columns(&rows));
@@ -134,7 +138,7 @@ impl FoldFrame {
 
     /// The folds, in order.
     pub fn keys(&self) -> Result<Vec<FoldKey>> {
-        FoldColumns::of(&self.data)?.keys()
+        columns::keys(&self.data)
     }
 
     /// Only these folds, such as those behind one cell of a table; what the frame does not have is not added.
@@ -153,7 +157,7 @@ impl FoldFrame {
     }
 
     /// What a choice may look at: settings and validation columns, and nothing else.
-    pub fn validation(&self) -> Result<ValidationView<'_>> {
+    pub fn validation(&self) -> Result<ValidationView> {
         ValidationView::of(self)
     }
 

@@ -48,7 +48,7 @@ impl Counts {
     fn of(plan: &Plan, cell_of_trial: &[usize], chosen: bool) -> Result<Self> {
         let mut counts = Self { runs: HashMap::new(), data_sets: BTreeMap::new(), saved: BTreeSet::new() };
         for (trial, cell) in cell_of_trial.iter().enumerate().filter(|(_, cell)| **cell != usize::MAX) {
-            let data_set = SAME_SPLITS.iter().map(|name| plan.label(trial, name)).collect::<Result<_>>()?;
+            let data_set = plan.labels(trial, &SAME_SPLITS)?;
             counts.data_sets.entry(*cell).or_insert(data_set);
             if plan.is_saved(trial) {
                 counts.saved.insert(*cell);

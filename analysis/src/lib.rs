@@ -1,8 +1,8 @@
 //! From finished folds to tables that can be printed in a paper: Polars frames, choices by validation values,
 //! statistics, tables and their renderers. The only crate that uses Polars.
 //!
-//! The way of the data: [`frame`] (one row per fold, fixed [`schema`], defined order) → optionally [`select`]
-//! (sees validation columns only) → [`table`] (needs a [`plan`] to tell complete cells from incomplete ones) →
+//! The way of the data: [`frame`] (one row per fold, fixed [`schema`], defined order) → optionally [`choice`]
+//! (sees a [`validation`] view only) → [`table`] (needs a [`plan`] to tell complete cells from incomplete ones) →
 //! [`render`] (one format per file). It reads rows and files and writes files; it never prints, trains, or talks
 //! to a coordinator.
 
@@ -14,6 +14,7 @@ pub mod choice;
 mod columns;
 pub mod compare;
 pub mod curves;
+mod distinct;
 pub mod emphasis;
 pub mod error;
 pub mod explain;
@@ -30,13 +31,13 @@ pub mod published;
 pub mod render;
 pub mod report;
 pub mod schema;
-pub mod select;
 pub mod spread;
 pub mod spreadsheet;
 pub mod statistics;
 pub mod table;
 #[cfg(test)]
 mod test_folds;
+pub mod validation;
 pub mod verify;
 mod wording;
 
@@ -49,9 +50,9 @@ pub use figure::Figure;
 pub use files::Format;
 pub use frame::{FoldFrame, FoldRow};
 pub use layout::Layout;
-pub use plan::{Plan, PlannedFolds};
-pub use select::{Selection, ValidationView};
+pub use plan::Plan;
 pub use spread::Spread;
 pub use statistics::Summary;
 pub use table::{Cell, Mark, Row, Table, TableColumn, Winners};
+pub use validation::ValidationView;
 pub use verify::{SavedTable, Verification};

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::files::Declared;
 use crate::schema::{self, Kind};
 
-type Line = Map<String, Value>;
+/// What one line says.
+type Object = Map<String, Value>;
 
 /// Reads all lines; `path` is for errors.
 pub fn read(bytes: &[u8], path: &Path) -> Result<DataFrame> {
@@ -38,7 +39,7 @@ pub fn read(bytes: &[u8], path: &Path) -> Result<DataFrame> {
 }
 
 /// The objects of all lines that are not blank, each with its number from 1.
-fn parse(reader: impl BufRead, path: &Path) -> Result<Vec<(usize, Line)>> {
+fn parse(reader: impl BufRead, path: &Path) -> Result<Vec<(usize, Object)>> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(reader.lines()) {
         let line = line.map_err(|source| Error::io("cannot read", path, source))?;
@@ -53,7 +54,7 @@ fn parse(reader: impl BufRead, path: &Path) -> Result<Vec<(usize, Line)>> {
 }
 
 /// Names of the schema that occur, in its order, then the others in order of appearance.
-fn names(lines: &[(usize, Line)]) -> Vec<String> {
+fn names(lines: &[(usize, Object)]) -> Vec<String> {
     let mut seen = std::collections::BTreeSet::new();
     let mut others = Vec::new();
     for name in lines.iter().flat_map(|(_, line)| line.keys()) {

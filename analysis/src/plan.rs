@@ -7,21 +7,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use polars::prelude::DataFrame;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
-use crate::columns::{self, FoldColumns, is_among};
+use crate::columns::{self, is_among};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::schema::{self, KEYS, SETTINGS};
-
-/// A trial that a plan contains, with its folds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedFolds {
-    /// The trial's place in the sweep.
-    pub position: u64,
-    /// Its settings as the sweep wrote them; tables take their labels from here.
-    pub config: TrialConfig,
-    /// The folds it is to have.
-    pub folds: Vec<FoldKey>,
-}
 
 /// All planned folds, in the order of the sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,40 +52,12 @@ pub(crate) struct PlannedFold {
 }
 
 impl Plan {
-    /// A plan from its trials.
-    pub fn of_trials(title: &str, trials: &[PlannedFolds]) -> Result<Self> {
-        let mut plan = Self::empty(title);
-        for planned in trials {
-            let Some(first) = planned.folds.first() else { continue };
-            let trial = plan.trials.len();
-            let settings = Settings::Written(Box::new(planned.config.clone()));
-            plan.trials.push(Trial { id: first.trial, settings, method: None });
-            plan.folds.extend(planned.folds.iter().map(|fold| PlannedFold {
-                position: planned.position,
-                trial,
-                split: fold.split,
-                seed: fold.seed,
-            }));
-        }
-        plan.sort();
-        Ok(plan)
-    }
-
     /// What a sweep plans.
     pub fn of_sweep(sweep: &SweepSpec) -> Result<Self> {
         let mut plan = Self::empty(sweep.name.as_str());
         for planned in sweep.each_trial() {
             let planned = planned?;
-            let (trial, position) = (plan.trials.len(), planned.position);
-            let folds = sweep.folds_of(planned.id);
-            plan.folds.extend(folds.map(|fold| PlannedFold {
-                position,
-                trial,
-                split: fold.split,
-                seed: fold.seed,
-            }));
-            let settings = Settings::Written(Box::new(planned.config));
-            plan.trials.push(Trial { id: planned.id, settings, method: None });
+            plan.add(planned.position, planned.id, planned.config, sweep.folds_of(planned.id));
         }
         plan.sort();
         Ok(plan)
@@ -115,8 +77,8 @@ impl Plan {
         let known: HashSet<(usize, u32, u64)> =
             self.folds.iter().map(|fold| (fold.trial, fold.split, fold.seed)).collect();
         let mut places = self.places();
-        let columns = FoldColumns::of(frame.data())?;
-        for (row, (position, key)) in columns.positions()?.into_iter().zip(columns.keys()?).enumerate() {
+        let positions = columns::positions(frame.data())?;
+        for (row, (position, key)) in positions.into_iter().zip(frame.keys()?).enumerate() {
             let trial = *places.entry(key.trial).or_insert_with(|| {
                 self.trials.push(Trial {
                     id: key.trial,
@@ -146,12 +108,7 @@ impl Plan {
             let before = plan.folds.clone();
             plan.folds.retain(|fold| kept[fold.trial]);
             if plan.folds.is_empty() && !before.is_empty() {
-                let mut there: Vec<String> = Vec::new();
-                for fold in &before {
-                    if !there.contains(&labels[fold.trial]) {
-                        there.push(labels[fold.trial].clone());
-                    }
-                }
+                let there = Distinct::of(before.iter().map(|fold| labels[fold.trial].clone()));
                 return Err(Error::FilteredOut { name: name.clone(), values: values.clone(), there });
             }
         }
@@ -173,11 +130,26 @@ impl Plan {
         self.len() == 0
     }
 
-    fn empty(title: &str) -> Self {
+    pub(crate) fn empty(title: &str) -> Self {
         Self { title: title.to_owned(), trials: Vec::new(), folds: Vec::new(), sources: Vec::new() }
     }
 
-    fn sort(&mut self) {
+    /// Adds a trial and its folds; whoever adds sorts in the end.
+    pub(crate) fn add(
+        &mut self,
+        position: u64,
+        id: TrialId,
+        config: TrialConfig,
+        folds: impl Iterator<Item = FoldKey>,
+    ) {
+        let trial = self.trials.len();
+        self.trials.push(Trial { id, settings: Settings::Written(Box::new(config)), method: None });
+        let planned = |fold: FoldKey| PlannedFold { position, trial, split: fold.split, seed: fold.seed };
+        self.folds.extend(folds.map(planned));
+    }
+
+    /// Puts the folds in their defined order.
+    pub(crate) fn sort(&mut self) {
         let ids: Vec<TrialId> = self.trials.iter().map(|trial| trial.id).collect();
         self.folds.sort_by_key(|fold| (fold.position, fold.split, fold.seed, ids[fold.trial]));
     }
@@ -243,9 +215,25 @@ impl Plan {
         Ok(false)
     }
 
+    /// The settings in which some of these trials differ, in the order of the schema.
+    pub(crate) fn varied(&self, trials: &[usize]) -> Result<Vec<&'static str>> {
+        let mut varied = Vec::new();
+        for name in SETTINGS.iter().map(|spec| spec.name) {
+            if self.differs(trials, name)? {
+                varied.push(name);
+            }
+        }
+        Ok(varied)
+    }
+
     /// The place of every trial.
     pub(crate) fn places(&self) -> HashMap<TrialId, usize> {
         self.trials.iter().enumerate().map(|(at, trial)| (trial.id, at)).collect()
+    }
+
+    /// The values of several settings of a trial.
+    pub(crate) fn labels(&self, trial: usize, names: &[impl AsRef<str>]) -> Result<Vec<String>> {
+        names.iter().map(|name| self.label(trial, name.as_ref())).collect()
     }
 
     /// The value of a setting, or the method, as tables spell it.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use togl_sweeps::{FoldKey, nearest};
+use togl_sweeps::FoldKey;
 
 use crate::error::{Error, Result};
 use crate::statistics::{Summary, confidence_half_width, population_std, quartiles};
@@ -127,10 +127,8 @@ impl FromStr for Spread {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = WORDS.iter().find(|(word, _)| *word == name).map(|(_, spread)| *spread);
-        found.ok_or_else(|| Error::UnknownChoice {
-            what: "the meaning of ±",
-            name: name.to_owned(),
-            hint: nearest::hint(name, WORDS.iter().map(|(word, _)| *word)),
+        found.ok_or_else(|| {
+            Error::unknown_choice("the meaning of ±", name, WORDS.iter().map(|(word, _)| *word))
         })
     }
 }
@@ -143,7 +141,7 @@ mod tests {
     use super::*;
     use crate::render;
     use crate::table::Table;
-    use crate::test_folds::{folds, frame, plan, trial};
+    use crate::test_folds::{folds, frame, plan, plan_of, trial};
 
     fn table() -> Table {
         let gcn = trial("DD", Backbone::Gcn, 4);
@@ -191,9 +189,7 @@ mod tests {
             folds
         };
         let table = |rows: Vec<crate::frame::FoldRow>| {
-            let planned = rows.iter().map(|row| row.fold).collect();
-            let planned = crate::plan::PlannedFolds { position: 0, config: gcn.clone(), folds: planned };
-            let plan = crate::plan::Plan::of_trials("repeats", &[planned]).unwrap();
+            let plan = plan_of(&[(&gcn, rows.iter().map(|row| row.fold).collect())]);
             let table = Table::make(&frame(rows), &TableSpec::default(), &plan).unwrap();
             table.with_spread("repeat-std".parse().unwrap())
         };

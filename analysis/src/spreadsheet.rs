@@ -1,15 +1,20 @@
 //! Fields of CSV that a spreadsheet does not run: text that it would take for a formula gets a `'` in front, which
-//! [`read_back`] takes away again. Owns that rule and the quoting, for every CSV that is written; reads no files.
+//! [`read_back`] takes away again. Owns that rule and the quoting of every CSV line of ours; reads no files.
 
 use std::borrow::Cow;
 
 /// A field as it stands in a line of CSV: guarded, and quoted where it must be.
-pub fn field(text: &str) -> String {
+fn field(text: &str) -> String {
     let text = guarded(text);
     if text.contains([',', '"', '\n', '\r']) {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
     text.into_owned()
+}
+
+/// A line of CSV with these fields.
+pub fn line(fields: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    fields.into_iter().map(|text| field(text.as_ref())).collect::<Vec<_>>().join(",") + "\n"
 }
 
 /// The text with a `'` in front if it would run.

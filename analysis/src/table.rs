@@ -2,14 +2,13 @@
 //! cells are arranged and who wins: the cell with the highest mean of its column or row. What is honest about a
 //! single number is in [`crate::cell`]. Renders nothing.
 
-use std::collections::BTreeMap;
-
 use togl_sweeps::spec::{Labels, Metric, Selection, TableSpec};
 
 pub use crate::cell::{Cell, Mark};
 use crate::cells::{self, CellFolds, GroupedCells};
 use crate::choice;
 use crate::columns::is_among;
+use crate::distinct::Distinct;
 use crate::emphasis::Emphasis;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -139,8 +138,7 @@ impl Table {
         refuse_chosen_labels(spec, selection)?;
         let chosen = choice::choose(&frame, &plan, selection, spec)?;
         let spec = cells::separated(spec, &chosen.plan, &chosen.among)?;
-        let among: Vec<&str> = chosen.among.iter().map(String::as_str).collect();
-        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &among)?;
+        let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &chosen.among)?;
         table.remarks.extend(chosen.remarks);
         let of_fewer = |cell: &Cell| cell.folds.iter().any(|fold| chosen.of_fewer.contains(&fold.trial));
         let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
@@ -163,13 +161,12 @@ impl Table {
         frame: &FoldFrame,
         spec: &TableSpec,
         plan: &Plan,
-        among: &[&str],
+        among: &[String],
     ) -> Result<Self> {
         if plan.is_empty() {
             return Err(Error::Empty { origin: format!("the plan of `{}`", plan.title()) });
         }
-        let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
-        let grouped = cells::group(frame, spec, plan, &among)?;
+        let grouped = cells::group(frame, spec, plan, among)?;
         let levelled = grouped.levelled;
         let mut table = Self::arrange(plan.title(), spec, grouped);
         table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
@@ -184,13 +181,6 @@ impl Table {
         cells::separated(spec, plan, &[])
     }
 
-    /// The same table with other digits after the decimal point.
-    #[must_use]
-    pub fn with_decimals(mut self, decimals: usize) -> Self {
-        self.decimals = decimals;
-        self
-    }
-
     /// The same table with another meaning of ±; the caption says which.
     #[must_use]
     pub fn with_spread(mut self, spread: Spread) -> Self {
@@ -199,29 +189,37 @@ impl Table {
         self
     }
 
-    /// All cells, row by row, each with its row's labels and its column.
-    pub fn cells(&self) -> impl Iterator<Item = (&[String], &TableColumn, &Cell)> {
+    /// All cells, row by row, each with its row and its column.
+    pub fn cells(&self) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
         self.rows.iter().flat_map(|row| {
-            row.cells.iter().zip(&self.columns).map(|(cell, column)| (row.labels.as_slice(), column, cell))
+            self.columns.iter().zip(&row.cells).map(move |(column, cell)| (row, column, cell))
         })
     }
 
+    /// The settings that label a cell: those of its row, of the group above it, of its column.
+    pub fn settings(&self) -> Vec<&str> {
+        let settings = self.row_settings.iter().chain(&self.group_setting).chain([&self.column_setting]);
+        settings.map(String::as_str).collect()
+    }
+
+    /// The values of [`Table::settings`] in one cell.
+    pub fn labels<'a>(&self, row: &'a Row, column: &'a TableColumn) -> Vec<&'a str> {
+        let group = column.group.iter().filter(|_| self.group_setting.is_some());
+        row.labels.iter().chain(group).chain([&column.label]).map(String::as_str).collect()
+    }
+
     fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
-        let mut columns = Places::default();
-        let mut labels = Places::default();
-        let places: Vec<(usize, usize)> =
-            grouped.cells.iter().map(|cell| (labels.of(&cell.row), columns.of(&head(cell)))).collect();
-        let mut columns: Vec<TableColumn> = columns
-            .in_order
-            .into_iter()
-            .map(|(group, label)| TableColumn { label, group, printed_as: None })
-            .collect();
+        let (mut columns, mut labels) = (Distinct::default(), Distinct::default());
+        let place = |cell: &CellFolds| {
+            let head = (cell.group.clone(), cell.column.clone());
+            (labels.place(cell.row.clone()), columns.place(head))
+        };
+        let places: Vec<(usize, usize)> = grouped.cells.iter().map(place).collect();
+        let column = |(group, label)| TableColumn { label, group, printed_as: None };
+        let mut columns: Vec<TableColumn> = columns.in_order.into_iter().map(column).collect();
         let empty = vec![Cell::default(); columns.len()];
-        let mut rows: Vec<Row> = labels
-            .in_order
-            .into_iter()
-            .map(|labels| Row { labels, cells: empty.clone(), printed_as: None })
-            .collect();
+        let row = |labels| Row { labels, cells: empty.clone(), printed_as: None };
+        let mut rows: Vec<Row> = labels.in_order.into_iter().map(row).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
@@ -275,11 +273,6 @@ impl Table {
     }
 }
 
-/// What is above a cell: the group, if there is one, and the column.
-fn head(cell: &CellFolds) -> (Option<String>, String) {
-    (cell.group.clone(), cell.column.clone())
-}
-
 /// Puts rows and columns in the order that the table block asks for, where it does.
 fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &TableSpec) {
     if spec.order.is_empty() {
@@ -297,22 +290,27 @@ fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &Tabl
     let grouped = columns.iter().any(|column| column.group.is_some());
     let settings: Vec<String> =
         spec.group.iter().filter(|_| grouped).chain([&spec.columns]).cloned().collect();
-    let mut places: Vec<(Vec<usize>, usize)> = ranks(&labels, &settings, spec).into_iter().zip(0..).collect();
-    places.sort();
-    *columns = places.iter().map(|(_, at)| columns[*at].clone()).collect();
+    reorder(columns, rows, ranks(&labels, &settings, spec));
+}
+
+/// Puts columns and their cells in the order of these ranks, equal ones as they stand.
+fn reorder<K: Ord>(columns: &mut Vec<TableColumn>, rows: &mut [Row], ranks: Vec<K>) {
+    let mut order: Vec<(K, usize)> = ranks.into_iter().zip(0..).collect();
+    order.sort();
+    *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
     for row in rows {
-        row.cells = places.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
+        row.cells = order.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
     }
 }
 
 /// For each list of labels where it stands, setting by setting: as asked for, else as it came.
 fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<Vec<usize>> {
-    let mut came: Vec<Places<String>> = settings.iter().map(|_| Places::default()).collect();
+    let mut came: Vec<Distinct<String>> = settings.iter().map(|_| Distinct::default()).collect();
     let mut rank = |at: usize, label: &String| {
         let order = spec.order.iter().find(|(name, _)| *name == settings[at]).map(|(_, values)| values);
         let asked = order
             .and_then(|values| values.iter().position(|value| is_among(label, std::slice::from_ref(value))));
-        asked.unwrap_or_else(|| order.map_or(0, Vec::len) + came[at].of(label))
+        asked.unwrap_or_else(|| order.map_or(0, Vec::len) + came[at].place(label.clone()))
     };
     labels
         .iter()
@@ -322,14 +320,9 @@ fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<V
 
 /// Puts columns of one group side by side, groups in the order of their first column.
 fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
-    let mut groups = Places::default();
-    let mut order: Vec<(usize, usize)> =
-        columns.iter().enumerate().map(|(at, column)| (groups.of(&column.group), at)).collect();
-    order.sort_unstable();
-    *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
-    for row in rows {
-        row.cells = order.iter().map(|(_, at)| std::mem::take(&mut row.cells[*at])).collect();
-    }
+    let mut groups = Distinct::default();
+    let ranks = columns.iter().map(|column| groups.place(column.group.clone())).collect();
+    reorder(columns, rows, ranks);
 }
 
 /// A setting that a choice is made among has no single value in a cell, so it cannot label one.
@@ -353,29 +346,6 @@ pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, mark: fn(&mut Cell, bool))
     for cell in &mut cells {
         let wins = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
         mark(cell, wins);
-    }
-}
-
-/// Labels in the order in which they first appear, each with its place.
-struct Places<T> {
-    in_order: Vec<T>,
-    place: BTreeMap<T, usize>,
-}
-
-impl<T> Default for Places<T> {
-    fn default() -> Self {
-        Self { in_order: Vec::new(), place: BTreeMap::new() }
-    }
-}
-
-impl<T: Clone + Ord> Places<T> {
-    fn of(&mut self, label: &T) -> usize {
-        if let Some(place) = self.place.get(label) {
-            return *place;
-        }
-        self.in_order.push(label.clone());
-        self.place.insert(label.clone(), self.in_order.len() - 1);
-        self.in_order.len() - 1
     }
 }
 

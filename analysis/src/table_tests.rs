@@ -194,7 +194,10 @@ fn after_a_choice_only_what_was_chosen_among_may_differ_within_a_cell() {
         fold(3, &deep, 1, 0.1),
     ]);
     let plan = Plan::of_frame("chosen", &frame).unwrap();
-    let make = |among: &[&str]| Table::make_after_choice(&frame, &TableSpec::default(), &plan, among);
+    let make = |among: &[&str]| {
+        let among: Vec<String> = among.iter().map(|name| (*name).to_owned()).collect();
+        Table::make_after_choice(&frame, &TableSpec::default(), &plan, &among)
+    };
     let table = make(&["lr", "hidden_dim"]).unwrap();
     assert_eq!((table.rows[0].cells[0].n, table.rows[0].cells[0].mean), (2, Some(60.0)));
     let error = make(&["lr"]).unwrap_err();

@@ -4,7 +4,7 @@ use togl_sweeps::trial::Backbone;
 use togl_sweeps::{FoldKey, TrialConfig, result};
 
 use crate::frame::{FoldFrame, FoldRow};
-use crate::plan::{Plan, PlannedFolds};
+use crate::plan::Plan;
 
 /// A trial of the small sweep that the tests are about.
 pub fn trial(dataset: &str, model: Backbone, depth: u32) -> TrialConfig {
@@ -30,15 +30,20 @@ pub fn folds(position: u64, config: &TrialConfig, accuracies: &[f64]) -> Vec<Fol
 
 /// A plan of splits 0..`splits` for each trial, at positions 0, 1, ...
 pub fn plan(trials: &[(&TrialConfig, u32)]) -> Plan {
-    let planned: Vec<PlannedFolds> = (0..)
-        .zip(trials)
-        .map(|(position, (config, splits))| PlannedFolds {
-            position,
-            config: (*config).clone(),
-            folds: (0..*splits).map(|split| FoldKey { trial: config.id(), split, seed: 0 }).collect(),
-        })
-        .collect();
-    Plan::of_trials("small sweep", &planned).unwrap()
+    let key = |config: &TrialConfig, split| FoldKey { trial: config.id(), split, seed: 0 };
+    let folds = |config: &TrialConfig, splits| (0..splits).map(|split| key(config, split)).collect();
+    let trials: Vec<_> = trials.iter().map(|(config, splits)| (*config, folds(config, *splits))).collect();
+    plan_of(&trials)
+}
+
+/// A plan of these folds of each trial, at positions 0, 1, ...
+pub fn plan_of(trials: &[(&TrialConfig, Vec<FoldKey>)]) -> Plan {
+    let mut plan = Plan::empty("small sweep");
+    for (position, (config, folds)) in (0..).zip(trials) {
+        plan.add(position, config.id(), (*config).clone(), folds.iter().copied());
+    }
+    plan.sort();
+    plan
 }
 
 /// A frame of these rows.

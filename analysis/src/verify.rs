@@ -24,17 +24,17 @@ pub struct SavedTable {
     pub column_setting: String,
     /// What was measured.
     pub metric: Metric,
-    cells: BTreeMap<Vec<String>, Numbers>,
+    cells: BTreeMap<Vec<String>, SavedNumbers>,
 }
 
 /// What a saved cell says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Numbers {
+pub struct SavedNumbers {
     /// Mean in percent.
     pub mean: Option<f64>,
     /// Sample standard deviation in percent.
     pub std: Option<f64>,
-    /// Finished folds.
+    /// How many folds had finished.
     pub n: u64,
     /// The folds, as `TRIAL/split/seed`.
     #[serde(skip)]
@@ -43,13 +43,13 @@ pub struct Numbers {
 
 /// A cell that is not what it was.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Change {
+pub struct ChangedCell {
     /// The labels of its row, then that of its column.
     pub cell: Vec<String>,
     /// What was saved; none if the cell was not there.
-    pub old: Option<Numbers>,
+    pub old: Option<SavedNumbers>,
     /// What comes out now; none if it no longer does.
-    pub new: Option<Numbers>,
+    pub new: Option<SavedNumbers>,
     /// Folds that are behind it now and were not before.
     pub added: Vec<String>,
     /// Folds that were behind it and no longer are.
@@ -62,7 +62,7 @@ pub struct Verification {
     /// Cells that are as they were.
     pub same: usize,
     /// Cells that are not.
-    pub changes: Vec<Change>,
+    pub changes: Vec<ChangedCell>,
 }
 
 /// One JSON object with its keys in the order of the file, which says what labels rows and what columns.
@@ -100,9 +100,9 @@ impl Entries {
         self.0.iter().take_while(|(key, _)| !matches!(key.as_str(), "printed_as" | "mean"))
     }
 
-    fn numbers(&self) -> Option<Numbers> {
+    fn numbers(&self) -> Option<SavedNumbers> {
         let folds = self.get("folds")?.as_array()?.iter();
-        Some(Numbers {
+        Some(SavedNumbers {
             mean: self.get("mean")?.as_f64(),
             std: self.get("std")?.as_f64(),
             n: self.get("n")?.as_u64()?,
@@ -170,19 +170,12 @@ fn text_of(value: &Value) -> String {
 }
 
 /// The cells that the JSON of this table would have.
-fn current(table: &Table) -> BTreeMap<Vec<String>, Numbers> {
+fn current(table: &Table) -> BTreeMap<Vec<String>, SavedNumbers> {
     let cells = table.cells().filter(|(_, _, cell)| cell.is_there() && !cell.cited);
-    let settings: Vec<&str> = table
-        .row_settings
-        .iter()
-        .chain(&table.group_setting)
-        .chain([&table.column_setting])
-        .map(String::as_str)
-        .collect();
+    let settings = table.settings();
     cells
-        .map(|(labels, column, cell)| {
-            let group = column.group.iter().filter(|_| table.group_setting.is_some());
-            let labels = labels.iter().chain(group).chain([&column.label]).zip(&settings);
+        .map(|(row, column, cell)| {
+            let labels = table.labels(row, column).into_iter().zip(&settings);
             // As JSON spells them, so that 1e-5 and 0.00001 are the same learning rate.
             let labels = labels.map(|(label, setting)| text_of(&crate::render::typed(setting, label)));
             (labels.collect(), numbers_of(cell))
@@ -190,12 +183,12 @@ fn current(table: &Table) -> BTreeMap<Vec<String>, Numbers> {
         .collect()
 }
 
-fn numbers_of(cell: &Cell) -> Numbers {
+fn numbers_of(cell: &Cell) -> SavedNumbers {
     let folds = cell.folds.iter().map(ToString::to_string).collect();
-    Numbers { mean: cell.mean, std: cell.std, n: cell.n as u64, folds }
+    SavedNumbers { mean: cell.mean, std: cell.std, n: cell.n as u64, folds }
 }
 
-fn change(name: &[String], old: Option<&Numbers>, new: Option<&Numbers>) -> Option<Change> {
+fn change(name: &[String], old: Option<&SavedNumbers>, new: Option<&SavedNumbers>) -> Option<ChangedCell> {
     if let (Some(old), Some(new)) = (old, new)
         && close(old.mean, new.mean)
         && close(old.std, new.std)
@@ -206,7 +199,7 @@ fn change(name: &[String], old: Option<&Numbers>, new: Option<&Numbers>) -> Opti
     }
     let none = BTreeSet::new();
     let (before, after) = (old.map_or(&none, |old| &old.folds), new.map_or(&none, |new| &new.folds));
-    Some(Change {
+    Some(ChangedCell {
         cell: name.to_vec(),
         old: old.cloned(),
         new: new.cloned(),
@@ -242,11 +235,11 @@ impl fmt::Display for Verification {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for ChangedCell {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = |numbers: &Option<Numbers>| {
+        let words = |numbers: &Option<SavedNumbers>| {
             let text = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| value.to_string());
-            let words = |numbers: &Numbers| {
+            let words = |numbers: &SavedNumbers| {
                 format!("{} ± {} (n={})", text(numbers.mean), text(numbers.std), numbers.n)
             };
             numbers.as_ref().map_or_else(|| "not there".to_owned(), words)

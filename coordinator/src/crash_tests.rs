@@ -64,9 +64,12 @@ async fn work(store: &StoreAddress, notes: &Path) {
         for lease in &leases {
             note(notes, "spool", lease.fold, lease.attempt);
         }
-        for lease in &leases {
+        for (number, lease) in leases.iter().enumerate() {
             let text = format!("epoch of {}\n", lease.fold);
             handle.append_log(worker("w"), lease.fold, lease.attempt, text).await.unwrap();
+            if number == 0 {
+                handle.call_all(Vec::new()).await.unwrap(); // a round of its own; the others go with the reports
+            }
         }
         let told = leases.iter().map(|lease| tell(&handle, notes, lease.fold, lease.attempt));
         futures::future::join_all(told).await;

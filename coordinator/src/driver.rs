@@ -27,7 +27,7 @@ use crate::store::{Store, StoreError};
 const MAILBOX: usize = 4_096;
 
 /// Looks that may wait before those who ask have to.
-const LOOKS: usize = 256;
+pub(crate) const LOOKS: usize = 256;
 
 /// Mail that shares a transaction at the most.
 const BATCH: usize = 1_024;
@@ -134,7 +134,7 @@ impl Driver {
             store.incarnation(),
             liveness.clone(),
         );
-        let looks = Looks::new(looks);
+        let looks = Looks::new(looks, liveness.clone());
         Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness }))
     }
 

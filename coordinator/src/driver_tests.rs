@@ -211,6 +211,33 @@ async fn output_of_trainers_is_kept_for_attempts_that_the_worker_had() {
 }
 
 #[tokio::test]
+async fn output_of_trainers_shares_the_transaction_of_decisions_and_what_is_too_much_comes_after() {
+    for (pieces, apart) in [(64, 0), (65, 1)] {
+        let Setup { store, handle, running, .. } = Setup::new();
+        handle.call_all(vec![submission("s", 0..2), join("w", 1)]).await.unwrap();
+        let lease = leases(&handle, "w", 1).await.remove(0);
+        handle.stop().await;
+        running.ended().await.unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let (handle, driver) = Driver::new(Box::new(store.clone()), clock, Limits::default()).unwrap();
+        for _ in 0..pieces {
+            let text = "epoch\n".to_owned();
+            handle.append_log(worker("w"), lease.fold, lease.attempt, text).await.unwrap();
+        }
+        let before = (store.commits(), store.log_writes());
+        let talk = async {
+            handle.call(submission("t", 0..3)).await.unwrap();
+            handle.stop().await;
+        };
+        let ((), ended) = tokio::join!(talk, driver.run());
+        ended.unwrap();
+        assert_eq!((store.commits() - before.0, store.log_writes() - before.1), (1, apart));
+        let kept = store.reader().unwrap().log(&lease.fold).unwrap().remove(0).text;
+        assert_eq!(kept.lines().count(), pieces);
+    }
+}
+
+#[tokio::test]
 async fn a_sweep_runs_to_its_end_on_sqlite_and_is_there_after_a_restart() {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("store.sqlite");
@@ -252,10 +279,14 @@ impl Store for Hanging {
         self.inner.load()
     }
 
-    fn commit(&mut self, changes: &[togl_scheduler::Change]) -> Result<(), StoreError> {
+    fn commit_with_log(
+        &mut self,
+        changes: &[togl_scheduler::Change],
+        log: &[crate::store::LogPiece],
+    ) -> Result<(), StoreError> {
         self.asked.send(()).unwrap();
         self.answer.recv().unwrap();
-        self.inner.commit(changes)
+        self.inner.commit_with_log(changes, log)
     }
 
     fn append_log(&mut self, pieces: &[crate::store::LogPiece]) -> Result<(), StoreError> {
@@ -310,6 +341,59 @@ async fn looks_get_a_share_of_the_time_and_decisions_all_they_need() {
     }
     clock.advance(1_000);
     assert_eq!(next.await.unwrap().total(), 3);
+}
+
+fn folds_of(event: Event) -> togl_scheduler::Submission {
+    let Event::Submit(submission) = event else { panic!("a submission") };
+    *submission
+}
+
+#[tokio::test]
+async fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
+    let Setup { store, handle, .. } = Setup::new();
+    handle.call_all(vec![submission("s", 0..6), join("w", 1)]).await.unwrap();
+    let lease = leases(&handle, "w", 1).await.remove(0);
+    handle.call(report("w", &lease, example(0.5))).await.unwrap();
+    let before = store.load().unwrap();
+    let edited = folds_of(submission("s", 2..9));
+    let change = handle.preview(edited.clone()).await.unwrap().unwrap();
+    assert_eq!((change.folds, change.added, change.removed, change.already_done), (7, 3, 2, 0));
+    assert_eq!(handle.preview(folds_of(submission("s", 0..6))).await.unwrap().unwrap().already_done, 1);
+    assert_eq!(handle.preview(folds_of(submission("other", 0..3))).await.unwrap(), None);
+    let nothing = handle.preview(folds_of(submission("s", 0..0))).await.unwrap().unwrap();
+    assert_eq!((nothing.folds, nothing.added, nothing.removed), (0, 0, 6));
+    assert_eq!(store.load().unwrap(), before);
+    let Reply::Submitted(done) = handle.submit(edited).await.unwrap() else { panic!("submitted") };
+    assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
+}
+
+#[tokio::test]
+async fn a_large_preview_is_taken_in_parts_that_all_see_the_same_sweep() {
+    let Setup { clock, handle, .. } = Setup::new();
+    handle.call(submission("s", 0..11_000)).await.unwrap();
+    let asked = folds_of(submission("s", 0..11_000));
+    let mut preview = std::pin::pin!(handle.preview(asked));
+    let mut seen = 0;
+    let change = loop {
+        // Nobody looks for a second after this, so one part at the most is taken in each round.
+        let slow = clock.clone();
+        let look = handle.look(move |_, _| slow.advance(100));
+        tokio::select! {
+            biased;
+            change = &mut preview => break change.unwrap().unwrap(),
+            looked = look => looked.unwrap(),
+        }
+        clock.advance(1_000);
+        seen += 1;
+        if seen < 8 {
+            let first = if seen % 2 == 0 { 0 } else { 11_000 }; // all of them, or none
+            handle.call(submission("s", first..first + 11_000)).await.unwrap();
+        }
+        assert!(seen < 100, "it ends");
+    };
+    let (all, none) = ((0, 0), (11_000, 11_000));
+    assert!([all, none].contains(&(change.added, change.removed)), "{change:?} is neither before nor after");
+    assert!(seen >= 2, "three parts, with others in between");
 }
 
 #[tokio::test]

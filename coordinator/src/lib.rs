@@ -11,7 +11,7 @@ pub mod hostile;
 pub mod liveness;
 pub mod log_limit;
 pub mod metrics;
-mod private;
+pub mod private;
 pub mod reads;
 pub mod server;
 pub mod service;

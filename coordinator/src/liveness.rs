@@ -19,14 +19,15 @@ const IDLE: u64 = u64::MAX;
 pub struct Liveness {
     clock: Arc<dyn Clock>,
     since: AtomicU64,
+    looks: AtomicU64,
     checks: AtomicU64,
     damage: AtomicU64,
 }
 
 impl Liveness {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let (since, checks, damage) = (AtomicU64::new(IDLE), AtomicU64::new(0), AtomicU64::new(0));
-        Self { clock, since, checks, damage }
+        let (since, looks) = (AtomicU64::new(IDLE), AtomicU64::new(0));
+        Self { clock, since, looks, checks: AtomicU64::new(0), damage: AtomicU64::new(0) }
     }
 
     /// The driver begins a round.
@@ -37,6 +38,11 @@ impl Liveness {
     /// It has come to its end.
     pub(crate) fn end(&self) {
         self.since.store(IDLE, Ordering::Relaxed);
+    }
+
+    /// The driver let somebody look.
+    pub(crate) fn looked(&self) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A check of the store is done and found so many damaged places.
@@ -51,6 +57,11 @@ impl Liveness {
             IDLE => 0,
             since => self.clock.now().since(Timestamp(since)),
         }
+    }
+
+    /// Looks at the state so far.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
     }
 
     /// Checks of the store that are done, and damaged places that the last one found.

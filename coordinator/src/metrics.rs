@@ -29,6 +29,7 @@ pub struct Metrics {
     strangers: Gauge,
     queue_age: Gauge<f64, AtomicU64>,
     busy: Gauge<f64, AtomicU64>,
+    looks: Gauge,
     checks: Gauge,
     damage: Gauge,
     given: Counter,
@@ -55,6 +56,7 @@ impl Metrics {
             strangers: Gauge::default(),
             queue_age: Gauge::default(),
             busy: Gauge::default(),
+            looks: Gauge::default(),
             checks: Gauge::default(),
             damage: Gauge::default(),
             given: Counter::default(),
@@ -83,6 +85,7 @@ impl Metrics {
         to.register_with_unit("queue_age", help, Unit::Seconds, self.queue_age.clone());
         let help = "Time since the driver began what it is doing; 0 while it waits";
         to.register_with_unit("driver_busy", help, Unit::Seconds, self.busy.clone());
+        to.register("looks", "Looks at the state since the start", self.looks.clone());
         to.register("store_checks", "Checks of the store that are done since the start", self.checks.clone());
         to.register(
             "store_damage",
@@ -171,6 +174,7 @@ impl Metrics {
         self.queue_age.set(if waits { age as f64 / 1_000.0 } else { 0.0 });
         let liveness = handle.liveness();
         self.busy.set(liveness.busy() as f64 / 1_000.0);
+        self.looks.set(liveness.looks().cast_signed());
         let (checks, damage) = liveness.store();
         self.checks.set(checks.cast_signed());
         self.damage.set(damage.cast_signed());
@@ -191,9 +195,9 @@ impl Store for Measured {
         self.inner.load()
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         let watch = Stopwatch::start();
-        self.inner.commit(changes)?;
+        self.inner.commit_with_log(changes, log)?;
         self.metrics.commit.observe(watch.seconds());
         changes.iter().for_each(|change| self.metrics.count(change));
         Ok(())

@@ -6,6 +6,28 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+/// For as long as this lives, every file that this process makes is for its owner alone: for writers that leave the mode to
+/// the umask. What other threads make meanwhile is, too.
+#[derive(Debug)]
+pub struct OwnerOnly {
+    usual: libc::mode_t,
+}
+
+impl OwnerOnly {
+    /// From now on.
+    pub fn begin() -> Self {
+        // SAFETY: the call only exchanges a number of this process, and cannot fail.
+        Self { usual: unsafe { libc::umask(0o077) } }
+    }
+}
+
+impl Drop for OwnerOnly {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { libc::umask(self.usual) };
+    }
+}
+
 /// How to open a file that is private if it is made now. One that is there keeps the mode that its owner gave it.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -55,6 +77,20 @@ pub(crate) fn lock(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_write_is_private_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name| {
+            fs::write(folder.path().join(name), "text").unwrap();
+            fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777
+        };
+        let usual = mode("before");
+        let only = OwnerOnly::begin();
+        assert_eq!(mode("during"), 0o600);
+        drop(only);
+        assert_eq!(mode("after"), usual);
+    }
 
     #[test]
     fn a_private_file_is_private_even_where_a_public_one_was() {

@@ -11,7 +11,7 @@ use crate::store::reading::{Fact, Reading, Wanted};
 use crate::store::{Reader, Readers, StoreError};
 
 /// Reads at once; others wait for their turn.
-const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = 8;
 
 /// How long they do.
 const PATIENCE: Duration = Duration::from_secs(10);

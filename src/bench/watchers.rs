@@ -11,8 +11,9 @@ use super::Server;
 use crate::clock;
 use crate::problem::Problem;
 
-/// Turns of a run: without watchers, with them, without them, ...
-const TURNS: u64 = 8;
+/// The turns of a run, and whether people watch in each: the store grows from turn to turn, and so both kinds meet the same
+/// sizes of it in the mean.
+const TURNS: [bool; 8] = [false, true, true, false, true, false, false, true];
 
 /// What the coordinator did in the turns of one kind.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
@@ -44,6 +45,8 @@ pub struct Watchers<'a> {
     count: u32,
     /// Folds of a turn.
     length: u64,
+    /// The number of this turn.
+    turn: usize,
     /// Reading, in the turns with watchers.
     reading: JoinSet<()>,
     /// Beginning of this turn: when, after how many folds, after how much processor time.
@@ -56,27 +59,45 @@ impl<'a> Watchers<'a> {
     /// So many of them, in a run of so many folds. The first turn is without.
     pub fn new(server: &'a Server, token: &'a str, count: u32, folds: u64) -> Self {
         let since = (clock::now(), 0, server.usage().cpu_seconds);
-        let length = folds.div_ceil(TURNS);
-        Self { server, token, count, length, reading: JoinSet::new(), since, done: Default::default() }
+        let length = folds.div_ceil(TURNS.len() as u64);
+        Self {
+            server,
+            token,
+            count,
+            length,
+            turn: 0,
+            reading: JoinSet::new(),
+            since,
+            done: Default::default(),
+        }
     }
 
-    /// To be told how many folds are done; ends a turn when it is time.
-    pub async fn note(&mut self, folds: u64, all: u64) -> Result<(), Problem> {
+    /// Whether a turn is over once so many folds are done.
+    pub fn is_turn_over(&self, folds: u64, all: u64) -> bool {
+        self.count > 0 && (folds >= self.since.1 + self.length || folds >= all)
+    }
+
+    /// Writes down what was done in this turn, and lets watchers come or go for the next.
+    pub async fn end_turn(&mut self, folds: u64) -> Result<(), Problem> {
         let (begin, before, cpu) = self.since;
-        if self.count == 0 || (folds < before + self.length && folds < all) {
-            return Ok(());
-        }
-        let used = self.server.usage().cpu_seconds;
-        let turn = &mut self.done[usize::from(!self.reading.is_empty())];
+        let turn = &mut self.done[usize::from(TURNS[self.turn])];
         turn.folds += folds - before;
         turn.seconds += begin.elapsed().as_secs_f64();
-        turn.cpu_seconds += used - cpu;
-        match self.reading.is_empty() {
-            true => self.begin().await?,
-            false => self.reading.shutdown().await,
+        turn.cpu_seconds += self.server.usage().cpu_seconds - cpu;
+        self.turn = (self.turn + 1) % TURNS.len();
+        match (TURNS[self.turn], self.reading.is_empty()) {
+            (true, true) => self.begin().await,
+            (false, false) => {
+                self.reading.shutdown().await;
+                Ok(())
+            }
+            (true, false) | (false, true) => Ok(()),
         }
+    }
+
+    /// From here on it counts again: what was done while watchers came or went belongs to no turn.
+    pub fn begin_turn(&mut self, folds: u64) {
         self.since = (clock::now(), folds, self.server.usage().cpu_seconds);
-        Ok(())
     }
 
     async fn begin(&mut self) -> Result<(), Problem> {

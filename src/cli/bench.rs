@@ -55,7 +55,7 @@ struct Dispatch {
     /// Keep the state directory in this new folder, to measure with it what reads a store
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-    /// People who watch the sweep, in every other eighth of the folds
+    /// People who watch the sweep, during four eighths of the folds
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
     watchers: u32,
     /// How to print
@@ -253,7 +253,13 @@ impl Dispatch {
                 Some(stored) => finished += stored,
                 None => break, // all of them ended early; their errors say why
             }
-            watchers.note(finished, self.folds).await?;
+            if watchers.is_turn_over(finished, self.folds) {
+                watchers.end_turn(finished).await?;
+                while let Ok(stored) = counted.try_recv() {
+                    finished += stored;
+                }
+                watchers.begin_turn(finished);
+            }
         }
         let _ = stop.send(true);
         let mut all = Seen::default();

@@ -161,8 +161,9 @@ pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<()
     for name in names {
         if let Err(error) = togl_data::known_or_present(&name, Some(&folders.data)) {
             let error = error.to_string();
-            let (problem, hint) = error.split_once("\n\nhint: ").unwrap_or((&error, ""));
-            let nearest = hint.split_once('?').map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
+            let (problem, hint) = problem::with_hint(&error);
+            let nearest = hint.and_then(|hint| hint.split_once('?'));
+            let nearest = nearest.map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
             eprintln!("note: {problem}{nearest}; fine if workers have it in their data directories");
         } else if is_offline() && is_missing(&name, &folders) {
             eprintln!("note: {}; fine if workers have it or may fetch it", missing_offline(&name, &folders));

@@ -1,6 +1,5 @@
 //! `togl delete SWEEP`: takes a sweep and what only it has out of a store that nobody serves. Asks first.
 
-use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,6 +8,7 @@ use togl_coordinator::store::delete::Deletion;
 
 use super::Outcome;
 use crate::facts::sweep_name;
+use crate::output;
 use crate::problem::Problem;
 use crate::state::StateDir;
 
@@ -35,8 +35,14 @@ impl Delete {
             shared => format!("; {shared} folds stay, because other sweeps have them"),
         };
         eprintln!("{name}: {folds} folds with {results} results would be deleted for ever{stay}");
-        if !self.yes && !confirmed()? {
-            return Err(Problem::negative("nothing was deleted"));
+        let agreed = if self.yes { Some(true) } else { output::agreed("Delete them?")? };
+        match agreed {
+            Some(true) => {}
+            Some(false) => return Err(Problem::negative("nothing was deleted")),
+            None => {
+                return Err(Problem::usage("nobody is there to be asked")
+                    .hint("say --yes to delete without being asked"));
+            }
         }
         let freed = deletion.carry_out().map_err(explained)?;
         let megabytes = |bytes: u64| bytes as f64 / 1e6;
@@ -47,20 +53,6 @@ impl Delete {
         );
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// What the user says.
-fn confirmed() -> Result<bool, Problem> {
-    if !io::stdin().is_terminal() {
-        return Err(
-            Problem::usage("nobody is there to be asked").hint("say --yes to delete without being asked")
-        );
-    }
-    eprint!("Delete them? [y/N] ");
-    io::stderr().flush()?;
-    let mut answer = String::new();
-    io::stdin().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 fn explained(error: StoreError) -> Problem {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use togl_coordinator::private::OwnerOnly;
 use togl_proto::client;
 use togl_sweeps::SweepSpec;
 use tokio::sync::watch;
@@ -121,9 +122,9 @@ impl Run {
         let collected = facts::collected(&mut Remote::new(client.clone()), sweep, Depth::Curves).await?;
         let made = table::make(&collected)?;
         output::styled(&togl_analysis::render::terminal(&made, output::colour()))?;
-        let folder = match &self.out {
-            Some(folder) => folder.clone(),
-            None => state.tables(sweep)?,
+        let (folder, _private) = match &self.out {
+            Some(folder) => (folder.clone(), None),
+            None => (state.tables(sweep)?, Some(OwnerOnly::begin())),
         };
         table::write(&folder, sweep, &collected.frame, &made)?;
         table::write_figures(&folder, sweep, &collected)?;
@@ -144,14 +145,23 @@ impl Run {
         let keep = worker.keep(told, |text| progress::say(&text));
         tokio::pin!(keep);
         let mut away = None; // it lives in this process
+        // So does the worker, nearly: before it has joined nobody has to start one.
+        let mut show = |status: &SweepStatus| {
+            if !status.standstill.starts_with("no worker is connected") {
+                progress.show(status);
+            }
+        };
         let outcome = tokio::select! {
-            watched = status::watch(client, sweep, &mut progress, &mut away) => watched,
+            watched = status::watch(client, sweep, &mut show, &mut away) => watched,
             () = serve::interrupted() => Err(self.interrupted()),
             gave_up = &mut keep => {
                 return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));
             }
         };
-        drop(progress);
+        match &outcome {
+            Err(_) => progress.leave(),
+            Ok(_) => drop(progress),
+        }
         let _ = stop.send(true);
         let _ = keep.await; // how the worker takes its leave does not matter any more
         outcome

@@ -108,7 +108,8 @@ impl Watch {
         let coordinator = self.target.address()?;
         let (mut progress, mut away) = (Progress::start(), None);
         loop {
-            let mut problem = match watch(&mut client, &self.sweep, &mut progress, &mut away).await {
+            let mut show = |status: &SweepStatus| progress.show(status);
+            let mut problem = match watch(&mut client, &self.sweep, &mut show, &mut away).await {
                 Ok(last) => return Ok(last),
                 Err(problem) => problem,
             };
@@ -167,7 +168,7 @@ impl Absence {
 pub async fn watch(
     client: &mut Client,
     sweep: &str,
-    progress: &mut Progress,
+    show: &mut (dyn FnMut(&SweepStatus) + Send),
     away: &mut Option<Absence>,
 ) -> Result<SweepStatus, Problem> {
     let request = wire::StatusRequest { sweep: sweep.to_owned() };
@@ -176,7 +177,7 @@ pub async fn watch(
     while let Some(state) = states.message().await.map_err(remote::refused)? {
         let status = SweepStatus::from(state);
         *away = None;
-        progress.show(&status);
+        show(&status);
         last = Some(status);
     }
     match last {

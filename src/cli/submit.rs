@@ -1,7 +1,6 @@
 //! `togl submit`: sends sweep files to a coordinator and says what that changed; asks before folds are dropped.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,24 +51,23 @@ impl Consent {
         };
         let Some(change) = change.filter(|change| change.removed > 0) else { return Ok(()) };
         let wire::SubmitReply { sweep, folds, added, removed, .. } = change;
-        let kept = folds.saturating_sub(added);
+        let are = |number: u64| if number == 1 { "is" } else { "are" };
+        let (kept, new) = (folds.saturating_sub(added), output::count(added, "fold"));
         let difference = format!(
-            "there is another sweep {sweep}: with this file {added} folds are new, {kept} are kept, {removed} are no longer in it"
+            "there is another sweep {sweep}: with this file {new} {} new, {kept} {} kept, {removed} {} no longer in it",
+            are(added),
+            are(kept),
+            are(removed)
         );
         let hint = "give the file another `name`, or say --yes; results are kept either way";
         if self.yes {
             eprintln!("{difference}");
             return Ok(());
         }
-        if !io::stdin().is_terminal() {
-            return Err(Problem::usage(difference).hint(hint));
-        }
-        eprint!("{difference}\nresults are kept; change the sweep? [y/N] ");
-        let mut answer = String::new();
-        io::stdin().lock().take(64).read_line(&mut answer)?;
-        match answer.trim() {
-            "y" | "Y" | "yes" => Ok(()),
-            _ => Err(Problem::negative("nothing was changed").hint(hint)),
+        match output::agreed(&format!("{difference}\nresults are kept; change the sweep?"))? {
+            Some(true) => Ok(()),
+            Some(false) => Err(Problem::negative("nothing was changed").hint(hint)),
+            None => Err(Problem::usage(difference).hint(hint)),
         }
     }
 }

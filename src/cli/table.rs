@@ -111,7 +111,7 @@ impl Table {
             return self.explain_cell(cell, &table, &source.frame);
         }
         let text = match self.compare {
-            Some(Published::Paper) => self.compared_with_paper(&table)?,
+            Some(Published::Paper) => self.compared_with_paper(&table, &source.spec)?,
             Some(Published::Sweep) => self.compared_with_sweep(&source)?,
             None => self.rendered(&table),
         };
@@ -163,7 +163,12 @@ impl Table {
         let mut table = match &self.layout {
             Some(name) => name.parse::<Layout>().and_then(|layout| {
                 let frame = source.frame.filtered(&source.spec.filter)?;
-                layout.make(&frame)
+                let mut table = layout.make(&frame)?;
+                let TableSpec { caption, label, decimals, .. } = &source.spec;
+                table.title = caption.clone().unwrap_or(table.title);
+                table.reference.clone_from(label);
+                table.decimals = decimals.unwrap_or(table.decimals);
+                Ok(table)
             }),
             None => source.table(&source.spec),
         }
@@ -189,13 +194,13 @@ impl Table {
         }
     }
 
-    fn compared_with_paper(&self, table: &Made) -> Result<String, Problem> {
+    fn compared_with_paper(&self, table: &Made, spec: &TableSpec) -> Result<String, Problem> {
         let comparison = match &self.layout {
             Some(name) => Comparison::with(table, name),
             None => Comparison::find(table),
         }
         .map_err(explained)?;
-        self.side_by_side(&comparison)
+        self.side_by_side(&comparison, spec.caption.as_deref(), spec.label.as_deref())
     }
 
     /// One comparison for each published table of the sweep file.
@@ -208,18 +213,29 @@ impl Table {
         if self.format == TableFormat::Json {
             return output::json(&comparisons);
         }
-        let texts: Result<Vec<String>, Problem> =
-            comparisons.iter().map(|comparison| self.side_by_side(comparison)).collect();
+        let TableSpec { caption, label, .. } = &source.spec;
+        let text = |(at, comparison): (usize, &Comparison)| {
+            let label = label
+                .as_ref()
+                .map(|label| if at == 0 { label.clone() } else { format!("{label}-{}", at + 1) });
+            self.side_by_side(comparison, caption.as_deref(), label.as_deref())
+        };
+        let texts: Result<Vec<String>, Problem> = comparisons.iter().enumerate().map(text).collect();
         Ok(texts?.join("\n"))
     }
 
-    fn side_by_side(&self, comparison: &Comparison) -> Result<String, Problem> {
+    fn side_by_side(
+        &self,
+        comparison: &Comparison,
+        caption: Option<&str>,
+        label: Option<&str>,
+    ) -> Result<String, Problem> {
         match self.format {
             TableFormat::Human => Ok(comparison.text()),
             TableFormat::Markdown => Ok(comparison.markdown()),
             TableFormat::Csv => Ok(comparison.csv()),
             TableFormat::Json => Ok(comparison.json()),
-            TableFormat::Latex => Ok(comparison.latex()),
+            TableFormat::Latex => Ok(comparison.latex(caption, label)),
             TableFormat::Html => {
                 Err(Problem::usage("a comparison is printed as human, markdown, latex, csv or json"))
             }

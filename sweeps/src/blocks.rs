@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
+pub use crate::published::PublishedCell;
 use crate::spec::DEFAULT_MAX_FOLDS;
 use crate::words::words;
 
@@ -187,7 +188,7 @@ pub struct Resources {
 /// A printed table or figure, for comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
-    /// What the paper calls it.
+    /// What the paper calls it; a table that the program knows need not be repeated.
     pub table: String,
     /// What the numbers are.
     pub metric: Metric,
@@ -197,23 +198,4 @@ pub struct Published {
     pub datasets: Vec<(String, String)>,
     /// The numbers.
     pub cells: Vec<PublishedCell>,
-}
-
-/// One printed number, in percent.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PublishedCell {
-    /// Row label as printed.
-    pub method: String,
-    /// Name of the data set as printed.
-    pub dataset: String,
-    /// Depth, where the table has it.
-    pub depth: Option<u32>,
-    /// Place of the topological layer, where the table has it.
-    pub position: Option<u32>,
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation, where printed.
-    pub std: Option<f64>,
-    /// Taken over from another paper.
-    pub cited: bool,
 }

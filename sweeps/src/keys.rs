@@ -133,12 +133,12 @@ pub(crate) const FIGURE: Block = &[
 
 /// `published`.
 pub(crate) const PUBLISHED: Block = &[
-    key("table", "what the paper calls it"),
+    key("table", "what the paper calls it; the program knows the numbers of its tables"),
     key("metric", "what the numbers are"),
     key("methods", "printed row labels and the settings that they mean"),
     key("datasets", "printed names of data sets and ours, where they differ"),
-    key("columns", "what the entries of a cell are"),
-    key("cells", "one list for each printed number"),
+    key("columns", "what the entries of a cell are; not needed for a table of the paper"),
+    key("cells", "one list for each printed number; not needed for a table of the paper"),
 ];
 
 /// What a printed cell can say.

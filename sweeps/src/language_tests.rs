@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::SweepSpec;
 use crate::ids::TrialId;
-use crate::spec::{DeviceKind, Labels, Metric, Per, PlannedTrial, Selection};
+use crate::spec::{DeviceKind, Labels, Metric, Per, PlannedTrial, PublishedCell, Selection};
 
 fn sweep(body: &str) -> SweepSpec {
     let text = format!("version: 1\nname: x\n{body}");
@@ -234,6 +234,19 @@ published:
     assert!(published.methods[0].1.holds(&spec.grid.parts[0].grid.base));
     assert_eq!((published.cells[0].std, published.cells[1].std), (Some(3.6), None));
     assert!(published.cells[1].cited);
+}
+
+#[test]
+fn a_table_of_the_paper_is_named_and_not_repeated() {
+    let published =
+        |block: &str| SweepSpec::parse(&format!("version: 1\nname: x\n{BASE}published: {block}\n"));
+    let spec = published("{table: table1, methods: {GCN-4: {togl: false}}}").unwrap();
+    let cells: Vec<PublishedCell> = crate::published::cells_of("table1").cloned().collect();
+    assert_eq!((spec.published[0].cells.len(), &spec.published[0].cells), (36, &cells));
+    let own = published("{table: table1, columns: [method, dataset, mean], cells: [[a, b, 1]]}").unwrap();
+    assert_eq!((own.published[0].cells.len(), own.published[0].cells[0].table.as_str()), (1, "table1"));
+    let unknown = published("{table: table9}").unwrap_err().to_string();
+    assert!(unknown.contains("the key `columns` is missing"), "{unknown}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod nearest;
 pub mod overrides;
 pub mod plan;
 pub mod presets;
+pub mod published;
 pub mod random;
 mod read;
 pub mod result;

@@ -32,7 +32,7 @@ fn definitions() -> Value {
         "metric": {"enum": Metric::WORDS},
         "shown": {"enum": SETTINGS.iter().map(|setting| setting.name).chain(["method"]).collect::<Vec<_>>()},
         "figure": object(keys::FIGURE, &["x"], figure_key),
-        "published": object(keys::PUBLISHED, &["table", "columns", "cells"], published_key),
+        "published": object(keys::PUBLISHED, &["table"], published_key),
     })
 }
 

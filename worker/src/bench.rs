@@ -98,8 +98,10 @@ impl Epochs {
             None => network(&self.model, &self.dataset)?,
         };
         togl_learning::use_threads(self.threads);
-        let dataset =
-            self.data.open(&trial, &|text| eprintln!("{text}")).map_err(|failure| Usage(failure.message))?;
+        let dataset = self
+            .data
+            .open(&trial, &|text| eprintln!("{text}"))
+            .map_err(|failure| Usage::new(failure.message))?;
         let clock = Clock::start();
         let seconds = || clock.seconds();
         let job = Job {
@@ -152,7 +154,7 @@ fn describe(report: &EpochReport) -> String {
 /// Reads `BACKBONE-DEPTH[-togl-1][-deepset]` with the published settings of the data set's family.
 fn network(name: &str, dataset: &str) -> anyhow::Result<TrialConfig> {
     let refuse =
-        || Usage(format!("`{name}` is not a network; use gcn-4, gcn-3-togl-1 or gcn-3-togl-1-deepset"));
+        || Usage::new(format!("`{name}` is not a network; use gcn-4, gcn-3-togl-1 or gcn-3-togl-1-deepset"));
     let lower = name.to_lowercase();
     let mut words = lower.split('-');
     let model = match words.next() {
@@ -170,8 +172,7 @@ fn network(name: &str, dataset: &str) -> anyhow::Result<TrialConfig> {
         ["togl", "1", "deepset"] => (true, true),
         _ => return Err(refuse().into()),
     };
-    let synthetic =
-        togl_data::find(dataset).is_ok_and(|source| source.split_rule == SplitRule::RandomBySeed);
+    let synthetic = togl_data::find(dataset).is_ok_and(|source| source.split_rule == SplitRule::RandomBySeed);
     let batch_size = if synthetic { 32 } else { 20 }; // as published
     let settings = TrialConfig {
         dataset: dataset.to_owned(),
@@ -183,7 +184,7 @@ fn network(name: &str, dataset: &str) -> anyhow::Result<TrialConfig> {
         ..TrialConfig::default()
     };
     let trial = TrialConfig { placement: Placement::Add, ..settings };
-    trial.check().map_err(|error| Usage(error.to_string()))?;
+    trial.check().map_err(Usage::new)?;
     Ok(trial)
 }
 

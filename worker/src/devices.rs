@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Device, String> {
 pub fn choose(asked: Option<&str>, slots: Option<u32>) -> anyhow::Result<Vec<String>> {
     let gpus = if asked == Some("cpu") { 0 } else { count_gpus()? };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    plan(asked, slots, gpus, cores).map_err(|message| Usage(message).into())
+    Ok(plan(asked, slots, gpus, cores)?)
 }
 
 /// Memory of a device in bytes, as the coordinator needs it to place folds; 0 where it cannot be known. Slots on the CPU
@@ -54,14 +54,16 @@ fn count_gpus() -> anyhow::Result<usize> {
     Ok(report.get("cuda_devices").and_then(serde_json::Value::as_u64).unwrap_or(0) as usize)
 }
 
-fn plan(asked: Option<&str>, slots: Option<u32>, gpus: usize, cores: usize) -> Result<Vec<String>, String> {
+fn plan(asked: Option<&str>, slots: Option<u32>, gpus: usize, cores: usize) -> Result<Vec<String>, Usage> {
     let kind = asked.unwrap_or(if gpus > 0 { "cuda" } else { "cpu" });
-    if let Device::Cuda(index) = parse(kind)?
+    if let Device::Cuda(index) = parse(kind).map_err(Usage::new)?
         && index >= gpus
     {
         let found =
             if gpus == 0 { "libtorch sees no GPU".to_owned() } else { format!("libtorch sees {gpus}") };
-        return Err(format!("device {kind} is not there: {found}\n\n  hint: `togl-worker doctor` says why"));
+        return Err(
+            Usage::new(format!("device {kind} is not there: {found}")).hint("`togl-worker doctor` says why")
+        );
     }
     let all = if kind == "cuda" {
         (0..gpus).map(|index| format!("cuda:{index}")).collect()
@@ -71,7 +73,7 @@ fn plan(asked: Option<&str>, slots: Option<u32>, gpus: usize, cores: usize) -> R
     let default = if kind == "cpu" { cores } else { all.len() };
     let count = slots.map_or(default, |n| n as usize);
     if count == 0 || count > 1024 {
-        return Err(format!("{count} slots make no sense; use 1 to 1024"));
+        return Err(Usage::new(format!("{count} slots make no sense; use 1 to 1024")));
     }
     Ok(all.iter().cycle().take(count).cloned().collect())
 }
@@ -112,9 +114,9 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_refused() {
-        assert!(plan(Some("cuda:3"), None, 2, 8).unwrap_err().contains("libtorch sees 2"));
-        assert!(plan(Some("cuda"), None, 0, 8).unwrap_err().contains("no GPU"));
-        assert!(plan(Some("tpu"), None, 0, 8).unwrap_err().contains("not a device"));
+        assert!(plan(Some("cuda:3"), None, 2, 8).unwrap_err().message.contains("libtorch sees 2"));
+        assert!(plan(Some("cuda"), None, 0, 8).unwrap_err().message.contains("no GPU"));
+        assert!(plan(Some("tpu"), None, 0, 8).unwrap_err().message.contains("not a device"));
         assert!(plan(None, Some(0), 0, 8).is_err());
     }
 }

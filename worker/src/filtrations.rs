@@ -44,7 +44,7 @@ pub struct Filtrations {
 impl Filtrations {
     /// Finds or trains the network, computes and prints.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let device = devices::parse(&self.device).map_err(Usage)?;
+        let device = devices::parse(&self.device).map_err(Usage::new)?;
         togl_learning::use_threads(1);
         let network = match (&self.checkpoint, &self.trial) {
             (Some(file), _) => read(file)?,
@@ -53,7 +53,7 @@ impl Filtrations {
                 if !trial.togl {
                     let message =
                         format!("{} has no topological layer, so it learns no filtrations", trial.method());
-                    anyhow::bail!(Usage(format!("{message}\n\n  hint: set `togl: true` in the trial")));
+                    anyhow::bail!(Usage::new(message).hint("set `togl: true` in the trial"));
                 }
                 let (data, saving) = (self.data.clone(), self.saving.clone());
                 let (split, seed, threads, fresh) = (self.split, self.seed, 1, false);
@@ -64,11 +64,10 @@ impl Filtrations {
             }
             (None, None) => None,
         };
-        let network =
-            network.ok_or_else(|| Usage("name a network with --checkpoint or --trial".to_owned()))?;
+        let network = network.ok_or_else(|| Usage::new("name a network with --checkpoint or --trial"))?;
         let trial = network.trial().map_err(explained)?;
         let dataset =
-            self.data.open(&trial, &|text| eprintln!("{text}")).map_err(|error| Usage(error.message))?;
+            self.data.open(&trial, &|text| eprintln!("{text}")).map_err(|error| Usage::new(error.message))?;
         let learnt = filtrations(&network, &dataset, &self.graph, device).map_err(explained)?;
         print(&(serde_json::to_string(&learnt)? + "\n"))?;
         Ok(ExitCode::SUCCESS)
@@ -78,9 +77,10 @@ impl Filtrations {
 fn read(file: &Path) -> anyhow::Result<Option<Checkpoint>> {
     let bytes = std::fs::File::open(file)
         .and_then(|file| bounded::bytes(file, bounded::TABLE))
-        .map_err(|error| Usage(format!("cannot read {}: {error}", file.display())))?;
-    let hint = "hint: name a file of --keep-models or of the checkpoint folder";
-    let network = Checkpoint::from_bytes(&bytes)
-        .map_err(|error| Usage(format!("{}: {error}\n\n  {hint}", file.display())))?;
-    Ok(Some(network))
+        .map_err(|error| Usage::new(format!("cannot read {}: {error}", file.display())))?;
+    let foreign = |error| {
+        Usage::new(format!("{}: {error}", file.display()))
+            .hint("name a file of --keep-models or of the checkpoint folder")
+    };
+    Ok(Some(Checkpoint::from_bytes(&bytes).map_err(foreign)?))
 }

@@ -125,6 +125,8 @@ impl Observer for Saver<'_, '_> {
 fn keep_model(folder: &Path, model: &Checkpoint) -> Result<(), String> {
     let bytes = model.to_bytes().map_err(|error| error.to_string())?;
     fs::create_dir_all(folder)
-        .and_then(|()| durable::write(folder, &model_name(model.header.fold), &bytes))
+        .and_then(|()| {
+            durable::write_with_mode(folder, &model_name(model.header.fold), &bytes, durable::EVERYBODYS)
+        })
         .map_err(|error| format!("{}: {error}", folder.display()))
 }

@@ -20,7 +20,7 @@ use crate::data::Data;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::slot::Program;
-use crate::{devices, host, own_coordinator, slot, version};
+use crate::{Usage, devices, host, own_coordinator, slot, version};
 
 /// Joins a coordinator and trains what it hands out.
 #[derive(Debug, clap::Args)]
@@ -79,15 +79,15 @@ impl Join {
     fn address(&self, state: &Path) -> anyhow::Result<String> {
         let nobody = || {
             let state = state.display();
-            crate::Usage(format!(
-                "no coordinator is named, and none serves {state}\n\n  hint: start one with `togl serve`, or name one as HOST:PORT"
-            ))
+            Usage::new(format!("no coordinator is named, and none serves {state}"))
+                .hint("start one with `togl serve`, or name one as HOST:PORT")
         };
-        Ok(self.address.clone().or_else(|| own_coordinator::address(state)).ok_or_else(nobody)?)
+        let typed = self.address.as_ref().map(|typed| own_coordinator::meant(state, typed));
+        Ok(typed.or_else(|| own_coordinator::address(state)).ok_or_else(nobody)?)
     }
 
     fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
-        let usage = |error: ConnectError| crate::Usage(error.to_string());
+        let usage = |error: ConnectError| Usage::new(error);
         client::check_address(address).map_err(usage)?;
         let access = Access::new(&self.token(state, address)?, self.identity.as_deref()).map_err(usage)?;
         if !access.is_encrypted() && !client::is_local(address) {
@@ -104,7 +104,7 @@ impl Join {
         let text = match (&self.token_file, std::env::var("TOGL_TOKEN")) {
             (Some(file), _) => {
                 std::fs::File::open(file).and_then(|opened| bounded::text(opened, bounded::SECRET)).map_err(
-                    |error| crate::Usage(format!("cannot read the token file {}: {error}", file.display())),
+                    |error| Usage::new(format!("cannot read the token file {}: {error}", file.display())),
                 )?
             }
             (None, Ok(token)) => token,
@@ -115,9 +115,10 @@ impl Join {
         };
         let token = text.trim().to_owned();
         if token.is_empty() {
-            anyhow::bail!(crate::Usage(
-                "no token\n\n  hint: set TOGL_TOKEN to the worker token that `togl serve` prints, or use --token-file".to_owned()
-            ));
+            anyhow::bail!(
+                Usage::new("no token")
+                    .hint("set TOGL_TOKEN to the worker token that `togl serve` prints, or use --token-file")
+            );
         }
         Ok(token)
     }
@@ -159,19 +160,18 @@ impl Join {
 }
 
 /// What the user reads when the coordinator will never take this worker, and what can be done.
-fn refused(why: &Refusal, kept: usize, room: &Path) -> crate::Usage {
-    let mut text = format!("the coordinator refused this worker: {why}\n");
+fn refused(why: &Refusal, kept: usize, room: &Path) -> Usage {
+    let mut text = format!("the coordinator refused this worker: {why}");
     if kept > 0 {
         let results = if kept == 1 { "1 result is".to_owned() } else { format!("{kept} results are") };
-        text += &format!("  {results} kept in {}; the next worker here reports them\n", room.display());
+        text += &format!("\n  {results} kept in {}; the next worker here reports them", room.display());
     }
-    text += match why {
+    Usage::new(text).hint(match why {
         Refusal::Token(_) => {
-            "\n  hint: ask the operator for another token (`togl token create --role worker`) and join again with it"
+            "ask the operator for another token (`togl token create --role worker`) and join again with it"
         }
-        Refusal::Other(_) => "\n  hint: copy address and token from the line that `togl serve` prints",
-    };
-    crate::Usage(text)
+        Refusal::Other(_) => "copy address and token from the line that `togl serve` prints",
+    })
 }
 
 fn identity(devices: Vec<String>) -> Identity {
@@ -242,13 +242,13 @@ mod tests {
     #[test]
     fn a_worker_that_is_cut_off_says_what_it_keeps_and_how_to_go_on() {
         let why = Refusal::Token("the token was revoked or has expired".to_owned());
-        let said = refused(&why, 2, Path::new("state/worker")).to_string();
+        let said = refused(&why, 2, Path::new("state/worker"));
         assert_eq!(
-            said,
+            said.to_string(),
             "the coordinator refused this worker: the token was revoked or has expired\n  \
-             2 results are kept in state/worker; the next worker here reports them\n\n  \
-             hint: ask the operator for another token (`togl token create --role worker`) and join again with it"
+             2 results are kept in state/worker; the next worker here reports them"
         );
+        assert!(said.hint.unwrap().starts_with("ask the operator for another token"));
         assert!(!refused(&Refusal::Other("x".to_owned()), 0, Path::new("y")).to_string().contains("kept"));
     }
 }

@@ -75,8 +75,22 @@ enum Verb {
 
 /// Bad usage or input: exit code 2 instead of 4.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Usage(String);
+#[error("{message}")]
+struct Usage {
+    message: String,
+    /// What to do about it.
+    hint: Option<String>,
+}
+
+impl Usage {
+    fn new(message: impl std::fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None }
+    }
+
+    fn hint(self, hint: impl std::fmt::Display) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
+    }
+}
 
 fn main() -> ExitCode {
     let arguments = match Worker::try_parse() {
@@ -100,7 +114,13 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
-        let is_users = error.is::<Usage>() || error.is::<togl_agent::spool::SpoolError>();
+        let trained = error.downcast_ref::<togl_learning::TrainError>();
+        let hint = trained.and_then(togl_learning::TrainError::hint).map(str::to_owned);
+        let usage = error.downcast_ref::<Usage>();
+        if let Some(hint) = usage.and_then(|usage| usage.hint.clone()).or(hint) {
+            eprintln!("\n  hint: {hint}");
+        }
+        let is_users = usage.is_some() || error.is::<togl_agent::spool::SpoolError>();
         ExitCode::from(if is_users { 2 } else { 4 })
     })
 }

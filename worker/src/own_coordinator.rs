@@ -20,6 +20,20 @@ pub fn address(state: &Path) -> Option<String> {
     Some(serde_json::from_str::<Announced>(&text).ok()?.address)
 }
 
+/// The address that is joined for the one typed. `localhost` means this machine and no other, so at the port of its own
+/// coordinator no name server is asked where that is.
+pub fn meant(state: &Path, typed: &str) -> String {
+    match (typed.strip_prefix("localhost:"), address(state)) {
+        (Some(port), Some(own)) if own.rsplit_once(':').is_some_and(|(_, its)| its == port) => {
+            match is_local(&own) {
+                true => own,
+                false => format!("127.0.0.1:{port}"),
+            }
+        }
+        _ => typed.to_owned(),
+    }
+}
+
 /// The directory's worker token, if it is its coordinator that is meant by `address`.
 pub fn token(state: &Path, address: &str) -> Option<String> {
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
@@ -45,9 +59,17 @@ mod tests {
         std::fs::write(state.path().join("worker.token"), "togl1.worker.x\n").unwrap();
         assert_eq!(address(state.path()).as_deref(), Some("127.0.0.1:7447"));
         assert_eq!(token(state.path(), "127.0.0.1:7447").as_deref(), Some("togl1.worker.x\n"));
-        // A name may mean any machine.
-        for other in ["127.0.0.1:7448", "localhost:7447", "example.org:7447", "nonsense"] {
-            assert_eq!(token(state.path(), other), None, "{other}");
+        let reached = |typed: &str| token(state.path(), &meant(state.path(), typed));
+        assert_eq!(meant(state.path(), "localhost:7447"), "127.0.0.1:7447");
+        assert_eq!(reached("localhost:7447").as_deref(), Some("togl1.worker.x\n"));
+        // Any other name may mean any machine.
+        for other in
+            ["127.0.0.1:7448", "localhost:7448", "localhost.example.org:7447", "example.org:7447", "nonsense"]
+        {
+            assert_eq!(reached(other), None, "{other}");
         }
+        std::fs::write(state.path().join("coordinator.json"), r#"{"address":"0.0.0.0:7447","pid":1}"#)
+            .unwrap();
+        assert_eq!(reached("localhost:7447").as_deref(), Some("togl1.worker.x\n"), "it listens everywhere");
     }
 }

@@ -15,7 +15,7 @@ use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
 use crate::version::{Format, print};
-use crate::{Usage, devices, trainer, signals};
+use crate::{Usage, devices, signals, trainer};
 
 /// Train one fold here, without a coordinator
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ impl Train {
         let local = Local {
             split: self.split,
             seed: self.seed,
-            device: devices::parse(&self.device).map_err(Usage)?,
+            device: devices::parse(&self.device).map_err(Usage::new)?,
             threads: self.threads,
             data: self.data,
             fresh: self.fresh,
@@ -106,7 +106,7 @@ impl Local {
         togl_learning::use_threads(self.threads);
         let mut memory = PeakMemory::start(fold::place(trial, self.device));
         let dataset =
-            self.data.open(trial, &|text| eprintln!("{text}")).map_err(|error| Usage(error.message))?;
+            self.data.open(trial, &|text| eprintln!("{text}")).map_err(|error| Usage::new(error.message))?;
         if self.fresh {
             self.forget_checkpoints(trial);
         }
@@ -157,10 +157,9 @@ impl Local {
 
 /// What the user can mend is bad input; the rest is ours.
 pub fn explained(error: TrainError) -> anyhow::Error {
-    match (error.class(), error.hint()) {
-        (FailureClass::Data | FailureClass::Config, _) => Usage(error.to_string()).into(),
-        (_, Some(hint)) => anyhow::anyhow!("{error}\n\n  hint: {hint}"),
-        (_, None) => error.into(),
+    match error.class() {
+        FailureClass::Data | FailureClass::Config => Usage::new(error).into(),
+        _ => error.into(),
     }
 }
 
@@ -191,21 +190,21 @@ fn progress_bar(trial: &TrialConfig) -> ProgressBar {
 pub fn read_trial(file: &std::path::Path) -> anyhow::Result<TrialConfig> {
     let text = std::fs::File::open(file).and_then(|file| bounded::text(file, bounded::WRITTEN_BY_HAND));
     let text = text.map_err(|error| {
-        let hint = "hint: --trial names a sweep file with one trial, or the canonical JSON of one";
-        Usage(format!("cannot read {}: {error}\n\n  {hint}", file.display()))
+        Usage::new(format!("cannot read {}: {error}", file.display()))
+            .hint("--trial names a sweep file with one trial, or the canonical JSON of one")
     })?;
     if text.trim_start().starts_with('{') {
         return TrialConfig::from_canonical(&text)
-            .map_err(|error| Usage(format!("{}: {error}", file.display())).into());
+            .map_err(|error| Usage::new(format!("{}: {error}", file.display())).into());
     }
-    let spec = SweepSpec::parse(&text).map_err(|error| Usage(format!("{}:{error}", file.display())))?;
-    let mut trials = spec.trials().map_err(|error| Usage(error.to_string()))?;
+    let spec = SweepSpec::parse(&text).map_err(|error| Usage::new(format!("{}:{error}", file.display())))?;
+    let mut trials = spec.trials().map_err(Usage::new)?;
     if trials.len() != 1 {
         let (name, count) = (file.display(), trials.len());
-        let hint = format!("hint: `togl hash {name}` lists them; give every axis one value");
-        anyhow::bail!(Usage(format!(
-            "{name} has {count} trials; this needs a file with exactly one\n\n  {hint}"
-        )));
+        anyhow::bail!(
+            Usage::new(format!("{name} has {count} trials; this needs a file with exactly one"))
+                .hint(format!("`togl hash {name}` lists them; give every axis one value"))
+        );
     }
     Ok(trials.remove(0).config)
 }

@@ -18,7 +18,7 @@ use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::protocol::{self, Command, Event, Request};
-use crate::{devices, host, version, signals};
+use crate::{devices, host, signals, version};
 
 /// The child process that trains
 #[derive(Debug, clap::Args)]

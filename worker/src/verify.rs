@@ -37,10 +37,10 @@ struct Case {
 impl Verify {
     /// Compares every file; exit code 1 if any is outside tolerance.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let device = devices::parse(&self.device).map_err(Usage)?;
+        let device = devices::parse(&self.device).map_err(Usage::new)?;
         let files = reference_files(&self.folder).map_err(|error| {
             let hint = "name a folder with persistence.safetensors or models/*.safetensors, or one such file";
-            Usage(format!("{error}\n\n  hint: {hint}"))
+            Usage::new(error).hint(hint)
         })?;
         togl_learning::use_threads(1);
         let mut cases = Vec::new();

@@ -7,7 +7,7 @@ use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 use super::Figure;
 use super::axis::{Axis, Scale};
 use super::lines::{Line, Panel, Plot, Point, Weight};
-use crate::cells::metric_column;
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
@@ -57,7 +57,7 @@ pub fn of_block(
 /// everywhere: there is nothing along such an axis.
 pub fn against(table: &Table, setting: &str) -> Result<Figure> {
     if let [only] = values_along(table, setting).as_slice() {
-        let others = settings(table).into_iter().filter(|name| !["dataset", "method"].contains(name));
+        let others = table.settings().into_iter().filter(|name| !["dataset", "method"].contains(name));
         let varied: Vec<String> = others
             .filter(|name| *name != setting && values_along(table, name).len() > 1)
             .map(str::to_owned)
@@ -68,26 +68,25 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
 }
 
 fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> Result<Figure> {
-    if table.column_setting != setting && !table.row_settings.iter().any(|name| name == setting) {
+    if !table.settings().contains(&setting) {
         return Err(Error::UnknownSetting {
             name: setting.to_owned(),
             hint: format!(
                 "the table's rows or columns must have it; they have {}",
-                settings(table).join(", ")
+                table.settings().join(", ")
             ),
         });
     }
     let mut panels: Vec<Panel> = Vec::new();
     let along = Axis::of(&values_along(table, setting));
-    for (labels, column, cell) in table.cells() {
-        let values = labels.iter().chain([&column.label]);
-        let named: Vec<(&str, &str)> = settings(table).into_iter().zip(values.map(String::as_str)).collect();
+    for (row, column, cell) in table.cells() {
+        let named: Vec<(&str, &str)> = table.settings().into_iter().zip(table.labels(row, column)).collect();
         if let Some(point) = point(&named, setting, cell, table, &along) {
             add(&mut panels, &named, setting, panels_of, point);
         }
     }
     if panels.is_empty() {
-        let column = metric_column(table.metric);
+        let column = table.metric.as_str();
         return Err(Error::NoValues { what: format!("the figure against {setting}"), column });
     }
     tidy(&mut panels, table.metric);
@@ -127,21 +126,10 @@ fn shorten(panels: &mut [Panel]) {
     }
 }
 
-fn settings(table: &Table) -> Vec<&str> {
-    table.row_settings.iter().map(String::as_str).chain([table.column_setting.as_str()]).collect()
-}
-
 /// The different values of the setting, in the order of the table; none if it has no such setting.
 fn values_along(table: &Table, setting: &str) -> Vec<String> {
-    let Some(at) = settings(table).iter().position(|name| *name == setting) else { return Vec::new() };
-    let mut names: Vec<String> = Vec::new();
-    for (labels, column, _) in table.cells() {
-        let name = labels.iter().chain([&column.label]).nth(at).cloned().unwrap_or_default();
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+    let Some(at) = table.settings().iter().position(|name| *name == setting) else { return Vec::new() };
+    Distinct::of(table.cells().map(|(row, column, _)| table.labels(row, column)[at].to_owned()))
 }
 
 fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table, along: &Axis) -> Option<Point> {
@@ -204,14 +192,9 @@ fn note(table: &Table, setting: &str) -> String {
     format!("{metric}: {centre} over folds; bars: ± {spread}.{constant}{incomplete}{single}")
 }
 
+/// What is measured, without when.
 fn short_metric(metric: Metric) -> &'static str {
-    match metric {
-        Metric::TestAccuracy => "Test accuracy",
-        Metric::ValidationAccuracy | Metric::LastValidationAccuracy => "Validation accuracy",
-        Metric::TrainAccuracy => "Training accuracy",
-        Metric::TestF1 => "Test F1",
-        Metric::TestRocAuc => "Test ROC-AUC",
-    }
+    metric_words(metric).split(" of the ").next().unwrap_or_default()
 }
 
 fn words(setting: &str) -> String {

@@ -18,7 +18,7 @@ const LINE: i32 = 24;
 pub struct Ranking {
     /// The methods, in the order of the table.
     pub methods: Vec<String>,
-    /// The test.
+    /// Friedman's test of these methods, with their mean ranks.
     pub friedman: Friedman,
     /// What is counted as one comparison, in the plural: `data sets`, or combinations of several settings.
     pub over: String,

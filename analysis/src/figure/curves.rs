@@ -10,6 +10,7 @@ use super::Figure;
 use super::axis::Axis;
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::curves::CurveGroups;
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::statistics::Summary;
 
@@ -67,12 +68,7 @@ pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
 /// Draws validation loss and accuracy by epoch, one line for each group of folds: the mean over those that trained this
 /// long, in a band of one standard deviation.
 pub fn method_curves(title: &str, curves: &CurveGroups) -> Result<Figure> {
-    let mut datasets: Vec<&str> = Vec::new();
-    for group in &curves.groups {
-        if !datasets.contains(&group.dataset.as_str()) {
-            datasets.push(&group.dataset);
-        }
-    }
+    let datasets = Distinct::of(curves.groups.iter().map(|group| group.dataset.as_str()));
     let mut panels: Vec<Panel> = Vec::new();
     for dataset in datasets {
         let groups = || curves.groups.iter().filter(|group| group.dataset == dataset);

@@ -46,7 +46,7 @@ pub struct Filtrations {
     pub method: String,
     /// Smallest value of each filtration over all graphs of the file.
     pub smallest: Vec<f64>,
-    /// The largest.
+    /// Largest value of each filtration over all graphs of the file.
     pub largest: Vec<f64>,
     /// The graphs, in the order asked for.
     pub graphs: Vec<GraphFiltrations>,
@@ -61,7 +61,7 @@ pub struct GraphFiltrations {
     pub part: String,
     /// Number of vertices.
     pub vertices: usize,
-    /// Undirected edges.
+    /// Undirected edges, as pairs of vertices counted from 0.
     pub edges: Vec<(usize, usize)>,
     /// The degree of each vertex.
     pub degrees: Vec<f64>,

@@ -16,6 +16,8 @@ use crate::wording::{fixed, metric_words};
 const SQUARE: (i32, i32) = (52, 26);
 const HEAD: i32 = 24;
 const SCALE: i32 = 54;
+/// The scale with the numbers at its ends, from the left of the squares.
+const SCALE_WIDTH: i32 = 61 * 3 + 70;
 /// Lines of one figure: more would not fit on a page or a screen.
 const MOST_ROWS: usize = 60;
 
@@ -23,7 +25,7 @@ const BELOW: RGBColor = RGBColor(213, 94, 0);
 const ABOVE: RGBColor = RGBColor(0, 114, 178);
 
 /// One line of the map: a cell's name and its value on each split.
-type Row = (String, BTreeMap<u32, f64>);
+type FoldLine = (String, BTreeMap<u32, f64>);
 
 /// Draws each cell of a table as a line of its folds; seeds of one split are averaged. Many lines make several figures
 /// with the same splits and the same colours.
@@ -34,7 +36,7 @@ pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
         return Err(Error::Empty { origin: format!("the fold heat map of {}", table.title) });
     }
     let map = Map { splits: splits.into_iter().collect(), furthest: furthest(&lines), note: note(table) };
-    let pages: Vec<&[Row]> = lines.chunks(MOST_ROWS).collect();
+    let pages: Vec<&[FoldLine]> = lines.chunks(MOST_ROWS).collect();
     let title = |at: usize| match pages.len() {
         1 => format!("Folds of {}", table.title),
         count => format!("Folds of {} ({} of {count})", table.title, at + 1),
@@ -50,9 +52,10 @@ struct Map {
 }
 
 impl Map {
-    fn draw(&self, title: &str, lines: &[Row]) -> Result<Figure> {
+    fn draw(&self, title: &str, lines: &[FoldLine]) -> Result<Figure> {
         let label_room = lines.iter().map(|(name, _)| text_width(name)).max().unwrap_or_default() + MARGIN;
         let width = (2 * MARGIN + label_room + self.splits.len() as i32 * SQUARE.0).max(560);
+        let width = width.max(MARGIN + label_room + SCALE_WIDTH);
         let below = HEAD + lines.len() as i32 * SQUARE.1;
         Figure::draw(title, &self.note, (width, below + SCALE), |area| {
             let left = MARGIN + label_room;
@@ -61,7 +64,7 @@ impl Map {
         })
     }
 
-    fn draw_squares(&self, area: &Area<'_>, lines: &[Row], corner: (i32, i32)) -> Result<()> {
+    fn draw_squares(&self, area: &Area<'_>, lines: &[FoldLine], corner: (i32, i32)) -> Result<()> {
         for (at, split) in self.splits.iter().enumerate() {
             let x = corner.0 + at as i32 * SQUARE.0 + SQUARE.0 / 2;
             let text = if at == 0 { format!("split {split}") } else { split.to_string() };
@@ -95,21 +98,18 @@ fn note(table: &Table) -> String {
     )
 }
 
-fn lines(table: &Table) -> Vec<Row> {
+fn lines(table: &Table) -> Vec<FoldLine> {
     let cells = table.cells().filter(|(_, _, cell)| cell.planned > 0);
     cells
-        .map(|(labels, column, cell)| {
+        .map(|(row, column, cell)| {
             let mut by_split: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
             for (fold, value) in cell.folds.iter().zip(&cell.values) {
                 by_split.entry(fold.split).or_default().push(*value);
             }
             let means =
                 by_split.into_iter().filter_map(|(split, values)| Some((split, Summary::of(&values).mean?)));
-            let settings = table.row_settings.iter().chain([&table.column_setting]);
-            let name: Vec<String> = settings
-                .zip(labels.iter().chain([&column.label]))
-                .map(|(name, label)| named(name, label))
-                .collect();
+            let labels = table.settings().into_iter().zip(table.labels(row, column));
+            let name: Vec<String> = labels.map(|(name, label)| named(name, label)).collect();
             (name.join(" · "), means.collect())
         })
         .collect()
@@ -125,7 +125,7 @@ fn mean(values: &BTreeMap<u32, f64>) -> f64 {
 }
 
 /// The largest distance of a value from the mean of its line.
-fn furthest(lines: &[Row]) -> f64 {
+fn furthest(lines: &[FoldLine]) -> f64 {
     let distances = lines.iter().flat_map(|(_, values)| {
         let mean = mean(values);
         values.values().map(move |value| (value - mean).abs())

@@ -8,6 +8,7 @@ use plotters::prelude::*;
 use super::axis::Axis;
 use super::style::{BODY, Look, SUBHEADING, Shape, Side, text_width, write};
 use super::{Area, Figure, LINE, MARGIN, failed};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::wording::fixed;
 
@@ -102,13 +103,7 @@ impl Plot {
 
     /// What the legend explains.
     pub fn labels(&self) -> Vec<&str> {
-        let mut labels: Vec<&str> = Vec::new();
-        for line in self.panels.iter().flat_map(|panel| &panel.lines) {
-            if !labels.contains(&line.label.as_str()) {
-                labels.push(&line.label);
-            }
-        }
-        labels
+        Distinct::of(self.panels.iter().flat_map(|panel| &panel.lines).map(|line| line.label.as_str()))
     }
 
     fn draw_panel(&self, area: &Area<'_>, panel: &Panel, labels: &[&str]) -> Result<()> {

@@ -22,7 +22,7 @@ pub fn of(tree: &Tree, title: &str) -> Result<Vec<u8>> {
     let (width, height) = (tree.size().width() * POINTS, tree.size().height() * POINTS);
     // A page of PDF begins at its lower left corner.
     let to_page = Transform::from_row(POINTS, 0.0, 0.0, -POINTS, 0.0, height);
-    let mut page = Page { content: String::new(), opacities: BTreeMap::new(), to_page };
+    let mut page = PdfPage { content: String::new(), opacities: BTreeMap::new(), to_page };
     page.group(tree.root(), 1.0)?;
     let states: String = page
         .opacities
@@ -39,7 +39,7 @@ pub fn of(tree: &Tree, title: &str) -> Result<Vec<u8>> {
     stream.extend_from_slice(&packed);
     stream.extend_from_slice(b"\nendstream");
     let page = format!(
-        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R \
+        "<< /Type /PdfPage /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R \
          /Group << /S /Transparency /CS /DeviceRGB >> /Resources << /ExtGState << {states}>> >> >>"
     );
     Ok(file(&[
@@ -81,14 +81,14 @@ fn text(text: &str) -> String {
     format!("<FEFF{digits}>")
 }
 
-struct Page {
+struct PdfPage {
     content: String,
     /// Names of opacities, by thousandths.
     opacities: BTreeMap<u16, String>,
     to_page: Transform,
 }
 
-impl Page {
+impl PdfPage {
     fn group(&mut self, group: &Group, opacity: f32) -> Result<()> {
         if group.clip_path().is_some() || group.mask().is_some() || !group.filters().is_empty() {
             return Err(failed("a figure has a clip, a mask or a filter, which a PDF of ours cannot have"));

@@ -8,8 +8,8 @@ use polars::prelude::{PolarsError, PolarsResult};
 use polars_arrow::io::ipc::format::ipc::planus::ReadAsRoot;
 use polars_arrow::io::ipc::format::ipc::{Block, MessageHeaderRef, MessageRef, RecordBatchRef};
 use polars_io::prelude::FileMetadata;
-use polars_parquet_format::PageHeader;
 use polars_parquet_format::thrift::protocol::TCompactInputProtocol;
+use polars_parquet_format::{FileMetaData, PageHeader};
 use togl_sweeps::spec::MOST_FOLDS;
 
 /// Columns that a file may have; ours have about a hundred.
@@ -20,6 +20,8 @@ const FOR_ANY_FILE: u64 = 512 << 20;
 const FOR_EACH_BYTE: u64 = 200;
 /// Bytes that a value takes in memory, whatever it is.
 const A_VALUE: u64 = 16;
+/// Bytes that a Parquet file may spend on its account of itself; ours has a few thousand.
+const LONGEST_ACCOUNT: usize = 16 << 20;
 /// What stands before a message of an Arrow file.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
@@ -51,6 +53,26 @@ impl Declared {
             )));
         }
         Ok(())
+    }
+
+    /// Refuses a Parquet file whose account of itself, at its end, lists what is not there: whoever reads it next makes room
+    /// for as many entries as it says. A file without such an account is left to be refused for that.
+    pub fn check_account(bytes: &[u8]) -> PolarsResult<()> {
+        let Some((before, length)) = bytes.strip_suffix(b"PAR1").and_then(<[u8]>::split_last_chunk) else {
+            return Ok(());
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some(start) = before.len().checked_sub(length) else { return Ok(()) };
+        if length > LONGEST_ACCOUNT {
+            return Err(too_much(format!(
+                "{} MiB of lists; at most {} are read",
+                length >> 20,
+                LONGEST_ACCOUNT >> 20
+            )));
+        }
+        // An entry takes a byte at least and is charged with eight.
+        let mut account = TCompactInputProtocol::new(&before[start..], 16 * length);
+        FileMetaData::read_from_in_protocol(&mut account).map(|_| ()).map_err(|_| contradictory())
     }
 
     /// What the pages of a Parquet file say; each column must have as many values as its row group has rows.

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use togl_sweeps::nearest;
-
 use crate::error::{Error, Result};
 use crate::schema::SETTINGS;
 
@@ -53,11 +51,8 @@ impl Mapping {
     /// The same mapping, except that our column `ours` is read from `theirs`. Refuses a column that we do not have.
     pub fn with(mut self, ours: &str, theirs: &str) -> Result<Self> {
         let Some(known) = self.theirs.get_mut(ours) else {
-            return Err(Error::UnknownChoice {
-                what: "our column of a mapping",
-                name: ours.to_owned(),
-                hint: nearest::hint(ours, self.theirs.keys().map(String::as_str)),
-            });
+            let known = self.theirs.keys().map(String::as_str);
+            return Err(Error::unknown_choice("our column of a mapping", ours, known));
         };
         theirs.clone_into(known);
         self.asked.insert(ours.to_owned());
@@ -74,11 +69,7 @@ impl Mapping {
     pub(super) fn check_conditions<'a>(&self, columns: impl Iterator<Item = &'a str> + Clone) -> Result<()> {
         match self.only.iter().find(|(theirs, _)| !columns.clone().any(|name| name == theirs)) {
             None => Ok(()),
-            Some((theirs, _)) => Err(Error::UnknownChoice {
-                what: "a column of the export",
-                name: theirs.clone(),
-                hint: nearest::hint(theirs, columns),
-            }),
+            Some((theirs, _)) => Err(Error::unknown_choice("a column of the export", theirs, columns)),
         }
     }
 

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 use togl_sweeps::TrialConfig;
 
-use super::source::Source;
+use super::source::RunReader;
 use crate::error::Result;
 use crate::published::same_dataset;
 
@@ -31,7 +31,7 @@ const MODELS: [(&str, &str); 10] = [
 /// Columns that are read here under the names of the published logs.
 pub const READ: [&str; 5] = ["GatedGCN", "GAT", "GIN", "early_topo", "use_node_attributes"];
 
-impl Source<'_> {
+impl RunReader<'_> {
     /// Adds to the settings of a run which network it was and what its nodes knew.
     pub(super) fn network(&self, row: usize, settings: &mut Map<String, Value>) -> Result<()> {
         let (backbone, named_togl) = self.backbone(row)?;

@@ -20,12 +20,12 @@ pub struct Run {
 }
 
 /// One file and how it is to be read.
-pub struct Source<'a> {
+pub struct RunReader<'a> {
     pub export: Export<'a>,
     pub mapping: &'a Mapping,
 }
 
-impl Source<'_> {
+impl RunReader<'_> {
     pub(super) fn runs(&self) -> Result<(Vec<Run>, Vec<String>)> {
         let (mut runs, mut skipped) = (Vec::new(), Vec::new());
         for row in 0..self.export.len() {

@@ -10,7 +10,7 @@ use togl_sweeps::{FoldKey, TrialId};
 use super::export::Export;
 pub use super::mapping::Mapping;
 use super::network;
-use super::source::{Run, Source};
+use super::source::{Run, RunReader};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 
@@ -33,9 +33,9 @@ pub struct Imported {
 
 /// Reads exports, in the order given. A run that did not finish or has no test value is left out and named.
 pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
-    let sources: Vec<Source<'_>> = files
+    let sources: Vec<RunReader<'_>> = files
         .iter()
-        .map(|path| Ok(Source { export: Export::open(path, mapping.needed())?, mapping }))
+        .map(|path| Ok(RunReader { export: Export::open(path, mapping.needed())?, mapping }))
         .collect::<Result<_>>()?;
     mapping.check_conditions(sources.iter().flat_map(|source| source.export.columns()))?;
     let (mut exports, mut skipped) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
 
 /// The columns that nothing is read from, have few values (so they are no measurements), and have several of them in
 /// one trial.
-fn varying(exports: &[(Source<'_>, Vec<Run>)]) -> Vec<String> {
+fn varying(exports: &[(RunReader<'_>, Vec<Run>)]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (source, _) in exports {
         let unread = source.export.columns().filter(|name| {
@@ -76,7 +76,7 @@ fn varying(exports: &[(Source<'_>, Vec<Run>)]) -> Vec<String> {
     names
 }
 
-fn varies(exports: &[(Source<'_>, Vec<Run>)], name: &str) -> bool {
+fn varies(exports: &[(RunReader<'_>, Vec<Run>)], name: &str) -> bool {
     let mut first: HashMap<TrialId, &str> = HashMap::new();
     let mut values: HashSet<&str> = HashSet::new();
     let (mut filled, mut differs) = (0, false);
@@ -90,7 +90,7 @@ fn varies(exports: &[(Source<'_>, Vec<Run>)], name: &str) -> bool {
 }
 
 /// The same network on the same split with the same seed twice: which run counts is not ours to say.
-fn refuse_repeated(exports: &[(Source<'_>, Vec<Run>)]) -> Result<()> {
+fn refuse_repeated(exports: &[(RunReader<'_>, Vec<Run>)]) -> Result<()> {
     let mut seen: HashMap<FoldKey, Vec<String>> = HashMap::new();
     let mut names: Vec<(FoldKey, String)> = Vec::new();
     for (source, run) in exports.iter().flat_map(|(source, runs)| runs.iter().map(move |run| (source, run))) {

@@ -1,11 +1,10 @@
 //! The layouts of published tables, which a plain table block cannot express because they compare named methods
 //! and contain numbers made by choosing among runs. A layout is named as its table in the published cells. Owns
-//! which layouts there are; numbers come from [`crate::table`] and [`crate::select`].
+//! which layouts there are; numbers come from [`crate::table`] and [`crate::choice`].
 
-mod methods;
+mod by_dataset;
+mod by_setting;
 mod named;
-mod placement;
-mod structural;
 
 use std::str::FromStr;
 
@@ -102,16 +101,18 @@ impl Layout {
 
     fn of_named(self, frame: &FoldFrame) -> Result<Table> {
         match self {
-            Self::StructuralExtended => structural::structural_extended(frame),
+            Self::StructuralExtended => by_setting::by_depth(frame, self.name()),
             Self::Table1 | Self::StructuralStatic | Self::StructuralMoreLayers => {
-                methods::by_dataset(frame, self.name(), methods::Nodes::Structure)
+                by_dataset::by_dataset(frame, self.name(), by_dataset::Nodes::Structure)
             }
             Self::Table2
             | Self::Table3
             | Self::BenchmarkStatic
             | Self::BenchmarkMoreLayers
-            | Self::SpheresTorus => methods::by_dataset(frame, self.name(), methods::Nodes::OwnFeatures),
-            Self::Placement | Self::PlacementNecklaces => placement::by_position(frame, self.name()),
+            | Self::SpheresTorus => {
+                by_dataset::by_dataset(frame, self.name(), by_dataset::Nodes::OwnFeatures)
+            }
+            Self::Placement | Self::PlacementNecklaces => by_setting::by_position(frame, self.name()),
         }
     }
 }

@@ -1,17 +1,18 @@
 //! Rows of a frame under the names that a publication prints: what a network is called there follows from its
 //! settings. Owns that naming, and the making of tables from renamed rows.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 
-use polars::prelude::{BooleanChunked, Column, DataFrame, NewChunkedArray, StringChunked, UInt64Chunked};
+use polars::prelude::{BooleanChunked, Column, DataFrame, IdxSize, NewChunkedArray};
 use togl_sweeps::spec::{Metric, TableSpec};
 use togl_sweeps::{FoldKey, TrialId};
 
+use crate::choice::Contest;
 use crate::columns::labels;
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
-use crate::select::best_by_last_validation;
 use crate::table::{Cell, Mark, Table};
 
 /// What names depend on.
@@ -29,50 +30,43 @@ pub struct Settings<'a> {
 }
 
 impl Settings<'_> {
-    fn backbone(&self) -> &'static str {
+    /// What the network is called, or a method whose printed name has no number of layers.
+    fn network(&self) -> Result<&'static str, &'static str> {
         match self.model {
-            "gin" => "GIN",
-            "gat" => "GAT",
-            "gatedgcn" => "GATED-GCN",
-            _ => "GCN",
-        }
-    }
-
-    /// What methods without a number of layers in their printed name are called.
-    fn baseline(&self) -> Option<&'static str> {
-        match self.model {
-            "wl" => Some("WL"),
-            "wl-oa" => Some("WL-OA"),
-            "ph" => Some("PH"),
-            "gfl" => Some("GFL"),
-            "perslay" => Some("PersLay"),
-            _ => None,
+            "gin" => Ok("GIN"),
+            "gat" => Ok("GAT"),
+            "gatedgcn" => Ok("GATED-GCN"),
+            "wl" => Err("WL"),
+            "wl-oa" => Err("WL-OA"),
+            "ph" => Err("PH"),
+            "gfl" => Err("GFL"),
+            "perslay" => Err("PersLay"),
+            _ => Ok("GCN"),
         }
     }
 
     /// The network as built.
     pub fn built(&self) -> String {
-        if let Some(name) = self.baseline() {
-            return name.to_owned();
-        }
-        let layers = self.depth.saturating_sub(u64::from(self.togl && self.replaces));
-        let plain = format!("{}-{layers}", self.backbone());
-        if self.togl { format!("{plain}-TOGL-1") } else { plain }
+        self.called(self.replaces)
     }
 
     /// The network as printed: TOGL always counts as one of `depth` layers there, whether it was or not.
     pub fn printed(&self) -> String {
-        if let Some(name) = self.baseline() {
-            return name.to_owned();
+        self.called(true)
+    }
+
+    fn called(&self, togl_counts: bool) -> String {
+        let layers = || self.depth.saturating_sub(u64::from(self.togl && togl_counts));
+        match (self.network(), self.togl) {
+            (Err(method), _) => method.to_owned(),
+            (Ok(backbone), false) => format!("{backbone}-{}", layers()),
+            (Ok(backbone), true) => format!("{backbone}-{}-TOGL-1", layers()),
         }
-        let layers = self.depth.saturating_sub(u64::from(self.togl));
-        let plain = format!("{}-{layers}", self.backbone());
-        if self.togl { format!("{plain}-TOGL-1") } else { plain }
     }
 
     /// Graph layers before TOGL.
-    pub fn layers_before(&self) -> u64 {
-        let layers = self.depth.saturating_sub(u64::from(self.replaces));
+    pub fn layers_before(&self) -> u32 {
+        let layers = self.depth.saturating_sub(u64::from(self.replaces)) as u32;
         self.position.parse().unwrap_or(layers).min(layers)
     }
 }
@@ -102,9 +96,9 @@ pub fn with_cycles(frame: &FoldFrame) -> Result<(FoldFrame, usize)> {
 
 /// The rows to which `name` gives names, under them.
 pub fn renamed(frame: &FoldFrame, mut name: impl FnMut(&Settings<'_>) -> Option<Names>) -> Result<FoldFrame> {
-    let source = Source::of(frame.data())?;
+    let settings = settings(frame.data())?;
     let names: Vec<Option<Names>> =
-        (0..frame.len()).map(|row| source.settings(row).and_then(|settings| name(&settings))).collect();
+        (0..frame.len()).map(|row| settings(row).and_then(|settings| name(&settings))).collect();
     let kept: Vec<bool> = names.iter().map(Option::is_some).collect();
     let mut data = frame.data().filter(&BooleanChunked::from_slice("kept".into(), &kept))?;
     let names: Vec<Names> = names.into_iter().flatten().collect();
@@ -123,68 +117,41 @@ pub fn renamed(frame: &FoldFrame, mut name: impl FnMut(&Settings<'_>) -> Option<
     FoldFrame::from_data(&data, "the layout")
 }
 
-/// The columns that names depend on, typed once.
-struct Source<'a> {
-    dataset: &'a StringChunked,
-    model: &'a StringChunked,
-    features: &'a StringChunked,
-    placement: &'a StringChunked,
-    position: &'a StringChunked,
-    depth: &'a UInt64Chunked,
-    togl: &'a BooleanChunked,
-    deepset: &'a BooleanChunked,
-    fixed: &'a BooleanChunked,
-}
-
-impl<'a> Source<'a> {
-    fn of(data: &'a DataFrame) -> Result<Self> {
-        let text = |name: &str| Ok::<_, Error>(data.column(name)?.str()?);
-        let flag = |name: &str| Ok::<_, Error>(data.column(name)?.bool()?);
-        Ok(Self {
-            dataset: text("dataset")?,
-            model: text("model")?,
-            features: text("features")?,
-            placement: text("placement")?,
-            position: text("togl_position")?,
-            depth: data.column("depth")?.u64()?,
-            togl: flag("togl")?,
-            deepset: flag("deepset")?,
-            fixed: flag("static")?,
-        })
-    }
-
-    fn settings(&self, row: usize) -> Option<Settings<'a>> {
-        let togl = self.togl.get(row)?;
+/// What names depend on, for each row; none where it is not all known.
+fn settings<'a>(data: &'a DataFrame) -> Result<impl Fn(usize) -> Option<Settings<'a>> + 'a> {
+    let text = |name: &str| Ok::<_, Error>(data.column(name)?.str()?);
+    let flag = |name: &str| Ok::<_, Error>(data.column(name)?.bool()?);
+    let (datasets, models, features) = (text("dataset")?, text("model")?, text("features")?);
+    let (placements, positions) = (text("placement")?, text("togl_position")?);
+    let (with_togl, deepset, fixed) = (flag("togl")?, flag("deepset")?, flag("static")?);
+    let depths = data.column("depth")?.u64()?;
+    Ok(move |row| {
+        let togl = with_togl.get(row)?;
         Some(Settings {
-            dataset: self.dataset.get(row)?,
-            model: self.model.get(row)?,
-            depth: self.depth.get(row)?,
-            structure_only: self.features.get(row)? != "original",
+            dataset: datasets.get(row)?,
+            model: models.get(row)?,
+            depth: depths.get(row)?,
+            structure_only: features.get(row)? != "original",
             togl,
-            replaces: self.placement.get(row)? == "replace",
-            position: self.position.get(row)?,
-            deepset: togl && self.deepset.get(row)?,
-            fixed: togl && self.fixed.get(row)?,
+            replaces: placements.get(row)? == "replace",
+            position: positions.get(row)?,
+            deepset: togl && deepset.get(row)?,
+            fixed: togl && fixed.get(row)?,
         })
-    }
+    })
 }
 
 /// Runs chosen by a layout.
-pub struct ChosenRuns {
-    pub frame: FoldFrame,
-    /// Those whose split has fewer runs of one embedding than of another. The publication chose there all the same.
+struct ChosenRuns {
+    frame: FoldFrame,
+    /// Those whose split has fewer runs of one embedding than of another.
     among_fewer: HashSet<FoldKey>,
 }
 
 impl ChosenRuns {
-    /// The same choice under other names of rows.
-    pub fn with_frame(self, frame: FoldFrame) -> Self {
-        Self { frame, ..self }
-    }
-
     /// A table of them, in which cells that were chosen among fewer candidates say so.
-    pub fn part(&self, title: &str, rows: &[&str], columns: &str) -> Result<Option<Table>> {
-        let mut made = part(&self.frame, title, rows, columns, &["deepset"])?;
+    fn part(&self, title: &str, shape: (&[&str], &str)) -> Result<Option<Table>> {
+        let mut made = part(&self.frame, title, shape, &["deepset".to_owned()])?;
         let cells = made.iter_mut().flat_map(|table| &mut table.rows).flat_map(|row| &mut row.cells);
         for cell in cells.filter(|cell| cell.folds.iter().any(|fold| self.among_fewer.contains(fold))) {
             cell.marks.insert(Mark::FewerCandidates);
@@ -193,47 +160,44 @@ impl ChosenRuns {
     }
 }
 
-/// The rows with TOGL, of which each fold keeps the embedding that was best on the last epoch's validation part.
-pub fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<ChosenRuns> {
-    if frame.is_empty() {
-        return Ok(ChosenRuns { frame: frame.clone(), among_fewer: HashSet::new() });
+/// The rows with TOGL, of which each fold keeps the embedding that was best on the last epoch's validation part. `groups`
+/// are the settings that all candidates share; the choice is made anew in each split of a group.
+fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<ChosenRuns> {
+    let by = Metric::LastValidationAccuracy;
+    let (keys, judged) = (frame.keys()?, frame.validation()?.values(by)?);
+    let names: Vec<String> = groups.iter().map(|name| (*name).to_owned()).collect();
+    let (mut families, mut contests) = (Distinct::default(), Distinct::default());
+    let (mut trials, mut runs) = (Vec::<Distinct<TrialId>>::new(), Vec::<Contest>::new());
+    for (row, key) in keys.iter().enumerate() {
+        let family = families.place(labels(frame.data(), &names, row)?);
+        let at = contests.place((family, key.split));
+        trials.resize_with(families.in_order.len(), Distinct::default);
+        runs.resize_with(contests.in_order.len(), Contest::default);
+        runs[at].enter(row, trials[family].place(key.trial), judged[row].map(|value| (value, row)));
     }
-    let chosen = best_by_last_validation(&frame.validation()?, groups)?;
-    let fewer = among_fewer(frame, groups)?;
-    let keys = frame.keys()?;
-    let places = chosen.rows().iter().map(|row| *row as usize);
-    let among_fewer = places.filter(|row| fewer[*row]).map(|row| keys[row]).collect();
-    Ok(ChosenRuns { frame: chosen.frame()?, among_fewer })
-}
-
-/// For each row whether its group has not all the candidates that the same group has in other splits: a trial is
-/// missing, or has fewer runs than another.
-fn among_fewer(frame: &FoldFrame, groups: &[&str]) -> Result<Vec<bool>> {
-    let family: Vec<String> =
-        groups.iter().filter(|name| **name != "split").map(|name| (*name).to_owned()).collect();
-    let mut trials: HashMap<Vec<String>, BTreeMap<TrialId, HashMap<u32, usize>>> = HashMap::new();
-    let keys = frame.keys()?;
-    let labels: Vec<Vec<String>> =
-        (0..keys.len()).map(|row| labels(frame.data(), &family, row)).collect::<Result<_>>()?;
-    for (labels, key) in labels.iter().zip(&keys) {
-        let runs = trials.entry(labels.clone()).or_default().entry(key.trial).or_default();
-        *runs.entry(key.split).or_default() += 1;
+    let (mut rows, mut among_fewer) = (Vec::new(), HashSet::new());
+    for ((family, split), contest) in contests.in_order.iter().zip(runs) {
+        let Some(row) = contest.best() else {
+            let values = names.iter().zip(&families.in_order[*family]);
+            let group = values.map(|(name, value)| format!("{name}={value}"));
+            let group = group.chain([format!("split={split}")]).collect();
+            return Err(Error::NothingToChoose { group, column: by.as_str().to_owned() });
+        };
+        rows.extend(IdxSize::try_from(row));
+        // The publication chose all the same where a trial is missing, or has fewer runs than another.
+        if !contest.is_full(trials[*family].in_order.len()) {
+            among_fewer.insert(keys[row]);
+        }
     }
-    let fewer = |labels: &Vec<String>, split: u32| {
-        let counts = trials[labels].values().map(|runs| runs.get(&split).copied().unwrap_or_default());
-        let (least, most) = counts.fold((usize::MAX, 0), |(low, high), n| (low.min(n), high.max(n)));
-        least < most
-    };
-    Ok(labels.iter().zip(&keys).map(|(labels, key)| fewer(labels, key.split)).collect())
+    Ok(ChosenRuns { frame: frame.rows(&rows)?, among_fewer })
 }
 
 /// A table of renamed rows; none if there are no rows.
-pub fn part(
+fn part(
     frame: &FoldFrame,
     title: &str,
-    rows: &[&str],
-    columns: &str,
-    among: &[&str],
+    (rows, columns): (&[&str], &str),
+    among: &[String],
 ) -> Result<Option<Table>> {
     if frame.is_empty() {
         return Ok(None);
@@ -248,6 +212,26 @@ pub fn part(
     Table::make_after_choice(frame, &spec, &plan, among).map(Some)
 }
 
+/// The tables that a layout called `name` is made of: one of rows as they were trained and one of rows in which each fold
+/// chooses its embedding, within `groups`. `shape` is what makes rows and what makes columns. Refuses a layout without
+/// rows; `about` says which ones it would have.
+pub fn parts(
+    name: &str,
+    about: &str,
+    shape: (&[&str], &str),
+    trained: &FoldFrame,
+    general: &FoldFrame,
+    groups: &[&str],
+) -> Result<Vec<Table>> {
+    let chosen = chosen_embedding(general, groups)?;
+    let parts = [part(trained, name, shape, &[])?, chosen.part(name, shape)?];
+    let parts: Vec<Table> = parts.into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => Err(Error::Empty { origin: format!("the layout {name} ({about})") }),
+        false => Ok(parts),
+    }
+}
+
 /// The cell with these labels and this column in whichever part has it.
 pub fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
     let found = parts.iter().find_map(|part| {
@@ -260,8 +244,7 @@ pub fn find(parts: &[Table], labels: &[String], column: &str) -> Cell {
 
 /// What the parts of a layout have to say, each thing once.
 pub fn remarks(parts: &[Table]) -> Vec<String> {
-    let mut seen = HashSet::new();
-    parts.iter().flat_map(|part| part.remarks.clone()).filter(|remark| seen.insert(remark.clone())).collect()
+    Distinct::of(parts.iter().flat_map(|part| part.remarks.clone()))
 }
 
 /// Says in a layout how "General" numbers are chosen.

@@ -2,13 +2,11 @@
 
 use crate::emphasis::{Emphasis, NOT_WORSE};
 use crate::spread::Spread;
-use crate::spreadsheet::field;
+use crate::spreadsheet::line;
 use crate::table::Table;
 
 /// The table as CSV in long form: the row's labels, the column's label, then the cell.
 pub fn csv(table: &Table) -> String {
-    let headers = table.row_settings.iter().chain(&table.group_setting).chain([&table.column_setting]);
-    let headers = headers.map(String::as_str);
     let mirrors = table.columns.iter().any(|column| column.printed_as.is_some())
         || table.rows.iter().any(|row| row.printed_as.is_some());
     let printed = mirrors.then_some("printed_as");
@@ -17,20 +15,15 @@ pub fn csv(table: &Table) -> String {
     let tested = (table.emphasis == Emphasis::NotSignificantlyWorse).then_some(NOT_WORSE.to_owned());
     let has_cited = table.cells().any(|(_, _, cell)| cell.cited);
     let cited = has_cited.then_some("cited");
-    let headers = headers.chain(printed).chain(rest).chain(cited).map(str::to_owned);
+    let headers = table.settings().into_iter().chain(printed).chain(rest).chain(cited).map(str::to_owned);
     let median = (table.spread == Spread::Quartiles).then_some("median".to_owned());
     let mut text = line(headers.chain(spread.clone()).chain(median.clone()).chain(tested.clone()));
-    let cells = table
-        .rows
-        .iter()
-        .flat_map(|row| row.cells.iter().zip(&table.columns).map(move |(cell, column)| (row, column, cell)));
-    for (row, column, cell) in cells {
+    for (row, column, cell) in table.cells() {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         let marks: Vec<&str> = cell.marks.iter().map(|mark| mark.word()).collect();
         let printed_as = column.printed_as.as_ref().or(row.printed_as.as_ref());
         let printed = mirrors.then(|| printed_as.cloned().unwrap_or_default());
-        let group = column.group.iter().filter(|_| table.group_setting.is_some()).cloned();
-        let labels = row.labels.iter().cloned().chain(group).chain([column.label.clone()]).chain(printed);
+        let labels = table.labels(row, column).into_iter().map(str::to_owned).chain(printed);
         let values = [
             number(cell.mean),
             number(cell.std),
@@ -46,8 +39,4 @@ pub fn csv(table: &Table) -> String {
         text.push_str(&line(labels.chain(values).chain(cited).chain(spread).chain(median).chain(tested)));
     }
     text
-}
-
-pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {
-    fields.map(|text| field(&text)).collect::<Vec<_>>().join(",") + "\n"
 }

@@ -1,10 +1,17 @@
 //! Tables as HTML: a page of its own, or a fragment without style or script that goes into any page. No script, no font,
 //! no picture from elsewhere. All text is escaped.
 
-use super::{Shown, column_header, lines_above, lines_below, row_headers, row_labels_in_words, shown};
-use crate::table::{Cell, Table};
+use super::{Around, column_header, lines_above, lines_below, row_headers, row_labels_in_words};
+use crate::table::Table;
 
 const STYLE: &str = include_str!("style.css");
+
+const NUMBER: Around = Around {
+    italic: ["<em>", "</em>"],
+    bold: ["<strong>", "</strong>"],
+    count: [" <small>", "</small>"],
+    marks: ["<sup>", "</sup>"],
+};
 
 /// The table as a page that can be opened, mailed and archived.
 pub fn html(table: &Table) -> String {
@@ -34,7 +41,8 @@ pub fn fragment(table: &Table) -> String {
         let labels = row_labels_in_words(table, row)
             .into_iter()
             .map(|text| format!("<th scope=\"row\">{}</th>", escape(&text)));
-        let cells = row.cells.iter().map(|cell| format!("<td>{}</td>", number(cell, table)));
+        let cells =
+            row.cells.iter().map(|cell| format!("<td>{}</td>", NUMBER.number(cell, table, str::to_owned)));
         // Inline, because the table may go into a page with a style of its own.
         let cited = if row.is_cited() { " class=\"cited\" style=\"color: #767676\"" } else { "" };
         lines.push(format!("<tr{cited}>{}</tr>", labels.chain(cells).collect::<String>()));
@@ -56,22 +64,6 @@ fn headers_above(table: &Table) -> String {
         format!("<tr>{labels}{}</tr>", headers.collect::<String>())
     };
     lines_above(table).iter().map(line).collect()
-}
-
-fn number(cell: &Cell, table: &Table) -> String {
-    match shown(cell, table) {
-        Shown::NotPlanned => String::new(),
-        Shown::Missing => "–".to_owned(),
-        Shown::Value(value) => {
-            let number = format!("{} ± {}", value.mean, value.std);
-            let number = if cell.wins_comparison { format!("<em>{number}</em>") } else { number };
-            let number = if cell.stands_out() { format!("<strong>{number}</strong>") } else { number };
-            let count = value.count.map(|count| format!(" <small>{count}</small>")).unwrap_or_default();
-            let signs: String = value.marks.iter().map(|mark| mark.sign()).collect();
-            let signs = if signs.is_empty() { signs } else { format!("<sup>{signs}</sup>") };
-            format!("{number}{count}{signs}")
-        }
-    }
 }
 
 pub(crate) fn escape(text: &str) -> String {

@@ -8,7 +8,6 @@ use serde_json::Value;
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, TrialId};
 
-use crate::cells::metric_column;
 use crate::emphasis::{Emphasis, NOT_WORSE};
 use crate::schema::{Kind, SETTINGS};
 use crate::spread::Spread;
@@ -21,9 +20,7 @@ const ROOM_OF_A_CELL: usize = 256;
 
 /// The table as a JSON list of cells. Cells that are not planned are left out.
 pub fn json(table: &Table) -> String {
-    let cells = table.rows.iter().flat_map(|row| {
-        row.cells.iter().zip(&table.columns).map(move |(cell, column)| JsonCell { table, row, column, cell })
-    });
+    let cells = table.cells().map(|(row, column, cell)| JsonCell { table, row, column, cell });
     let room = |cell: &Cell| ROOM_OF_A_CELL + ROOM_OF_A_FOLD * cell.folds.len();
     let mut text: Vec<u8> = Vec::with_capacity(table.cells().map(|(_, _, cell)| room(cell)).sum::<usize>());
     for (at, cell) in cells.filter(|shown| shown.cell.is_there()).enumerate() {
@@ -73,7 +70,7 @@ impl JsonCell<'_> {
     /// What was chosen about the whole table, where it is not the default.
     fn serialize_choices<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         if self.table.metric != Metric::TestAccuracy {
-            map.serialize_entry("metric", metric_column(self.table.metric))?;
+            map.serialize_entry("metric", self.table.metric.as_str())?;
         }
         if self.table.spread != Spread::SampleStd {
             map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;
@@ -91,16 +88,11 @@ impl JsonCell<'_> {
 impl Serialize for JsonCell<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (setting, label) in self.table.row_settings.iter().zip(&self.row.labels) {
+        for (setting, label) in
+            self.table.settings().into_iter().zip(self.table.labels(self.row, self.column))
+        {
             map.serialize_entry(setting, &typed(setting, label))?;
         }
-        if let (Some(setting), Some(group)) = (&self.table.group_setting, &self.column.group) {
-            map.serialize_entry(setting, &typed(setting, group))?;
-        }
-        map.serialize_entry(
-            &self.table.column_setting,
-            &typed(&self.table.column_setting, &self.column.label),
-        )?;
         if let Some(printed) = self.column.printed_as.as_ref().or(self.row.printed_as.as_ref()) {
             map.serialize_entry("printed_as", printed)?;
         }

@@ -2,7 +2,7 @@
 //! in a paper that loads booktabs, siunitx and xcolor, or compiled as it is, because outside a document it brings one
 //! along. All text is escaped, and signs outside ASCII are written as commands.
 
-use super::{Shown, Value, column_header, lines_above, lines_below, row_headers, row_labels, shown};
+use super::{Shown, ShownNumber, column_header, lines_above, lines_below, row_headers, row_labels, shown};
 use crate::table::{Mark, Row, Table};
 
 /// Opens a document where there is none. `\@nodocument` is `\relax` inside one.
@@ -27,17 +27,8 @@ const HEADER_WIDTH: usize = 14;
 pub fn latex(table: &Table) -> String {
     let headers = row_headers(table);
     let columns: String = (0..table.columns.len()).map(|at| column(table, at)).collect();
-    let mut lines = vec![
-        r"\begin{table}[htbp]".to_owned(),
-        r"  \centering".to_owned(),
-        r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
-        format!(r"  \caption{{{}}}{}", caption(table), reference(table)),
-        r"  \sisetup{detect-all, mode=text}".to_owned(),
-        r"  \setlength{\tabcolsep}{4pt}".to_owned(),
-        format!(r"  \begin{{tabular}}{{{}{columns}}}", "l".repeat(headers.len())),
-        r"    \toprule".to_owned(),
-    ];
-    lines.extend(lines_above(table).iter().flat_map(|spans| header_lines(spans, headers.len())));
+    let mut lines: Vec<String> =
+        lines_above(table).iter().flat_map(|spans| header_lines(spans, headers.len())).collect();
     let names = table.columns.iter().map(|column| centred(&stacked(&column_header(table, column))));
     lines.push(line(headers.iter().map(|text| escape(text)).chain(names)));
     lines.push(r"    \midrule".to_owned());
@@ -47,37 +38,38 @@ pub fn latex(table: &Table) -> String {
         }
         lines.push(row_line(row, table));
     }
-    lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
-    document(&lines, (9 + 5 * headers.len() + 4 * table.columns.len()).max(21))
+    let caption = format!(r"\caption{{{}}}{}", caption(table), reference(table.reference.as_deref()));
+    let numbers = "  \\sisetup{detect-all, mode=text}\n  \\setlength{\\tabcolsep}{4pt}\n";
+    let columns = format!("{}{columns}", "l".repeat(headers.len()));
+    let width = (9 + 5 * headers.len() + 4 * table.columns.len()).max(21);
+    document(&caption, numbers, &columns, &lines, width)
 }
 
 /// Rows of text under headers as a LaTeX table.
-pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str) -> String {
-    let mut lines = vec![
-        r"\begin{table}[htbp]".to_owned(),
-        r"  \centering".to_owned(),
-        r"  \setlength{\belowcaptionskip}{6pt}".to_owned(),
-        format!(r"  \caption{{{}}}", sentence(caption)),
-        format!(r"  \begin{{tabular}}{{{}}}", "l".repeat(headers.len())),
-        r"    \toprule".to_owned(),
-        line(headers.iter().map(|text| escape(text))),
-        r"    \midrule".to_owned(),
-    ];
+pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str, label: Option<&str>) -> String {
+    let letters = |row: &Vec<String>| row.iter().map(|text| text.chars().count()).sum::<usize>();
+    let widest = rows.iter().map(letters).max().unwrap_or_default();
+    let mut lines = vec![line(headers.iter().map(|text| escape(text))), r"    \midrule".to_owned()];
     lines.extend(rows.iter().map(|row| line(row.iter().map(|text| escape(text)))));
-    lines.extend([r"    \bottomrule", r"  \end{tabular}", r"\end{table}"].map(str::to_owned));
-    document(&lines, 21)
+    let caption = format!(r"\caption{{{}}}{}", sentence(caption), reference(label));
+    document(&caption, "", &"l".repeat(headers.len()), &lines, (6 + widest / 5).max(21))
 }
 
-/// The lines as a text that goes both ways; a page of its own is as wide as the table needs.
-fn document(lines: &[String], width: usize) -> String {
-    format!("{}{}\n{CLOSE}", OPEN.replace("WIDTH", &width.to_string()), lines.join("\n"))
+/// A table that goes both ways; a page of its own is as wide as it needs.
+fn document(caption: &str, setup: &str, columns: &str, lines: &[String], width: usize) -> String {
+    format!(
+        "{}\\begin{{table}}[htbp]\n  \\centering\n  \\setlength{{\\belowcaptionskip}}{{6pt}}\n  {caption}\n{setup}  \
+         \\begin{{tabular}}{{{columns}}}\n    \\toprule\n{}\n    \\bottomrule\n  \\end{{tabular}}\n\\end{{table}}\n{CLOSE}",
+        OPEN.replace("WIDTH", &width.to_string()),
+        lines.join("\n")
+    )
 }
 
 /// Mean, sign and deviation, the numbers aligned at their decimal points, with room for what stands behind.
 fn column(table: &Table, at: usize) -> String {
     let (mut mean, mut std) = (1, 1);
     for row in &table.rows {
-        if let Shown::Value(value) = shown(&row.cells[at], table) {
+        if let Shown::Number(value) = shown(&row.cells[at], table) {
             mean = mean.max(digits(&value.mean));
             std = std.max(digits(&value.std));
         }
@@ -117,7 +109,7 @@ fn stacked(label: &str) -> String {
 
 fn after_number(row: &Row, at: usize, table: &Table) -> String {
     match shown(&row.cells[at], table) {
-        Shown::Value(value) => behind(&value),
+        Shown::Number(value) => behind(&value),
         _ => String::new(),
     }
 }
@@ -162,9 +154,9 @@ fn caption(table: &Table) -> String {
 }
 
 /// What the paper refers to it by; it stands behind the caption, whose number it means.
-fn reference(table: &Table) -> String {
+fn reference(label: Option<&str>) -> String {
     let kept = |letter: &char| letter.is_ascii_alphanumeric() || ":-_./+".contains(*letter);
-    let name = table.reference.as_deref().unwrap_or_default().chars().filter(kept).collect::<String>();
+    let name = label.unwrap_or_default().chars().filter(kept).collect::<String>();
     if name.is_empty() { name } else { format!(r"\label{{{name}}}") }
 }
 
@@ -188,7 +180,7 @@ fn number(row: &Row, at: usize, table: &Table, grey: &str) -> String {
     match shown(cell, table) {
         Shown::NotPlanned => centred(""),
         Shown::Missing => centred("--"),
-        Shown::Value(value) => {
+        Shown::Number(value) => {
             let bold = if cell.stands_out() { r"\bfseries " } else { "" };
             let italic = if cell.wins_comparison { r"\itshape " } else { "" };
             let style = format!("{grey}{bold}{italic}");
@@ -204,7 +196,7 @@ fn number(row: &Row, at: usize, table: &Table, grey: &str) -> String {
 }
 
 /// How many folds, and the signs.
-fn behind(value: &Value) -> String {
+fn behind(value: &ShownNumber) -> String {
     let count = value.count.as_ref().map(|count| format!(" ({count})")).unwrap_or_default();
     let signs: String = value.marks.iter().map(|mark| sign(*mark)).collect();
     let signs = if signs.is_empty() { signs } else { format!("$^{{{signs}}}$") };
@@ -264,11 +256,6 @@ fn command(character: char) -> Option<&'static str> {
         '¶' => r"$^{\P}$",
         '*' => "$^{*}$",
         '◊' => r"$^{\diamond}$",
-        '×' => r"$\times$",
-        '·' => r"$\cdot$",
-        '≤' => r"$\leq$",
-        '≥' => r"$\geq$",
-        '−' => "$-$",
         '—' => "---",
         '…' => r"\ldots{}",
         '“' => "``",
@@ -277,6 +264,31 @@ fn command(character: char) -> Option<&'static str> {
         '’' => "'",
         '\u{a0}' => "~",
         '\n' => " ",
+        sign => return mathematics(sign),
+    })
+}
+
+/// Signs of formulas that people write in captions and labels.
+fn mathematics(sign: char) -> Option<&'static str> {
+    Some(match sign {
+        '≥' => r"$\geq$",
+        '≤' => r"$\leq$",
+        '·' => r"$\cdot$",
+        '×' => r"$\times$",
+        '≠' => r"$\neq$",
+        '≈' => r"$\approx$",
+        '→' => r"$\to$",
+        '∞' => r"$\infty$",
+        'α' => r"$\alpha$",
+        'β' => r"$\beta$",
+        'γ' => r"$\gamma$",
+        'δ' => r"$\delta$",
+        'ε' => r"$\varepsilon$",
+        'λ' => r"$\lambda$",
+        'μ' | 'µ' => r"$\mu$",
+        'σ' => r"$\sigma$",
+        'τ' => r"$\tau$",
+        '−' => "$-$",
         _ => return None,
     })
 }

@@ -1,7 +1,9 @@
 //! Tables as GitHub-flavoured Markdown: right-aligned cells, winners in bold, caption and notes below.
 
-use super::{Shown, columns_are, full_header, lines_below, row_headers, row_labels_in_words, shown};
-use crate::table::{Cell, Table};
+use super::{Around, columns_are, full_header, lines_below, row_headers, row_labels_in_words};
+use crate::table::Table;
+
+const NUMBER: Around = Around { italic: ["_", "_"], bold: ["**", "**"], count: [" ", ""], marks: ["", ""] };
 
 /// The table as Markdown.
 pub fn markdown(table: &Table) -> String {
@@ -20,7 +22,7 @@ pub fn markdown(table: &Table) -> String {
     text.push_str(&line(aligned.map(str::to_owned)));
     for row in &table.rows {
         let labels = row_labels_in_words(table, row).into_iter().map(|label| escape(&label));
-        text.push_str(&line(labels.chain(row.cells.iter().map(|cell| number(cell, table)))));
+        text.push_str(&line(labels.chain(row.cells.iter().map(|cell| NUMBER.number(cell, table, escape)))));
     }
     let below: Vec<String> = lines_below(table, "bold:", "italic:").iter().map(|note| escape(note)).collect();
     let (caption, notes) = below.split_first().map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
@@ -33,21 +35,6 @@ pub fn markdown(table: &Table) -> String {
 
 fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-}
-
-fn number(cell: &Cell, table: &Table) -> String {
-    match shown(cell, table) {
-        Shown::NotPlanned => String::new(),
-        Shown::Missing => "–".to_owned(),
-        Shown::Value(value) => {
-            let number = format!("{} ± {}", value.mean, value.std);
-            let number = if cell.wins_comparison { format!("_{number}_") } else { number };
-            let number = if cell.stands_out() { format!("**{number}**") } else { number };
-            let count = value.count.map(|count| format!(" {count}")).unwrap_or_default();
-            let signs: String = value.marks.iter().map(|mark| escape(mark.sign())).collect();
-            format!("{number}{count}{signs}")
-        }
-    }
 }
 
 fn escape(text: &str) -> String {

@@ -8,13 +8,11 @@ mod json;
 pub(crate) mod latex;
 mod markdown;
 mod terminal;
-mod width;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use csv::csv;
-pub(crate) use csv::line as csv_line;
 pub(crate) use html::escape;
 pub use html::{fragment, html, page};
 pub use json::json;
@@ -22,6 +20,8 @@ pub(crate) use json::typed;
 pub use latex::latex;
 pub use markdown::markdown;
 pub use terminal::terminal;
+
+use unicode_width::UnicodeWidthStr;
 
 use crate::atomic::Staged;
 use crate::error::{Error, Result};
@@ -56,15 +56,44 @@ enum Shown {
     /// Planned, but nothing has finished.
     Missing,
     /// A number.
-    Value(Value),
+    Number(ShownNumber),
 }
 
-struct Value {
+/// The parts of a number as text.
+struct ShownNumber {
     mean: String,
     std: String,
     /// `n=7/10` where not all planned folds are behind the number.
     count: Option<String>,
     marks: Vec<Mark>,
+}
+
+/// What a format puts before and after a part of a number.
+struct Around {
+    italic: [&'static str; 2],
+    bold: [&'static str; 2],
+    count: [&'static str; 2],
+    marks: [&'static str; 2],
+}
+
+impl Around {
+    /// A cell as text, for formats in which a number is one piece.
+    fn number(&self, cell: &Cell, table: &Table, sign: fn(&str) -> String) -> String {
+        let value = match shown(cell, table) {
+            Shown::NotPlanned => return String::new(),
+            Shown::Missing => return "–".to_owned(),
+            Shown::Number(value) => value,
+        };
+        let within = |[before, after]: [&str; 2], text: String| match text.is_empty() {
+            true => text,
+            false => format!("{before}{text}{after}"),
+        };
+        let number = format!("{} ± {}", value.mean, value.std);
+        let number = if cell.wins_comparison { within(self.italic, number) } else { number };
+        let number = if cell.stands_out() { within(self.bold, number) } else { number };
+        let marks: String = value.marks.iter().map(|mark| sign(mark.sign())).collect();
+        number + &within(self.count, value.count.unwrap_or_default()) + &within(self.marks, marks)
+    }
 }
 
 fn shown(cell: &Cell, table: &Table) -> Shown {
@@ -75,7 +104,7 @@ fn shown(cell: &Cell, table: &Table) -> Shown {
     let spread = cell.plus_minus(table.spread);
     let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| fixed(spread, decimals));
     let incomplete = cell.marks.contains(&Mark::Incomplete);
-    Shown::Value(Value {
+    Shown::Number(ShownNumber {
         mean: fixed(mean, decimals),
         std,
         count: incomplete.then(|| format!("n={}/{}", cell.n, cell.planned)),
@@ -83,16 +112,25 @@ fn shown(cell: &Cell, table: &Table) -> Shown {
     })
 }
 
+/// `text` filled up with spaces on the right, as terminals show it: some characters take two columns and some none.
+fn left(text: &str, room: usize) -> String {
+    format!("{text}{}", " ".repeat(room.saturating_sub(text.width())))
+}
+
+/// `text` filled up with spaces on the left.
+fn right(text: &str, room: usize) -> String {
+    format!("{}{text}", " ".repeat(room.saturating_sub(text.width())))
+}
+
 /// Rows of text under headers, aligned to the left with two spaces between columns.
-pub(crate) fn aligned(headers: &[&str], rows: &[Vec<String>]) -> String {
+pub fn aligned(headers: &[&str], rows: &[Vec<String>]) -> String {
     let room = |at: usize| {
-        let cells = rows.iter().map(|row| width::width(&row[at]));
-        cells.chain([width::width(headers[at])]).max().unwrap_or_default()
+        let cells = rows.iter().map(|row| row[at].width());
+        cells.chain([headers[at].width()]).max().unwrap_or_default()
     };
     let rooms: Vec<usize> = (0..headers.len()).map(room).collect();
     let line = |cells: Vec<&str>| {
-        let padded: Vec<String> =
-            cells.iter().zip(&rooms).map(|(text, room)| width::left(text, *room)).collect();
+        let padded: Vec<String> = cells.iter().zip(&rooms).map(|(text, room)| left(text, *room)).collect();
         format!("{}\n", padded.join("  ").trim_end())
     };
     let body = rows.iter().map(|row| line(row.iter().map(String::as_str).collect()));

@@ -3,9 +3,11 @@
 //! visible before they get a place and a style, so that only our own escapes are obeyed.
 
 use togl_sweeps::visible::visible_in_line;
+use unicode_width::UnicodeWidthStr;
 
-use super::width::{left, right, width};
-use super::{Shown, column_header, lines_above, lines_below, row_headers, row_labels_in_words, shown};
+use super::{
+    Shown, column_header, left, lines_above, lines_below, right, row_headers, row_labels_in_words, shown,
+};
 use crate::table::{Cell, Table};
 
 const BOLD: &str = "\u{1b}[1m";
@@ -28,7 +30,7 @@ pub fn terminal(table: &Table, colour: bool) -> String {
     let header = labels.iter().map(|column| left(&column.header, column.room));
     let header: Vec<String> =
         header.chain(cells.iter().map(|column| right(&column.header, column.room()))).collect();
-    let rule: Vec<String> = header.iter().map(|text| "─".repeat(width(text))).collect();
+    let rule: Vec<String> = header.iter().map(|text| "─".repeat(text.width())).collect();
     lines.extend(lines_above(table).iter().flat_map(|spans| header_line(spans, &labels, &cells)));
     lines.push(header.join(GAP));
     lines.push(rule.join(GAP));
@@ -55,7 +57,7 @@ fn header_line(spans: &[(String, usize)], labels: &[LabelColumn], cells: &[CellC
         let group = visible_in_line(group);
         let rooms = cells[next..next + count].iter().map(CellColumn::room);
         let room = rooms.sum::<usize>() + GAP.len() * (count - 1);
-        let spare = room.saturating_sub(width(&group));
+        let spare = room.saturating_sub(group.width());
         names.push_str(&left(&(" ".repeat(spare / 2) + &group), room));
         names.push_str(GAP);
         rules.push_str(&if group.is_empty() { " ".repeat(room) } else { "─".repeat(room) });
@@ -80,7 +82,7 @@ fn label_columns(table: &Table) -> Vec<LabelColumn> {
             let labels: Vec<String> =
                 table.rows.iter().filter_map(|row| label(row_labels_in_words(table, row))).collect();
             let room =
-                labels.iter().map(|label| width(label)).chain([width(&header)]).max().unwrap_or_default();
+                labels.iter().map(|label| label.width()).chain([header.width()]).max().unwrap_or_default();
             LabelColumn { header: header.into_owned(), labels, room }
         })
         .collect()
@@ -99,7 +101,7 @@ impl Pieces {
         let (mean, std, after) = match shown(cell, table) {
             Shown::NotPlanned => (String::new(), String::new(), String::new()),
             Shown::Missing => ("–".to_owned(), String::new(), String::new()),
-            Shown::Value(value) => {
+            Shown::Number(value) => {
                 let signs: String = value.marks.iter().map(|mark| mark.sign()).collect();
                 let point = match (colour, cell.stands_out(), cell.wins_comparison) {
                     (false, true, _) => BEST,
@@ -134,7 +136,7 @@ impl CellColumn {
         let pieces: Vec<Pieces> =
             table.rows.iter().map(|row| Pieces::of(&row.cells[at], table, colour)).collect();
         let widest =
-            |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| width(piece(p))).max().unwrap_or_default();
+            |piece: fn(&Pieces) -> &str| pieces.iter().map(|p| piece(p).width()).max().unwrap_or_default();
         Self {
             header: visible_in_line(&column_header(table, &table.columns[at])).into_owned(),
             mean_room: widest(|pieces| &pieces.mean),
@@ -149,7 +151,7 @@ impl CellColumn {
     }
 
     fn room(&self) -> usize {
-        width(&self.header).max(self.number_room() + self.after_room)
+        self.header.width().max(self.number_room() + self.after_room)
     }
 
     fn line(&self, at: usize, colour: bool) -> String {

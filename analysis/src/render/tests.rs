@@ -294,7 +294,7 @@ fn html_is_escaped_and_bold() {
 
 #[test]
 fn decimals_are_as_asked_for() {
-    let text = markdown(&every_kind().with_decimals(2));
+    let text = markdown(&Table { decimals: 2, ..every_kind() });
     assert!(text.contains("**68.04 ± 3.64**") && text.contains("72.25 ± 10.00 n=7/10"), "{text}");
 }
 
@@ -382,4 +382,15 @@ fn the_latex_compiles_as_it_is_and_inside_a_paper() {
         let pdf = fs::read(folder.path().join(file).with_extension("pdf")).unwrap();
         assert!(pdf.starts_with(b"%PDF") && pdf.len() > 5_000, "{file}");
     }
+}
+
+#[test]
+fn wide_and_combining_characters_are_counted_as_terminals_show_them() {
+    let texts =
+        [("GCN-4", 5), ("67.9 ± 3.6", 10), ("グラフ", 6), ("e\u{301}", 1), ("データ-1", 8), ("🙂", 2)];
+    for (text, expected) in texts {
+        assert_eq!(text.width(), expected, "{text}");
+    }
+    assert_eq!(right("グ", 4), "  グ");
+    assert_eq!(left("±", 3), "±  ");
 }

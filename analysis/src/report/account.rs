@@ -1,8 +1,6 @@
 //! The sections in words: the plan, failures, cost, environment, and how to train it again. Counts and lists
 //! what it is given; draws nothing.
 
-use std::collections::HashSet;
-
 use polars::prelude::*;
 use togl_sweeps::SweepSpec;
 
@@ -10,6 +8,7 @@ use super::page::{facts, folded, paragraph, rows, verbatim};
 use super::{FailedFold, Replicate, ReportInput, Told};
 use crate::columns::labels;
 use crate::compare::{Comparison, HEADERS};
+use crate::distinct::Distinct;
 use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
@@ -20,11 +19,7 @@ const LISTED: usize = 500;
 /// The settings that differ between the trials of a sweep, however its file spells them, with their values in order.
 pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
     let trials = sweep.trials()?;
-    let values_of = |name: &String| {
-        let mut seen = HashSet::new();
-        let values = trials.iter().filter_map(|trial| trial.config.show(name));
-        values.filter(|value| seen.insert(value.clone())).collect::<Vec<_>>()
-    };
+    let values_of = |name: &String| Distinct::of(trials.iter().filter_map(|trial| trial.config.show(name)));
     let names = togl_sweeps::trial::setting_names();
     let all = names.into_iter().map(|name| (values_of(&name), name));
     Ok(all.filter(|(values, _)| values.len() > 1).map(|(values, name)| (name, values)).collect())
@@ -35,6 +30,7 @@ pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let sweep = input.sweep;
     let finished = input.rows.len();
     let trials = sweep.trials()?.len();
+    let parts = alike_parts(sweep);
     let axes: Vec<String> =
         varied(sweep)?.iter().map(|(name, values)| format!("{name}: {}", listing(values))).collect();
     let mut listed = vec![
@@ -42,14 +38,51 @@ pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
         ("folds", format!("{finished} of {} finished", plan.len())),
         ("failures", count(input.failures)),
         ("replicates", count(input.replicates)),
-        ("splits", listing(&sweep.splits)),
-        ("training seeds", listing(&sweep.seeds)),
+        ("splits", of_parts(&parts, |part| &part.splits)),
+        ("training seeds", of_parts(&parts, |part| &part.seeds)),
         ("varied", if axes.is_empty() { "nothing".to_owned() } else { axes.join("; ") }),
     ];
     if !sweep.description.is_empty() {
         listed.insert(0, ("about", sweep.description.clone()));
     }
     Ok(facts(&listed))
+}
+
+/// Parts of a union that are trained on the same folds.
+struct AlikeParts {
+    /// Which they are; nothing where all of them are alike.
+    which: String,
+    splits: String,
+    seeds: String,
+}
+
+fn alike_parts(sweep: &SweepSpec) -> Vec<AlikeParts> {
+    let (mut folds, mut numbers) = (Distinct::default(), Vec::<Vec<usize>>::new());
+    for (number, part) in (1..).zip(&sweep.grid.parts) {
+        let at = folds.place((&part.splits, &part.seeds));
+        numbers.resize_with(folds.in_order.len(), Vec::new);
+        numbers[at].push(number);
+    }
+    let which = |numbers: &[usize]| match (folds.in_order.len(), numbers) {
+        (1, _) => String::new(),
+        (_, [only]) => format!("part {only} of the union"),
+        (_, several) => format!("parts {} of the union", listing(several)),
+    };
+    let alike = folds.in_order.iter().zip(&numbers);
+    let parts = alike.map(|((splits, seeds), numbers)| AlikeParts {
+        which: which(numbers),
+        splits: listing(splits),
+        seeds: listing(seeds),
+    });
+    parts.collect()
+}
+
+fn of_parts(parts: &[AlikeParts], what: fn(&AlikeParts) -> &String) -> String {
+    let text = |part: &AlikeParts| match part.which.as_str() {
+        "" => what(part).clone(),
+        which => format!("{} ({which})", what(part)),
+    };
+    parts.iter().map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn listing(numbers: &[impl ToString]) -> String {
@@ -226,11 +259,17 @@ pub fn reproduce(input: &ReportInput<'_>) -> Result<String> {
     } else {
         paragraph("These commands train the sweep again:") + &verbatim(&input.commands.join("\n"))
     };
+    let trained = |part: &AlikeParts| {
+        let of = if part.which.is_empty() { String::new() } else { format!(" of {}", part.which) };
+        let AlikeParts { splits, seeds, .. } = part;
+        format!(
+            "Every trial{of} is trained on each of the splits {splits} with each of the training seeds {seeds}"
+        )
+    };
+    let trained: Vec<String> = alike_parts(input.sweep).iter().map(trained).collect();
     let seeds = format!(
-        "Every trial is trained on each of the splits {} with each of the training seeds {}; equal settings, split, \
-         seed, program and device give equal numbers.",
-        listing(&input.sweep.splits),
-        listing(&input.sweep.seeds)
+        "{}; equal settings, split, seed, program and device give equal numbers.",
+        trained.join(". ")
     );
     Ok(commands
         + &paragraph(&seeds)

@@ -16,7 +16,6 @@ use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::render;
 use crate::table::Table;
-use page::{Page, section};
 
 /// A fold that failed for good, in plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,13 +75,13 @@ impl<T> Told<T> {
 /// Everything a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInput<'a> {
-    /// The sweep.
+    /// The sweep that it is about.
     pub sweep: &'a SweepSpec,
     /// The sweep's file, word for word.
     pub sweep_text: &'a str,
     /// Its finished folds, with their learning curves.
     pub rows: &'a [FoldRow],
-    /// Its failures.
+    /// Its folds that failed for good.
     pub failures: &'a Told<FailedFold>,
     /// Second results of its folds.
     pub replicates: &'a Told<Replicate>,
@@ -97,20 +96,20 @@ pub fn html(input: &ReportInput<'_>) -> Result<String> {
     let frame = FoldFrame::from_rows(input.rows.iter().cloned())?;
     let plan = Plan::of_sweep(input.sweep)?;
     let table = Table::of_block(&frame, &plan, &input.sweep.table, input.sweep.selection.as_ref())?;
-    let mut page = Page::new(input.sweep.name.as_str(), input.made_at);
-    page.add(section("Plan", &account::plan(input, &plan)?));
-    page.add(section("Results", &render::fragment(&table)));
+    let mut sections = vec![("Plan", account::plan(input, &plan)?), ("Results", render::fragment(&table))];
     if !input.sweep.published.is_empty() && !frame.is_empty() {
-        page.add(section("Comparison with print", &account::comparison(&frame, &plan, input.sweep)?));
+        sections.push(("Comparison with print", account::comparison(&frame, &plan, input.sweep)?));
     }
-    page.add(section("Figures", &pictures::figures(&frame, &plan, &table, input.sweep)?));
-    page.add(section("Learning curves", &pictures::curves(input.rows)?));
-    page.add(section("Failures", &account::failures(input.failures)));
-    page.add(section("Replicates", &account::replicates(input.replicates)));
-    page.add(section("Cost", &(account::cost(&frame)? + &pictures::work(&frame, input.sweep)?)));
-    page.add(section("Environment", &account::environment(&frame)?));
-    page.add(section("How to reproduce", &account::reproduce(input)?));
-    Ok(page.finish())
+    sections.extend([
+        ("Figures", pictures::figures(&frame, &plan, &table, input.sweep)?),
+        ("Learning curves", pictures::curves(input.rows)?),
+        ("Failures", account::failures(input.failures)),
+        ("Replicates", account::replicates(input.replicates)),
+        ("Cost", account::cost(&frame)? + &pictures::work(&frame, input.sweep)?),
+        ("Environment", account::environment(&frame)?),
+        ("How to reproduce", account::reproduce(input)?),
+    ]);
+    Ok(page::finished(input.sweep.name.as_str(), input.made_at, &sections))
 }
 
 /// Writes the report to a file; a reader never sees half of it.

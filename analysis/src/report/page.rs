@@ -3,58 +3,30 @@
 
 use crate::render::{escape, page};
 
-/// A page under construction.
-pub struct Page {
-    title: String,
-    made_at: String,
-    sections: Vec<Section>,
-}
-
-/// A part of the page with its heading.
-pub struct Section {
-    heading: String,
-    body: String,
-}
-
-/// A section; `body` is HTML already.
-pub fn section(heading: &str, body: &str) -> Section {
-    Section { heading: heading.to_owned(), body: body.to_owned() }
-}
-
-impl Page {
-    pub fn new(title: &str, made_at: &str) -> Self {
-        Self { title: title.to_owned(), made_at: made_at.to_owned(), sections: Vec::new() }
-    }
-
-    pub fn add(&mut self, section: Section) {
-        self.sections.push(section);
-    }
-
-    pub fn finish(&self) -> String {
-        let title = escape(&self.title);
-        let links = self.sections.iter().map(|section| {
-            let heading = escape(&section.heading);
-            format!("<a href=\"#{}\">{heading}</a>", anchor(&section.heading))
-        });
-        let body = self.sections.iter().map(|section| {
-            let (anchor, heading) = (anchor(&section.heading), escape(&section.heading));
-            format!("<section id=\"{anchor}\">\n<h2>{heading}</h2>\n{}</section>\n", section.body)
-        });
-        let body = format!(
-            "<header>\n<h1>{title}</h1>\n<p>Report of a sweep, made {}</p>\n<nav>{}</nav>\n</header>\n<main>\n{}</main>\n",
-            escape(&self.made_at),
-            links.collect::<Vec<_>>().join(" · "),
-            body.collect::<String>()
-        );
-        page(&self.title, &body)
-    }
+/// The page: its title, when it was made, and its sections, each a heading and HTML.
+pub fn finished(title: &str, made_at: &str, sections: &[(&str, String)]) -> String {
+    let links = sections
+        .iter()
+        .map(|(heading, _)| format!("<a href=\"#{}\">{}</a>", anchor(heading), escape(heading)));
+    let body = sections.iter().map(|(heading, body)| {
+        let (anchor, heading) = (anchor(heading), escape(heading));
+        format!("<section id=\"{anchor}\">\n<h2>{heading}</h2>\n{body}</section>\n")
+    });
+    let body = format!(
+        "<header>\n<h1>{}</h1>\n<p>Report of a sweep, made {}</p>\n<nav>{}</nav>\n</header>\n<main>\n{}</main>\n",
+        escape(title),
+        escape(made_at),
+        links.collect::<Vec<_>>().join(" · "),
+        body.collect::<String>()
+    );
+    page(title, &body)
 }
 
 fn anchor(heading: &str) -> String {
     heading.to_lowercase().replace(' ', "-")
 }
 
-/// A paragraph.
+/// Text as a paragraph.
 pub fn paragraph(text: &str) -> String {
     format!("<p>{}</p>\n", escape(text))
 }

@@ -69,7 +69,7 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
         "GCN-3-TOGL-1",
         "Test accuracy against depth",
         "Folds of small",
-        "No figure of ranks: no test: 1 data sets",
+        "No figure of ranks: no test: 1 data set,",
         "GCN-2 on DD (3 folds, trial ",
         "out-of-memory",
         "device-hours",
@@ -87,6 +87,24 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
     }
     let sweep = SweepSpec::parse(SWEEP).unwrap();
     assert!(sweep.trials().unwrap().iter().all(|trial| page.contains(&trial.id.to_string())));
+}
+
+#[test]
+fn a_report_gives_the_splits_and_seeds_of_every_part_of_a_union() {
+    let text = "version: 1\nname: parts\nbase: {dataset: DD}\nsplits: [0, 1]\nseeds: [7]\nunion:\n  \
+                - {grid: {depth: [2]}}\n  - {grid: {depth: [3]}, splits: [5], seeds: [8, 9]}\n  - {grid: {depth: [4]}}\n";
+    let page = page(text, &[], &Told::all(Vec::new()), &Told::all(Vec::new()));
+    for wanted in [
+        "<dt>splits</dt><dd>0, 1 (parts 1, 3 of the union); 5 (part 2 of the union)</dd>",
+        "<dt>training seeds</dt><dd>7 (parts 1, 3 of the union); 8, 9 (part 2 of the union)</dd>",
+        "Every trial of parts 1, 3 of the union is trained on each of the splits 0, 1 with each of the training seeds 7. \
+         Every trial of part 2 of the union is trained on each of the splits 5 with each of the training seeds 8, 9; equal",
+    ] {
+        assert!(page.contains(wanted), "{wanted}");
+    }
+    assert!(full().contains(
+        "Every trial is trained on each of the splits 0, 1, 2 with each of the training seeds 0; "
+    ));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Friedman's test of several methods over several data sets, and Nemenyi's comparison of all pairs afterwards.
+//! Friedman's test of several methods over several data sets, and Nemenyi's critical difference of pairs afterwards.
 //! Each data set only ranks the methods, so sets of different difficulty can be put together. Higher is better.
 
-use statrs::distribution::{ChiSquared, ContinuousCDF, FisherSnedecor};
+use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::ranks::ranks;
 use super::refusal::Refusal;
-use super::studentized_range::{range_quantile, range_tail};
+use super::studentized_range::range_quantile;
 
 /// Rank sums closer than this are equal: means of ranks round.
 const SAME_RANK: f64 = 1e-9;
@@ -21,8 +21,6 @@ pub struct Friedman {
     pub chi_square: f64,
     /// Its p-value: whether the methods differ at all.
     pub p: f64,
-    /// The p-value of Iman and Davenport's F, which is less conservative with few data sets.
-    pub p_iman_davenport: f64,
 }
 
 /// Tests whether methods differ. `scores` has one list per method, with its value on each data set in the same
@@ -47,14 +45,17 @@ pub fn friedman(scores: &[Vec<f64>]) -> Result<Friedman, Refusal> {
         (12.0 / (k * n * (k + 1.0)) * squares - 3.0 * n * (k + 1.0)) / untied
     };
     let p = ChiSquared::new(k - 1.0).map_or(f64::NAN, |chi| chi.sf(chi_square.max(0.0)));
-    let p_iman_davenport = iman_davenport(chi_square, k, n);
     let ranks = sums.into_iter().map(|sum| sum / n).collect();
-    Ok(Friedman { ranks, datasets, chi_square, p, p_iman_davenport })
+    Ok(Friedman { ranks, datasets, chi_square, p })
 }
 
 fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
     if scores.len() < 3 {
-        return Err(Refusal::TooFew { what: "methods", found: scores.len(), needed: 3 });
+        return Err(Refusal::TooFew {
+            what: if scores.len() == 1 { "method" } else { "methods" },
+            found: scores.len(),
+            needed: 3,
+        });
     }
     let lengths = scores.iter().map(Vec::len);
     let (shortest, longest) = (lengths.clone().min().unwrap_or_default(), lengths.max().unwrap_or_default());
@@ -62,7 +63,11 @@ fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
         return Err(Refusal::Ragged { shortest, longest });
     }
     if shortest < 2 {
-        return Err(Refusal::TooFew { what: "data sets", found: shortest, needed: 2 });
+        return Err(Refusal::TooFew {
+            what: if shortest == 1 { "data set" } else { "data sets" },
+            found: shortest,
+            needed: 2,
+        });
     }
     if scores.iter().flatten().any(|value| !value.is_finite()) {
         return Err(Refusal::NotFinite);
@@ -70,30 +75,12 @@ fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
     Ok((scores.len(), shortest))
 }
 
-fn iman_davenport(chi_square: f64, k: f64, n: f64) -> f64 {
-    let rest = n * (k - 1.0) - chi_square;
-    if rest <= 0.0 {
-        return 0.0; // every data set ranks the methods alike
-    }
-    let f = (n - 1.0) * chi_square.max(0.0) / rest;
-    FisherSnedecor::new(k - 1.0, (k - 1.0) * (n - 1.0)).map_or(f64::NAN, |fisher| fisher.sf(f))
-}
-
 impl Friedman {
-    fn rank_error(&self) -> f64 {
-        let k = self.ranks.len() as f64;
-        (k * (k + 1.0) / (6.0 * self.datasets as f64)).sqrt()
-    }
-
     /// Nemenyi's critical difference: mean ranks further apart than this differ at level `alpha`.
     pub fn critical_difference(&self, alpha: f64) -> f64 {
-        range_quantile(alpha, self.ranks.len()) / 2.0_f64.sqrt() * self.rank_error()
-    }
-
-    /// Nemenyi's p-value of the difference between two methods, already corrected for all pairs.
-    pub fn nemenyi(&self, first: usize, second: usize) -> f64 {
-        let distance = (self.ranks[first] - self.ranks[second]).abs();
-        range_tail(distance / self.rank_error() * 2.0_f64.sqrt(), self.ranks.len())
+        let k = self.ranks.len() as f64;
+        let rank_error = (k * (k + 1.0) / (6.0 * self.datasets as f64)).sqrt();
+        range_quantile(alpha, self.ranks.len()) / 2.0_f64.sqrt() * rank_error
     }
 
     /// Methods from best to worst, and the largest runs of them whose ranks do not differ at level `alpha`, as

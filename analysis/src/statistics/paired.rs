@@ -34,7 +34,7 @@ pub struct PartSizes {
 pub struct CorrectedT {
     /// Mean of first minus second.
     pub mean_difference: f64,
-    /// The statistic.
+    /// Student's t with the corrected variance.
     pub t: f64,
     /// Degrees of freedom: splits minus one.
     pub degrees: usize,

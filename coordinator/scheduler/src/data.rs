@@ -134,7 +134,7 @@ impl Scheduler {
         let dissent = std::mem::take(&mut data.dissent);
         data.digest = Some(digest.into());
         let wrong = |key: &FoldKey| dissent.get(key).map_or(!stays, |seen| **seen != *digest);
-        let folds = (0..).map(FoldAt).zip(&self.folds);
+        let folds = (0..).map(FoldAt).zip(self.folds.iter());
         let of_data = folds.filter(|(_, fold)| {
             let trial = self.trials.get(&fold.key.trial);
             matches!(fold.state, State::Finished { .. }) && trial.is_some_and(|trial| trial.data == Some(at))

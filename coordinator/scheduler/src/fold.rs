@@ -1,6 +1,9 @@
 //! A fold in memory: its key, where it stands, who has it, who tried it. Small, because there are millions:
 //! what few folds have (replicates, memory floors) is kept elsewhere.
 
+use std::cell::Cell;
+use std::ops::{Index, IndexMut};
+
 use smallvec::SmallVec;
 use togl_sweeps::{Attempt, Failure, FoldKey};
 
@@ -75,6 +78,51 @@ impl Fold {
 
     pub(crate) fn is_current(&self, attempt: Attempt) -> bool {
         matches!(self.state, State::Leased { attempt: current, .. } if current == attempt)
+    }
+}
+
+/// All folds, by place. Counts how often one was looked at, so that tests can say what a look or a decision costs.
+#[derive(Debug, Default)]
+pub(crate) struct Folds {
+    all: Vec<Fold>,
+    looked_at: Cell<u64>,
+}
+
+impl Folds {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn push(&mut self, fold: Fold) {
+        self.all.push(fold);
+    }
+
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.all.reserve_exact(more);
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Fold> {
+        (0..self.all.len()).map(|index| &self[index])
+    }
+
+    pub(crate) fn looked_at(&self) -> u64 {
+        self.looked_at.get()
+    }
+}
+
+impl Index<usize> for Folds {
+    type Output = Fold;
+
+    fn index(&self, index: usize) -> &Fold {
+        self.looked_at.set(self.looked_at.get() + 1);
+        &self.all[index]
+    }
+}
+
+impl IndexMut<usize> for Folds {
+    fn index_mut(&mut self, index: usize) -> &mut Fold {
+        self.looked_at.set(self.looked_at.get() + 1);
+        &mut self.all[index]
     }
 }
 

@@ -144,7 +144,7 @@ impl Scheduler {
     }
 
     fn expected_timers(&self) -> BTreeSet<(Timestamp, Timer)> {
-        let folds = (0..).zip(&self.folds).filter_map(|(index, fold)| match fold.state {
+        let folds = (0..).zip(self.folds.iter()).filter_map(|(index, fold)| match fold.state {
             State::Leased { deadline, .. } => Some((deadline, Timer::Lease(FoldAt(index)))),
             State::Pending(Wait::Another { until, .. }) => Some((until, Timer::Held(FoldAt(index)))),
             _ => None,

@@ -52,6 +52,7 @@ pub use reply::{
 pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 pub use standstill::Standstill;
 pub use state::Scheduler;
+pub use submit::Compared;
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
 };

@@ -135,6 +135,11 @@ impl Sweep {
         self.queues.leave(position, &fold.state);
     }
 
+    /// The folds at these positions.
+    pub(crate) fn places(&self, positions: &BTreeSet<u32>) -> Vec<FoldAt> {
+        positions.iter().filter_map(|position| self.folds.get(*position as usize).copied()).collect()
+    }
+
     /// Trials all of whose folds are finished.
     pub(crate) fn trials_finished(&self) -> u64 {
         self.trials.saturating_sub(self.standing.open_trials())

@@ -117,7 +117,7 @@ impl Scheduler {
     pub fn snapshot(&self) -> Snapshot {
         let sweeps = (0..self.sweeps.len()).map(|index| self.saved_sweep(SweepAt::next(index)));
         let floors = self.trials.iter().filter(|(_, trial)| trial.floor > 0);
-        let folds = (0..).map(FoldAt).zip(&self.folds);
+        let folds = (0..).map(FoldAt).zip(self.folds.iter());
         let drains = self.workers.iter().filter(|worker| worker.is_draining());
         let quarantines = self.hosts.quarantines();
         Snapshot {

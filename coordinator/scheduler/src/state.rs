@@ -15,7 +15,7 @@ use crate::change::{Digest, SweepState};
 use crate::data::DataBooks;
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
-use crate::fold::{Fold, State, Wait};
+use crate::fold::{Fold, Folds, State, Wait};
 use crate::follow::Touched;
 use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
@@ -29,7 +29,7 @@ use crate::views::Counts;
 #[derive(Debug)]
 pub struct Scheduler {
     pub(crate) limits: Limits,
-    pub(crate) folds: Vec<Fold>,
+    pub(crate) folds: Folds,
     /// Places by key; the keys themselves are in `folds` only.
     pub(crate) by_key: HashTable<FoldAt>,
     pub(crate) hasher: RandomState,
@@ -151,7 +151,7 @@ impl Scheduler {
     pub(crate) fn empty(limits: Limits) -> Self {
         Self {
             limits,
-            folds: Vec::new(),
+            folds: Folds::default(),
             by_key: HashTable::new(),
             hasher: RandomState::new(),
             trials: HashMap::new(),
@@ -202,6 +202,11 @@ impl Scheduler {
         self.steps
     }
 
+    /// How often a fold was looked at, for whatever reason, since the start.
+    pub fn looked_at(&self) -> u64 {
+        self.folds.looked_at()
+    }
+
     /// The bounds it works within.
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -225,7 +230,7 @@ impl Scheduler {
 
     /// Makes room for that many more folds at once.
     pub(crate) fn reserve(&mut self, folds: usize) {
-        self.folds.reserve_exact(folds);
+        self.folds.reserve(folds);
         let (hasher, known) = (&self.hasher, &self.folds);
         self.by_key.reserve(folds, |at| hasher.hash_one(known[at.at()].key));
     }

@@ -31,6 +31,27 @@ impl Arriving {
     }
 }
 
+/// What a sweep has of some folds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// Changes when the sweep gets other folds.
+    pub edition: u64,
+    /// Folds that the sweep has.
+    pub of: u64,
+    /// How many of these it has.
+    pub has: u64,
+    /// How many of these are finished, whoever has them.
+    pub finished: u64,
+}
+
+impl Compared {
+    /// Both together, the later one last; none if the sweep got other folds in between.
+    pub fn and(self, next: Self) -> Option<Self> {
+        let (has, finished) = (self.has + next.has, self.finished + next.finished);
+        (self.edition == next.edition).then_some(Self { has, finished, ..next })
+    }
+}
+
 impl Scheduler {
     /// Takes in part of a large sweep. Its folds belong to no sweep yet, so nobody gets or sees them.
     pub(crate) fn gather(&mut self, part: Part, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
@@ -95,25 +116,17 @@ impl Scheduler {
         }))
     }
 
-    /// What a submission would change, without changing anything. None if there is no sweep of its name, or it is archived.
-    pub fn preview(&self, submission: &Submission) -> Option<Submitted> {
-        let at = *self.by_name.get(&submission.name)?;
-        let folds: HashSet<FoldKey> = submission.folds.iter().copied().collect();
-        let trials: HashSet<TrialId> = folds.iter().map(|fold| fold.trial).collect();
-        let before: HashSet<FoldKey> =
-            self.sweeps[at.at()].folds.iter().map(|at| self.folds[at.at()].key).collect();
-        let is_done = |fold: &&FoldKey| {
-            let place = self.place_of(fold);
-            place.is_some_and(|at| matches!(self.folds[at.at()].state, State::Finished { .. }))
-        };
-        Some(Submitted {
-            trials: trials.len() as u64,
-            folds: folds.len() as u64,
-            already_done: folds.iter().filter(is_done).count() as u64,
-            added: folds.difference(&before).count() as u64,
-            removed: before.difference(&folds).count() as u64,
-            ..Submitted::default()
-        })
+    /// What a sweep has of these folds, each of which is there once; none if there is no such sweep. Costs a lookup a fold,
+    /// so a large submission is compared in parts.
+    pub fn compare(&self, sweep: &SweepName, folds: &[FoldKey]) -> Option<Compared> {
+        let at = *self.by_name.get(sweep)?;
+        let Sweep { gathered: edition, standing, .. } = &self.sweeps[at.at()];
+        let mut compared = Compared { edition: *edition, of: standing.counts.total(), ..Compared::default() };
+        for fold in folds.iter().filter_map(|key| self.place_of(key)).map(|place| &self.folds[place.at()]) {
+            compared.has += u64::from(fold.sweeps.iter().any(|(sweep, _)| *sweep == at));
+            compared.finished += u64::from(matches!(fold.state, State::Finished { .. }));
+        }
+        Some(compared)
     }
 
     fn check_submission(&self, submission: &Submission) -> Result<(), Rejection> {
@@ -280,7 +293,8 @@ impl Scheduler {
             return Err(Rejection::CancelledSweep { name: name.clone() });
         }
         self.set_sweep_state(at, state, None, changes);
-        let folds = self.sweeps[at.at()].folds.clone();
+        let sweep = &self.sweeps[at.at()];
+        let folds = sweep.places(&sweep.standing.running);
         let abandoned = self.abandon_unwanted(now, &folds, changes);
         Ok(Reply::Cancelled { abandoned, finished: self.sweeps[at.at()].standing.counts.finished })
     }
@@ -318,18 +332,15 @@ impl Scheduler {
 
     pub(crate) fn retry(&mut self, name: &SweepName, changes: &mut Vec<Change>) -> Result<Reply, Rejection> {
         let sweep = self.find_running_sweep(name)?;
-        let mut folds = 0;
-        for at in self.sweeps[sweep.at()].folds.clone() {
+        let failed = self.sweeps[sweep.at()].places(&self.sweeps[sweep.at()].standing.failed);
+        for at in &failed {
             let fold = &mut self.folds[at.at()];
-            if matches!(fold.state, State::Failed(_)) {
-                fold.forgiven = fold.last_attempt().0;
-                changes.push(Change::FoldRetried { fold: fold.key });
-                self.set_state(at, State::Pending(Wait::Nothing));
-                folds += 1;
-            }
+            fold.forgiven = fold.last_attempt().0;
+            changes.push(Change::FoldRetried { fold: fold.key });
+            self.set_state(*at, State::Pending(Wait::Nothing));
         }
         self.sweeps[sweep.at()].early_warning = EarlyWarning::default();
-        Ok(Reply::Retried { folds })
+        Ok(Reply::Retried { folds: failed.len() as u64 })
     }
 
     /// Ends what runs among `folds` and is wanted by nobody; its worker hears of it with the next renewal.

@@ -1,6 +1,6 @@
 //! One round of the driver: mail that shares a transaction. Collects decisions and who waits for them, writes
-//! once, and answers afterwards, so that nobody hears of anything that is not stored. Used by the driver
-//! only.
+//! once, and answers afterwards, so that nobody hears of anything that is not stored. Output of trainers shares the
+//! transaction, but only so much of it that nobody waits for it. Used by the driver only.
 
 use std::sync::Arc;
 
@@ -9,6 +9,9 @@ use tokio::sync::oneshot;
 
 use super::handle::{CallError, Mail};
 use crate::store::{LogPiece, Store, StoreError};
+
+/// Pieces of output that are written with decisions. More than that is written when everybody has heard.
+const ALONG: usize = 64;
 
 /// What was decided about one event.
 type Answer = Result<Reply, Rejection>;
@@ -52,12 +55,14 @@ impl Batch {
     }
 
     /// Writes everything in one transaction; nothing to write costs nothing.
-    pub(super) fn store(&self, store: &mut dyn Store) -> Result<(), StoreError> {
+    pub(super) fn store(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
         if self.changes.is_empty() {
             return Ok(());
         }
+        let later = self.logs.split_off(self.logs.len().min(ALONG));
+        let along = std::mem::replace(&mut self.logs, later);
         crate::crash::point("commit");
-        store.commit(&self.changes)
+        store.commit_with_log(&self.changes, &along)
     }
 
     /// Tells everybody that nothing was stored.

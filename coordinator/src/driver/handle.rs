@@ -1,12 +1,12 @@
 //! The handle: how everybody else talks to the driver. Cheap to clone; hides the channels. Calls answer only
 //! after what they led to is stored, and looks see only what is stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Counts, Dispute, Event, Explanation, Followed, Part, Rejection, Reply, Scheduler,
-    Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
+    BrokenInvariant, Compared, Counts, Dispute, Event, Explanation, Followed, Part, Rejection, Reply,
+    Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -185,9 +185,36 @@ impl Handle {
         self.look(|scheduler, _| scheduler.totals()).await
     }
 
-    /// What a submission would change; none if there is no sweep of its name yet.
+    /// What a submission would change; none if there is no sweep of its name yet. Taken in parts, so that others are heard in
+    /// between; if the sweep gets other folds meanwhile, it is looked at again.
     pub async fn preview(&self, submission: Submission) -> Result<Option<Submitted>, CallError> {
-        self.look(move |scheduler, _| scheduler.preview(&submission)).await
+        let Submission { name, folds, .. } = submission;
+        let distinct = tokio::task::spawn_blocking(move || {
+            let folds: HashSet<FoldKey> = folds.into_iter().collect();
+            let trials = folds.iter().map(|fold| fold.trial).collect::<HashSet<_>>().len() as u64;
+            (folds.into_iter().collect::<Vec<_>>(), trials)
+        });
+        let (folds, trials) = distinct.await.map_err(|_| CallError::Stopped)?;
+        let mut compared: Option<Compared> = None;
+        let mut parts = folds.chunks(PART);
+        loop {
+            let (name, part) = (name.clone(), parts.next().unwrap_or_default().to_vec());
+            let Some(next) = self.look(move |scheduler, _| scheduler.compare(&name, &part)).await? else {
+                return Ok(None);
+            };
+            let sum = compared.map_or(Some(next), |before| before.and(next));
+            if sum.is_none() {
+                parts = folds.chunks(PART); // from the beginning
+            }
+            compared = sum;
+            if let Some(Compared { of, has, finished: already_done, .. }) =
+                compared.filter(|_| parts.len() == 0)
+            {
+                let folds = folds.len() as u64;
+                let (added, removed) = (folds.saturating_sub(has), of.saturating_sub(has));
+                return Ok(Some(Submitted { trials, folds, already_done, added, removed, failed: 0 }));
+            }
+        }
     }
 
     /// One sweep in one line; none if there is none of that name.

@@ -1,12 +1,14 @@
 //! Looks at the state: questions of people, which wait in a queue of their own. Deciding comes first: looks get a share of
 //! the driver's time, and whoever asks for more waits, however many ask. Used by the driver only.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use togl_scheduler::{Scheduler, Timestamp};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::liveness::Liveness;
 
 /// Something to do with the stored state.
 pub(super) type Look = Box<dyn FnOnce(&Scheduler, Timestamp) + Send>;
@@ -28,11 +30,12 @@ pub(super) struct Looks {
     queue: mpsc::Receiver<Look>,
     /// When the share will have made up for what was spent.
     settled: Duration,
+    liveness: Arc<Liveness>,
 }
 
 impl Looks {
-    pub(super) fn new(queue: mpsc::Receiver<Look>) -> Self {
-        Self { queue, settled: Duration::ZERO }
+    pub(super) fn new(queue: mpsc::Receiver<Look>, liveness: Arc<Liveness>) -> Self {
+        Self { queue, settled: Duration::ZERO, liveness }
     }
 
     /// Waits for a look that may be had now.
@@ -62,6 +65,7 @@ impl Looks {
 
     /// Lets somebody look, and counts what it took.
     pub(super) fn take(&mut self, look: Look, scheduler: &Scheduler, clock: &dyn Clock) {
+        self.liveness.looked();
         let begin = clock.elapsed();
         look(scheduler, clock.now());
         let end = clock.elapsed();

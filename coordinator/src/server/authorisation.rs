@@ -1,6 +1,6 @@
 //! Authorisation: every call must carry a token of a role that may make it. The table of calls is here, and a call that is
-//! not in it is the operator's alone. Says no before a byte of the message is read, and watches
-//! the token of each call for as long as it lasts (`token_watch.rs`).
+//! not in it is the operator's alone. Says no before a byte of the message is read, also to a token that has too much under
+//! way (`seats.rs`), and watches the token of each call for as long as it lasts (`token_watch.rs`).
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -16,36 +16,38 @@ use tower_service::Service;
 use super::admission::{Admission, Shown};
 use super::complaints::Offence;
 use super::connections::From;
+use super::seats::{Kind, Seat, Seats};
 use super::token_watch::TokenWatch;
-use crate::tokens::{Caller, Role};
+use crate::tasks;
+use crate::tokens::Role;
 
 const TRAIN: &[Role] = &[Role::Worker];
 const CHANGE: &[Role] = &[Role::Operator];
 const READ: &[Role] = &[Role::Operator, Role::Viewer];
 
-/// Who may call what. A test compares it with the services.
-pub const CALLS: &[(&str, &[Role])] = &[
-    ("/togl.v1.Workers/Session", TRAIN),
-    ("/togl.v1.Sweeps/Submit", CHANGE),
-    ("/togl.v1.Sweeps/Preview", CHANGE),
-    ("/togl.v1.Sweeps/Cancel", CHANGE),
-    ("/togl.v1.Sweeps/Pause", CHANGE),
-    ("/togl.v1.Sweeps/Resume", CHANGE),
-    ("/togl.v1.Sweeps/Retry", CHANGE),
-    ("/togl.v1.Sweeps/Archive", CHANGE),
-    ("/togl.v1.Sweeps/Prioritise", CHANGE),
-    ("/togl.v1.Sweeps/Drain", CHANGE),
-    ("/togl.v1.Sweeps/SettleData", CHANGE),
-    ("/togl.v1.Sweeps/ListDisputes", READ),
-    ("/togl.v1.Sweeps/History", READ),
-    ("/togl.v1.Sweeps/ListSweeps", READ),
-    ("/togl.v1.Sweeps/ListWorkers", READ),
-    ("/togl.v1.Sweeps/Status", READ),
-    ("/togl.v1.Sweeps/Watch", READ),
-    ("/togl.v1.Sweeps/Follow", READ),
-    ("/togl.v1.Sweeps/Explain", READ),
-    ("/togl.v1.Sweeps/Read", READ),
-    ("/togl.v1.Sweeps/Log", READ),
+/// Who may call what, and what it takes. A test compares it with the services.
+pub const CALLS: &[(&str, &[Role], Kind)] = &[
+    ("/togl.v1.Workers/Session", TRAIN, Kind::Session),
+    ("/togl.v1.Sweeps/Submit", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Preview", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Cancel", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Pause", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Resume", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Retry", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Archive", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Prioritise", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Drain", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/SettleData", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/ListDisputes", READ, Kind::Single),
+    ("/togl.v1.Sweeps/History", READ, Kind::Read),
+    ("/togl.v1.Sweeps/ListSweeps", READ, Kind::Single),
+    ("/togl.v1.Sweeps/ListWorkers", READ, Kind::Single),
+    ("/togl.v1.Sweeps/Status", READ, Kind::Single),
+    ("/togl.v1.Sweeps/Watch", READ, Kind::Watch),
+    ("/togl.v1.Sweeps/Follow", READ, Kind::Watch),
+    ("/togl.v1.Sweeps/Explain", READ, Kind::Read),
+    ("/togl.v1.Sweeps/Read", READ, Kind::Read),
+    ("/togl.v1.Sweeps/Log", READ, Kind::Read),
 ];
 
 /// Health says nothing but "serving", and whoever asks for it has no token.
@@ -54,11 +56,12 @@ const FREE: &str = "/grpc.health.v1.Health/";
 /// Reflection tells what calls there are: anybody with a token may know.
 const ANYBODY: &str = "/grpc.reflection.";
 
-fn allowed(path: &str) -> &'static [Role] {
+fn rule(path: &str) -> (&'static [Role], Kind) {
     if path.starts_with(ANYBODY) {
-        return &Role::ALL;
+        return (&Role::ALL, Kind::Single);
     }
-    CALLS.iter().find(|(call, _)| *call == path).map_or(CHANGE, |(_, roles)| roles)
+    let call = CALLS.iter().find(|(call, ..)| *call == path);
+    call.map_or((CHANGE, Kind::Single), |(_, roles, kind)| (roles, *kind))
 }
 
 /// Lets only calls with a token of the right role pass.
@@ -66,14 +69,16 @@ fn allowed(path: &str) -> &'static [Role] {
 pub(super) struct Authorisation<S> {
     inner: S,
     admission: Arc<Admission>,
+    seats: Seats,
 }
 
 impl<S> Authorisation<S> {
-    pub(super) fn new(inner: S, admission: Arc<Admission>) -> Self {
-        Self { inner, admission }
+    pub(super) fn new(inner: S, admission: Arc<Admission>, seats: Seats) -> Self {
+        Self { inner, admission, seats }
     }
 
-    fn look_at(&self, request: &Request<Body>) -> Result<Option<Caller>, Status> {
+    /// The seat of a call that may be made; none if it needs none.
+    fn look_at(&self, request: &Request<Body>) -> Result<Option<Seat>, Status> {
         let path = request.uri().path();
         if path.starts_with(FREE) {
             return Ok(None);
@@ -85,9 +90,9 @@ impl<S> Authorisation<S> {
                 if let Some(From(visitor)) = from {
                     visitor.prove();
                 }
-                let roles = allowed(path);
+                let (roles, kind) = rule(path);
                 if roles.contains(&caller.role) {
-                    return Ok(Some(caller));
+                    return self.seats.take(caller.token, kind).map(Some);
                 }
                 self.admission.complain(Offence::WrongRole, peer, path);
                 Err(Status::permission_denied(wrong_role(roles, caller.role)))
@@ -133,28 +138,88 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let caller = match self.look_at(&request) {
-            Ok(caller) => caller,
+        let seat = match self.look_at(&request) {
+            Ok(seat) => seat,
             Err(status) => return ready(Ok(status.into_http())).boxed(),
         };
         // The secret has done its work; nobody further in can log it.
         request.headers_mut().remove(AUTHORIZATION);
-        let Some(caller) = caller else { return self.inner.call(request).boxed() };
-        let watch = TokenWatch { admission: self.admission.clone(), token: caller.token.clone() };
-        request.extensions_mut().insert(caller);
+        let Some(seat) = seat else { return self.inner.call(request).boxed() };
+        request.extensions_mut().insert(seat.clone());
+        let watch = TokenWatch { admission: self.admission.clone(), seat };
         let answer = self.inner.call(request.map(|body| watch.clone().incoming(body)));
-        async move { Ok(answer.await?.map(|body| watch.outgoing(body))) }.boxed()
+        // What a caller began goes on without him, and so keeps its seat: leaving at once does not help him to a further one.
+        let call = tasks::spawn("call", async move { Ok(answer.await?.map(|body| watch.outgoing(body))) });
+        let failed =
+            |_| Ok(Status::internal("the call failed; the log of the coordinator says why").into_http());
+        async move { call.await.unwrap_or_else(failed) }.boxed()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::Notify;
+    use tower_service::Service as _;
+
     use super::*;
+    use crate::tokens::Tokens;
+
+    /// A call that lasts until it is told to end.
+    #[derive(Clone, Default)]
+    struct Slow(Arc<Notify>);
+
+    impl Service<Request<Body>> for Slow {
+        type Response = Response<Body>;
+        type Error = Status;
+        type Future = BoxFuture<'static, Result<Response<Body>, Status>>;
+
+        fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Status>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            let told = self.0.clone();
+            async move {
+                told.notified().await;
+                Ok(Response::default())
+            }
+            .boxed()
+        }
+    }
+
+    #[tokio::test]
+    async fn who_leaves_before_the_answer_gets_no_further_seat_for_it() {
+        let tokens = Tokens { operator: "togl1.operator.1".to_owned(), worker: "togl1.worker.1".to_owned() };
+        let slow = Slow::default();
+        let mut service = Authorisation::new(slow.clone(), Admission::of(&tokens).unwrap(), Seats::default());
+        let mut ask = || {
+            let call = Request::get("http://h/togl.v1.Sweeps/Status");
+            let call = call.header(AUTHORIZATION, format!("Bearer {}", tokens.operator));
+            service.call(call.body(Body::empty()).unwrap())
+        };
+        let refused = |answer: Option<Result<Response<Body>, Status>>| {
+            answer.is_some_and(|answer| answer.unwrap().headers()["grpc-status"] == "8")
+        };
+        let mut begun = 0;
+        while !refused(ask().now_or_never()) {
+            begun += 1;
+            assert!(begun < 1_000, "there is no bound");
+        }
+        slow.0.notify_waiters();
+        let mut tries = 0;
+        while refused(ask().now_or_never()) {
+            tries += 1;
+            assert!(tries < 1_000, "the seats of calls that ended are free again");
+            slow.0.notify_waiters();
+            tokio::task::yield_now().await;
+        }
+    }
 
     #[test]
     fn what_is_not_in_the_table_is_the_operators() {
-        assert_eq!(allowed("/togl.v1.Sweeps/Surprise"), &[Role::Operator]);
-        assert_eq!(allowed("/togl.v1.Workers/Session"), &[Role::Worker]);
-        assert_eq!(allowed("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo").len(), 3);
+        assert_eq!(rule("/togl.v1.Sweeps/Surprise"), (CHANGE, Kind::Single));
+        assert_eq!(rule("/togl.v1.Workers/Session"), (TRAIN, Kind::Session));
+        let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+        assert_eq!(rule(reflection), (&Role::ALL[..], Kind::Single));
     }
 }

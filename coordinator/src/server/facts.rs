@@ -32,14 +32,15 @@ pub(super) type Stream = ReceiverStream<Result<wire::Fact, Status>>;
 
 type Sender = mpsc::Sender<Result<wire::Fact, Status>>;
 
-/// Sends pages in the background.
-pub(super) fn stream(pages: Pages) -> Stream {
+/// Sends pages in the background, and keeps the caller's seat until nothing more is read.
+pub(super) fn stream(pages: Pages, seat: impl Send + 'static) -> Stream {
     let (sender, facts) = mpsc::channel(AHEAD);
     tasks::spawn("read", async move {
         // Whoever was cut short misses the last message, and an error finds its place only if somebody still reads.
         if let Ok(Err(error)) = tokio::time::timeout(WHOLE, send(pages, &sender)).await {
             _ = sender.try_send(Err(error));
         }
+        drop(seat);
     });
     ReceiverStream::new(facts)
 }
@@ -209,12 +210,12 @@ mod tests {
         let reads = reads(200);
         let mut stalled: Vec<Stream> = Vec::new();
         for _ in 0..8 {
-            stalled.push(stream(reads.begin(all_folds()).await.unwrap()));
+            stalled.push(stream(reads.begin(all_folds()).await.unwrap(), ()));
         }
         let refused = reads.begin(all_folds()).await.map(drop).unwrap_err();
         assert_eq!(status(refused).code(), tonic::Code::ResourceExhausted, "all places are taken");
         tokio::time::sleep(STALL).await;
-        let mut last = stream(reads.begin(all_folds()).await.unwrap());
+        let mut last = stream(reads.begin(all_folds()).await.unwrap(), ());
         let mut facts = Vec::new();
         while let Some(fact) = last.next().await {
             facts.push(fact.unwrap().kind.unwrap());

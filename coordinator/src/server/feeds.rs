@@ -1,6 +1,6 @@
 //! Feeds: what many people look at is made once and shared. A feed is one task that looks at a sweep a few times a second
 //! for as long as somebody listens; listeners take the latest picture when they are ready for it, so that a slow one holds
-//! up nobody and nothing is kept for him. Also the bound on how many listeners one token may have. Knows no messages.
+//! up nobody and nothing is kept for him. Knows no messages.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -11,21 +11,21 @@ use togl_sweeps::SweepName;
 use tokio::sync::{mpsc, watch};
 use tonic::Status;
 
-use super::{Shared, still_good};
+use super::Shared;
+use super::seats::Seat;
 use crate::tasks;
-use crate::tokens::TokenId;
 
 /// Feeds look at most this often.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// And after a pause of so much for each listener, so that what they are told costs the same however many they are.
+const PAUSE_EACH: Duration = Duration::from_millis(8);
 
 /// A listener who has not taken anything for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often it is asked whether the token of a listener is still good.
 const RECHECK: Duration = Duration::from_secs(1);
-
-/// Streams that one token may listen to at once.
-const STREAMS: usize = 128;
 
 /// What a feed says: nothing before the first look, an error if there is nothing more to see.
 pub(super) type News<T> = Option<Result<Arc<T>, Status>>;
@@ -81,7 +81,7 @@ async fn feed<T, L, F>(
         }
         last = picture;
         if !over {
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause(sender.receiver_count())).await;
         }
         let mut feeds = lock(&feeds); // nobody can begin to listen while it is decided whether to go on
         if over || sender.receiver_count() == 0 {
@@ -89,6 +89,10 @@ async fn feed<T, L, F>(
             return;
         }
     }
+}
+
+fn pause(listeners: usize) -> Duration {
+    PAUSE.max(PAUSE_EACH * u32::try_from(listeners).unwrap_or(u32::MAX))
 }
 
 /// Somebody who listens to a feed and is told what it means in messages `M`.
@@ -103,7 +107,7 @@ impl<T, M> Listener<T, M> {
     /// The latest picture, once there is one that was not given before; none when it is over.
     pub(super) async fn next(&mut self) -> Option<Arc<T>> {
         loop {
-            if let Err(status) = still_good(&self.shared, &self.seat.token) {
+            if let Err(status) = self.shared.admission.still_good(self.seat.token()) {
                 return self.end(status).await;
             }
             tokio::select! {
@@ -132,45 +136,33 @@ impl<T, M> Listener<T, M> {
     }
 }
 
-/// How many streams each token listens to.
-#[derive(Clone, Default)]
-pub(super) struct Seats(Arc<Mutex<HashMap<TokenId, usize>>>);
-
-impl Seats {
-    /// A place for one more stream, until it is dropped.
-    pub(super) fn take(&self, token: TokenId) -> Result<Seat, Status> {
-        let mut taken = lock(&self.0);
-        let count = taken.entry(token.clone()).or_default();
-        if *count >= STREAMS {
-            return Err(Status::resource_exhausted(format!(
-                "this token watches {STREAMS} times at once already; end some of them, or make another token with \
-                 `togl token create`"
-            )));
-        }
-        *count += 1;
-        Ok(Seat { seats: self.clone(), token })
-    }
-}
-
-/// One stream of a token.
-pub(super) struct Seat {
-    seats: Seats,
-    pub(super) token: TokenId,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        let mut taken = lock(&self.seats.0);
-        if let Some(count) = taken.get_mut(&self.token) {
-            *count -= 1;
-            if *count == 0 {
-                taken.remove(&self.token);
-            }
-        }
-    }
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one step, so a panic elsewhere leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_thousand_listeners_cost_as_many_looks_as_one_and_none_when_they_are_gone() {
+        let (feeds, looks) = (Feeds::<usize>::default(), Arc::new(AtomicUsize::new(0)));
+        let sweep: SweepName = "s".parse().unwrap();
+        let mut listeners = Vec::new();
+        for _ in 0..1_000 {
+            let looks = looks.clone();
+            listeners.push(feeds.listen(sweep.clone(), move |_| {
+                std::future::ready(Ok(looks.fetch_add(1, Ordering::SeqCst)))
+            }));
+        }
+        tokio::time::sleep(PAUSE * 10).await;
+        let while_listened = looks.load(Ordering::SeqCst);
+        assert!((9..=11).contains(&while_listened), "{while_listened} looks");
+        drop(listeners);
+        tokio::time::sleep(PAUSE * 10).await;
+        assert!(looks.load(Ordering::SeqCst) <= while_listened + 1, "nobody listens");
+    }
 }

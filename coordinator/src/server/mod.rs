@@ -11,6 +11,7 @@ mod following;
 mod health;
 mod live_progress;
 pub(crate) mod metrics_page;
+mod seats;
 mod sweeps;
 mod token_watch;
 mod views;
@@ -39,16 +40,17 @@ use tonic::transport::server::Connected;
 
 use self::authorisation::Authorisation;
 use self::connections::Connections;
-use self::feeds::{Feeds, Seats};
+use self::feeds::Feeds;
 use self::live_progress::LiveProgress;
+use self::seats::Seats;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
 use crate::driver::{CallError, Handle};
 use crate::store::StoreError;
-use crate::tokens::{Caller, TokenId};
 
 pub use self::admission::{Admission, Bounds};
 pub use self::authorisation::CALLS;
+pub use self::seats::Kind;
 
 /// Bytes that a peer may send before somebody has read what came before. Also what a stranger can make us hold.
 const WINDOW: u32 = 256 << 10;
@@ -66,7 +68,6 @@ struct Shared {
     live_progress: LiveProgress,
     watched: Feeds<watching::Picture>,
     followed: Feeds<following::Recent>,
-    seats: Seats,
     incarnation: String,
     /// Another number each time, so that nobody goes on with what another start of the coordinator said.
     start: u64,
@@ -82,7 +83,6 @@ impl Shared {
             live_progress: LiveProgress::default(),
             watched: Feeds::default(),
             followed: Feeds::default(),
-            seats: Seats::default(),
         }
     }
 }
@@ -133,6 +133,7 @@ where
 {
     let liveness = handle.liveness().clone();
     let shared = Arc::new(Shared::new(handle, admission.clone()));
+    let seats = Seats::default();
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
@@ -149,7 +150,9 @@ where
         .max_concurrent_streams(STREAMS)
         .initial_connection_window_size(WINDOW)
         .initial_stream_window_size(WINDOW)
-        .layer(tower_layer::layer_fn(move |inner| Authorisation::new(inner, admission.clone())))
+        .layer(tower_layer::layer_fn(move |inner| {
+            Authorisation::new(inner, admission.clone(), seats.clone())
+        }))
         .add_service(workers)
         .add_service(sweeps)
         .add_service(health)
@@ -201,17 +204,4 @@ fn status(error: CallError) -> Status {
 /// A reply that does not belong to its event: our fault.
 fn confused() -> Status {
     Status::internal("the driver gave a reply of another kind")
-}
-
-/// By which token a call was made.
-fn token<T>(request: &tonic::Request<T>) -> Result<TokenId, Status> {
-    let caller = request.extensions().get::<Caller>();
-    caller
-        .map(|caller| caller.token.clone())
-        .ok_or_else(|| Status::unauthenticated("the call carries no token"))
-}
-
-/// Whether the token of a call that lasts is still good.
-fn still_good(shared: &Shared, token: &TokenId) -> Result<(), Status> {
-    shared.admission.still_good(token)
 }

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use super::seats::Seat;
 use super::watching::look;
 use super::{Shared, facts, following, status, views, watching};
 use crate::store::find_fold;
@@ -152,7 +153,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     type WatchStream = ReceiverStream<Result<wire::SweepStatus, Status>>;
 
     async fn watch(&self, request: Request<wire::StatusRequest>) -> Answer<Self::WatchStream> {
-        let seat = self.0.seats.take(super::token(&request)?)?;
+        let seat = Seat::of(&request)?;
         let sweep = self.known_sweep(&request.into_inner().sweep).await?;
         let (sender, states) = mpsc::channel(1);
         tasks::spawn("watch", watching::watch(&self.0, seat, sweep, sender));
@@ -162,7 +163,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     type FollowStream = ReceiverStream<Result<wire::Following, Status>>;
 
     async fn follow(&self, request: Request<wire::FollowRequest>) -> Answer<Self::FollowStream> {
-        let seat = self.0.seats.take(super::token(&request)?)?;
+        let seat = Seat::of(&request)?;
         let wire::FollowRequest { sweep, cursor } = request.into_inner();
         let sweep = self.known_sweep(&sweep).await?;
         let (sender, changes) = mpsc::channel(1);
@@ -193,9 +194,10 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     type ReadStream = facts::Stream;
 
     async fn read(&self, request: Request<wire::ReadRequest>) -> Answer<Self::ReadStream> {
+        let seat = Seat::of(&request)?;
         let pages =
             self.0.handle.reads().begin(facts::wanted(request.into_inner())?).await.map_err(status)?;
-        Ok(Response::new(facts::stream(pages)))
+        Ok(Response::new(facts::stream(pages, seat)))
     }
 
     async fn log(&self, request: Request<wire::LogRequest>) -> Answer<wire::LogReply> {

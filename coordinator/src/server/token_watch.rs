@@ -14,16 +14,20 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::admission::Admission;
-use crate::tokens::TokenId;
+use super::seats::Seat;
 
 /// How often a stream on which nothing is said looks whether its token is still good.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// By which token a call was made.
+/// Bytes that are handed over in one go. The transport asks for more only when the peer has taken them, so an answer that
+/// nobody takes stays here, where it is counted, and not in buffers of its.
+const SLICE: usize = 16 << 10;
+
+/// By which token a call was made. Both bodies of a call keep its seat.
 #[derive(Clone)]
 pub(super) struct TokenWatch {
     pub(super) admission: Arc<Admission>,
-    pub(super) token: TokenId,
+    pub(super) seat: Seat,
 }
 
 impl TokenWatch {
@@ -41,7 +45,7 @@ impl TokenWatch {
     }
 
     fn watch(self, body: Body, last: fn(Status) -> Next) -> Body {
-        Body::new(Watched { body, token: self, last: Some(last), look: None })
+        Body::new(Watched { body, rest: Bytes::new(), token: self, last: Some(last), look: None })
     }
 }
 
@@ -50,6 +54,8 @@ type Next = Option<Result<Frame<Bytes>, Status>>;
 /// A body that ends with its token.
 struct Watched {
     body: Body,
+    /// Of the last frame.
+    rest: Bytes,
     token: TokenWatch,
     /// What comes last if the token ends; none once that was said.
     last: Option<fn(Status) -> Next>,
@@ -58,6 +64,11 @@ struct Watched {
 }
 
 impl Watched {
+    fn slice(&mut self) -> Poll<Next> {
+        let slice = self.rest.split_to(self.rest.len().min(SLICE));
+        Poll::Ready(Some(Ok(Frame::data(slice))))
+    }
+
     /// Whether it is time to look; if not, the reader is woken when it is.
     fn is_time(&mut self, cx: &mut Context<'_>) -> bool {
         let look = self.look.get_or_insert_with(|| tokio::time::interval(LOOK));
@@ -75,19 +86,29 @@ impl Frames for Watched {
         if self.last.is_none() {
             return Poll::Ready(None);
         }
-        let next = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) if frame.is_data() => Poll::Ready(Some(Ok(frame))),
-            Poll::Ready(end) => return Poll::Ready(end),
-            Poll::Pending if self.is_time(cx) => Poll::Pending,
-            Poll::Pending => return Poll::Pending,
+        let next = if self.rest.is_empty() {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) => {
+                        self.rest = data;
+                        self.slice()
+                    }
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                Poll::Ready(end) => return Poll::Ready(end),
+                Poll::Pending if self.is_time(cx) => Poll::Pending,
+                Poll::Pending => return Poll::Pending,
+            }
+        } else {
+            self.slice()
         };
-        match self.token.admission.still_good(&self.token.token) {
+        match self.token.admission.still_good(self.token.seat.token()) {
             Ok(()) => next,
             Err(status) => Poll::Ready(self.last.take().and_then(|last| last(status))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.last.is_none() || self.body.is_end_stream()
+        self.last.is_none() || (self.rest.is_empty() && self.body.is_end_stream())
     }
 }

@@ -9,7 +9,8 @@ use togl_sweeps::{FoldKey, SweepName, WorkerId};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use super::feeds::{Listener, Seat};
+use super::feeds::Listener;
+use super::seats::Seat;
 use super::{Shared, status, views};
 
 /// A sweep as it was a moment ago.

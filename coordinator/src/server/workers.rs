@@ -13,14 +13,15 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::Shared;
 use super::complaints::Offence;
 use super::connections::From;
 use super::live_progress::Seen;
+use super::seats::Seat;
 use super::worker_messages::{
     Refused, Report, acknowledge, failure_event, invalid, lease, rejected, result_event, running_folds,
     verdicts,
 };
-use super::{Shared, still_good};
 use crate::tasks;
 use crate::tokens::TokenId;
 
@@ -47,7 +48,7 @@ impl wire::workers_server::Workers for WorkersService {
         request: Request<Streaming<wire::WorkerMessage>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (outgoing, messages) = mpsc::channel(64);
-        let token = super::token(&request)?;
+        let token = Seat::of(&request)?.token().clone();
         let peer = request.extensions().get::<From>().map_or([0, 0, 0, 0].into(), From::peer);
         let guest = Guest { shared: self.0.clone(), token, peer, outgoing };
         tasks::spawn("worker session", converse(guest, request.into_inner()));
@@ -230,7 +231,7 @@ impl Session {
     }
 
     fn still_good(&self) -> Result<(), Status> {
-        still_good(&self.guest.shared, &self.guest.token)
+        self.guest.shared.admission.still_good(&self.guest.token)
     }
 
     /// There may be something for a worker that asked before.

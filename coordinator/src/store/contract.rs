@@ -9,7 +9,9 @@ mod life;
 mod results;
 mod script;
 
-use togl_scheduler::{Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, Timestamp, WorkerInfo};
+use togl_scheduler::{
+    Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, SweepState, Timestamp, WorkerInfo,
+};
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
@@ -329,6 +331,13 @@ fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts(make: Make<'_>) {
     let reader = script.store.reader().unwrap();
     assert_eq!(reader.log(&fold(0)).unwrap(), [piece(0, 1, "one\ntwo\n")]);
     assert_eq!(reader.log(&fold(9)).unwrap(), []);
+
+    let more = [piece(1, 1, "with\n"), piece(1, 1, "facts\n"), piece(9, 1, "no such fold\n")];
+    let note = Some("noted".into());
+    let fact = Change::SweepStateSet { sweep: sweep("s"), state: SweepState::Paused, note };
+    script.store.commit_with_log(&[fact], &more).unwrap();
+    assert_eq!(script.store.reader().unwrap().log(&fold(1)).unwrap(), [piece(1, 1, "with\nfacts\n")]);
+    assert_eq!(script.store.reader().unwrap().sweeps().unwrap()[0].state, SweepState::Paused);
 
     let line = "ü".repeat(99) + "\n";
     for _ in 0..LOG_LIMIT / line.len() + 7 {

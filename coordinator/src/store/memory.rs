@@ -29,6 +29,7 @@ struct Contents {
     logs: BTreeMap<(FoldKey, Attempt), String>,
     history: BTreeMap<FoldKey, Vec<Happened>>,
     commits: u64,
+    log_writes: u64,
     fails: bool,
 }
 
@@ -41,6 +42,11 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
+    /// How often output of trainers was written on its own.
+    pub fn log_writes(&self) -> u64 {
+        self.contents().log_writes
+    }
+
     /// How many transactions there were.
     pub fn commits(&self) -> u64 {
         self.contents().commits
@@ -61,7 +67,7 @@ impl Store for MemoryStore {
         Ok(self.contents().snapshot.clone())
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         let mut contents = self.contents();
         if contents.fails {
             return Err(StoreError::Injected("commits fail because the test said so"));
@@ -74,17 +80,14 @@ impl Store for MemoryStore {
             contents.keep_result(change);
             contents.keep_history(at, change);
         }
+        contents.keep_log(log);
         Ok(())
     }
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
         let mut contents = self.contents();
-        for LogPiece { fold, attempt, text } in pieces {
-            let issued = contents.snapshot.folds.get(fold).map_or(0, |saved| saved.attempts.len());
-            if attempt.0 > 0 && attempt.0 as usize <= issued {
-                append_bounded(contents.logs.entry((*fold, *attempt)).or_default(), text);
-            }
-        }
+        contents.log_writes += 1;
+        contents.keep_log(pieces);
         Ok(())
     }
 
@@ -102,6 +105,15 @@ impl Store for MemoryStore {
 }
 
 impl Contents {
+    fn keep_log(&mut self, pieces: &[LogPiece]) {
+        for LogPiece { fold, attempt, text } in pieces {
+            let issued = self.snapshot.folds.get(fold).map_or(0, |saved| saved.attempts.len());
+            if attempt.0 > 0 && attempt.0 as usize <= issued {
+                append_bounded(self.logs.entry((*fold, *attempt)).or_default(), text);
+            }
+        }
+    }
+
     fn keep_history(&mut self, at: i64, change: &Change) {
         let Some(Note { fold, event, attempt, detail }) = history::note(change) else { return };
         let attempts =

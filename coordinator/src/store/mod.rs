@@ -49,7 +49,12 @@ pub trait Store: Send {
     fn load(&self) -> Result<Snapshot, StoreError>;
 
     /// Keeps these facts, all or none. When it returns, they survive a loss of power.
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError>;
+    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+        self.commit_with_log(changes, &[])
+    }
+
+    /// The same, and in the same transaction what [`Store::append_log`] does. Facts are kept also where output cannot be.
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError>;
 
     /// Adds output of trainers, at most [`LOG_LIMIT`] bytes an attempt. Output of attempts that were never
     /// issued is dropped.

@@ -232,9 +232,9 @@ impl Store for PostgresStore {
         self.link.lock().unwrap_or_else(PoisonError::into_inner).with(read::load)
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         let (number, since) = (self.commits + 1, Stopwatch::start());
-        let staged = stage::stage(changes, number.cast_unsigned(), clock::unix_milliseconds())?;
+        let staged = stage::stage(changes, log, number.cast_unsigned(), clock::unix_milliseconds())?;
         let staged = Arc::new(staged);
         for round in 1..=ROUNDS {
             let error = match self.write(&staged, number) {
@@ -264,9 +264,9 @@ impl Store for PostgresStore {
     }
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
-        let (since, silence, pieces) = (Stopwatch::start(), self.patience.silence, pieces.to_vec());
+        let (since, silence, log) = (Stopwatch::start(), self.patience.silence, stage::merge(pieces));
         let append = move |client: &mut ::postgres::Client, statements: &mut Statements| {
-            write::append_log(client, &statements.answers, &pieces)
+            write::append_log(client, statements, &log)
         };
         match self.link().try_within(silence, append) {
             Ok(()) => Ok(()),

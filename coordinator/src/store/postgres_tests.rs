@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::postgres::NoTls;
+use togl_sweeps::Attempt;
 use togl_sweeps::result::example;
 
 use super::*;
@@ -37,6 +38,7 @@ fn stores_in_postgres_are_refused_or_mended_as_files_are() {
     what_is_not_ours_or_newer_is_refused_and_untouched(&server);
     databases_that_cannot_be_used_are_named_with_a_hint(&server);
     a_transaction_is_kept_whole_or_not_at_all(&server);
+    output_that_cannot_be_kept_does_not_cost_a_decision(&server);
     a_session_that_the_server_ends_costs_nothing(&server);
     a_coordinator_that_was_replaced_writes_nothing_more(&server);
     a_store_that_was_rolled_back_is_not_written_any_more(&server);
@@ -85,6 +87,16 @@ fn a_transaction_is_kept_whole_or_not_at_all(server: &Server) {
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);
     store.commit(&[pause()]).expect("the next one is not disturbed");
+}
+
+fn output_that_cannot_be_kept_does_not_cost_a_decision(server: &Server) {
+    let config = server.database();
+    fill(Box::new(PostgresStore::open(&config).unwrap()), 2, |_| {});
+    let mut store = PostgresStore::open(&config).unwrap();
+    sql(&config, "DROP TABLE togl.log");
+    let piece = LogPiece { fold: fold(0), attempt: Attempt(1), text: "lost\n".to_owned() };
+    store.commit_with_log(&[pause()], &[piece]).unwrap();
+    assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, togl_scheduler::SweepState::Paused);
 }
 
 fn a_session_that_the_server_ends_costs_nothing(server: &Server) {
@@ -211,7 +223,7 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     server.kill();
     let result = Box::new(example(0.5).check().unwrap());
     let digest = togl_scheduler::Digest::of(&result);
-    let (fold, attempt, worker) = (fold(1), togl_sweeps::Attempt(1), worker("w"));
+    let (fold, attempt, worker) = (fold(1), Attempt(1), worker("w"));
     let finished = Change::FoldFinished { fold, attempt, worker, digest, result };
     let error = store.commit(&[finished]).unwrap_err();
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");

@@ -324,13 +324,13 @@ impl Store for SqliteStore {
         read::load(&self.connection).map_err(|error| refine(&self.path, error))
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         self.held.check_untouched().map_err(|disturbance| self.disturbed(disturbance))?;
         let number = self.commits + 1;
         // If it fails, rows that were looked up in between may not be there.
         let mut known = std::mem::take(&mut self.known);
         let identity = (self.incarnation, number);
-        if !write::commit(&mut self.connection, &mut known, changes, identity)
+        if !write::commit(&mut self.connection, &mut known, (changes, log), identity)
             .map_err(|error| refine(&self.path, error))?
         {
             return Err(self.disturbed(Disturbance::Written));

@@ -10,7 +10,7 @@ use std::fs;
 
 use rusqlite::params;
 use tempfile::TempDir;
-use togl_sweeps::{FoldKey, FoldResult, SweepSpec};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepSpec};
 
 use super::*;
 use crate::store::contract::{filled_sqlite, fold, impossible_fact, sweep};
@@ -128,6 +128,20 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
 }
 
 #[test]
+fn output_that_cannot_be_kept_does_not_cost_a_decision() {
+    let (_folder, path) = place();
+    filled_sqlite(&path, 2);
+    let mut store = SqliteStore::open(&path).unwrap();
+    let full = "CREATE TEMP TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END";
+    store.connection.execute_batch(full).unwrap();
+    let (state, note) = (togl_scheduler::SweepState::Paused, None);
+    let pause = Change::SweepStateSet { sweep: sweep("s"), state, note };
+    let piece = LogPiece { fold: fold(0), attempt: Attempt(1), text: "lost\n".to_owned() };
+    store.commit_with_log(&[pause], &[piece]).unwrap();
+    assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, state);
+}
+
+#[test]
 fn a_file_that_is_not_a_store_is_refused_and_untouched() {
     let (folder, path) = place();
     let other = folder.path().join("other.sqlite");
@@ -209,7 +223,7 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
     store.connection.execute_batch(notes).unwrap();
     store.held.check_written().unwrap(); // it was us
     let fold = FoldKey { seed: u64::MAX, ..fold(0) };
-    let (attempt, worker, host) = (togl_sweeps::Attempt(2), "w2".parse().unwrap(), "there".to_owned());
+    let (attempt, worker, host) = (Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store
         .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
         .unwrap();

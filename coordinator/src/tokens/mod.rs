@@ -5,11 +5,11 @@
 mod list;
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use togl_proto::token::{NotAToken, Pin, Token};
 
@@ -101,31 +101,35 @@ pub struct Caller {
 pub struct Registry {
     /// None if the tokens are in no file.
     path: Option<PathBuf>,
-    known: Mutex<Known>,
+    known: RwLock<Known>,
 }
 
 /// The list as last read, and which file that was.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Known {
     list: List,
     stamp: Option<Stamp>,
-    /// Kept open, so that the system cannot give its inode to the file that replaces it.
+    /// The file that the list was read from, kept open.
     file: Option<File>,
+    /// What is wrong with it.
+    wrong: String,
 }
 
-/// The generation of a list: another one whenever its file is replaced or written to. Asking for it costs a
-/// microsecond, so it is asked for with every message and the file is read only when it has changed.
+/// The generation of a list: another one whenever its file is written to, moved or replaced, because the time of its last
+/// change and the number of its names tell. Asked of the open file, which costs a quarter of a microsecond, with every
+/// message; the file is read only when it has changed.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
-    inode: u64,
+    names: u64,
     size: u64,
     changed: (i64, i64),
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Self {
-        let changed = (metadata.mtime(), metadata.mtime_nsec());
-        Self { inode: metadata.ino(), size: metadata.len(), changed }
+    fn of(file: &File) -> Option<Self> {
+        let about = file.metadata().ok()?;
+        let changed = (about.ctime(), about.ctime_nsec());
+        Some(Self { names: about.nlink(), size: about.len(), changed })
     }
 }
 
@@ -142,7 +146,7 @@ impl Registry {
         let mut own = |role, older| own_token(&mut list, path, role, older, pin, now);
         let (operator, worker) = (own(Role::Operator, operator)?, own(Role::Worker, worker)?);
         save(path, &list)?;
-        let known = Mutex::new(Known { list, stamp: None, file: None });
+        let known = RwLock::new(Known { list, ..Known::default() });
         Ok((Self { path: Some(path.to_owned()), known }, Tokens { operator, worker }))
     }
 
@@ -152,7 +156,7 @@ impl Registry {
         for (token, role) in [(&tokens.operator, Role::Operator), (&tokens.worker, Role::Worker)] {
             list.add(token, role, "", 0, None)?;
         }
-        Ok(Self { path: None, known: Mutex::new(Known { list, stamp: None, file: None }) })
+        Ok(Self { path: None, known: RwLock::new(Known { list, ..Known::default() }) })
     }
 
     /// Who presents this, if it is a token that was neither revoked nor has expired. Takes as long for a near miss
@@ -167,32 +171,54 @@ impl Registry {
         self.known().list.get(token).is_some_and(|entry| entry.is_alive(now))
     }
 
-    /// The list as it is in the file now. A file that cannot be read leaves everything as it was: whoever damages it
-    /// must not lock everybody out, nor let anybody in.
-    fn known(&self) -> MutexGuard<'_, Known> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(path) = &self.path else { return known };
-        let stamp = std::fs::metadata(path).ok().map(|metadata| Stamp::of(&metadata));
-        if stamp != known.stamp {
-            known.stamp = stamp;
-            match known.read_again(path) {
-                Ok(Read::Current(list)) => known.list = list,
-                Ok(Read::Older { .. }) => tracing::warn!("the token file is one of an older togl; {STAY}"),
-                Err(reason) => tracing::warn!(reason, "the token file cannot be read; {STAY}"),
+    /// The list as it is in the file now. Everybody asks with every message, so the system is asked before the lock is
+    /// taken and readers do not wait for each other.
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        if let Some(path) = &self.path {
+            if !self.read().is_current() {
+                self.known.write().unwrap_or_else(PoisonError::into_inner).renew(path);
             }
         }
-        known
+        self.read()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What follows when the list cannot be read.
-const STAY: &str = "the tokens that were known stay good";
-
 impl Known {
+    /// Whether the list is still what its file says.
+    fn is_current(&self) -> bool {
+        let now = self.file.as_ref().and_then(Stamp::of);
+        now.is_some() && now == self.stamp
+    }
+
+    /// Takes the list from its file, unless somebody else just did. A file that cannot be read leaves everything as it
+    /// was: whoever damages it must not lock everybody out, nor let anybody in.
+    fn renew(&mut self, path: &Path) {
+        if self.is_current() {
+            return;
+        }
+        match self.read_again(path) {
+            Ok(Read::Current(list)) => (self.list, self.wrong) = (list, String::new()),
+            Ok(Read::Older { .. }) => self.complain("it is one of an older togl".to_owned()),
+            Err(reason) => self.complain(reason),
+        }
+    }
+
+    /// Once, not with every message: a file that is gone is looked for again and again.
+    fn complain(&mut self, wrong: String) {
+        if wrong != self.wrong {
+            tracing::warn!(wrong, "the token file cannot be read; the tokens that were known stay good");
+            self.wrong = wrong;
+        }
+    }
+
     fn read_again(&mut self, path: &Path) -> Result<Read, String> {
         let mut text = Vec::new();
         let read = File::open(path).and_then(|file| {
-            self.stamp = Some(Stamp::of(&file.metadata()?));
+            self.stamp = Stamp::of(&file);
             self.file.insert(file).read_to_end(&mut text)
         });
         read.map_err(|error| error.to_string())?;

@@ -122,3 +122,19 @@ fn a_list_damaged_while_in_use_changes_nothing() {
     assert_eq!(role(&registry, &tokens.operator), Some(Role::Operator));
     assert_eq!(role(&registry, "togl1.operator.00"), None);
 }
+
+#[test]
+fn a_list_that_is_moved_away_and_replaced_is_read_again() {
+    let folder = Folder::new();
+    let (registry, tokens) = folder.open();
+    let (guest, entry) = create(&folder.list(), Role::Viewer, "guest", None, NOW).unwrap();
+    let guest = guest.secret();
+    assert_eq!(role(&registry, guest), Some(Role::Viewer));
+    let aside = folder.list().with_extension("aside");
+    fs::rename(folder.list(), &aside).unwrap();
+    assert_eq!(role(&registry, guest), Some(Role::Viewer), "a list that is gone changes nothing");
+    fs::copy(&aside, folder.list()).unwrap();
+    revoke(&folder.list(), &entry.id.to_string()).unwrap();
+    assert_eq!(role(&registry, guest), None);
+    assert_eq!(role(&registry, &tokens.operator), Some(Role::Operator));
+}

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use prost::Message;
-use togl_coordinator::tokens::Role;
-use togl_proto::client::{self, AuthorisedChannel};
+use togl_proto::client::AuthorisedChannel;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_sweeps::result;
-use tonic::{Code, Streaming};
+use tonic::Streaming;
 
+use crate::observed::page;
 use crate::played::{PlayedWorker, World, submit};
 
 type Viewer = SweepsClient<AuthorisedChannel>;
@@ -130,28 +130,21 @@ async fn viewers_that_never_read_hold_up_nobody() {
 }
 
 #[tokio::test]
-async fn one_token_may_watch_only_so_often_at_once() {
-    let world = World::new().await;
+async fn a_crowd_that_watches_costs_a_look_each_to_come_in_and_no_more() {
+    let world = World::with(|settings| settings.metrics = Some(([127, 0, 0, 1], 0).into())).await;
     submit(&world).await;
-    let (token, _) = world.token(Role::Viewer, None);
-    let mut viewer = client::sweeps(&world.address, &token).await.unwrap();
-    let mut streams = Vec::new();
-    let refused = loop {
-        match watch(&mut viewer, "played").await {
-            Ok(stream) => streams.push(stream),
-            Err(status) => break status,
-        }
-    };
-    assert_eq!((streams.len(), refused.code()), (128, Code::ResourceExhausted));
-    assert!(refused.message().contains("`togl token create`"), "{refused}");
-    watch(&mut world.viewer().await, "played").await.unwrap().message().await.unwrap();
-    drop(streams);
-    let mut tries = 0;
-    while watch(&mut viewer, "played").await.is_err() {
-        tries += 1;
-        assert!(tries < 1_000, "the places of those who left are free again");
-        tokio::task::yield_now().await;
+    let mut crowd = Vec::new();
+    let mut viewer = world.viewer().await;
+    for _ in 0..100 {
+        crowd.push(watch(&mut viewer, "played").await.unwrap());
     }
+    for states in &mut crowd {
+        states.message().await.unwrap().unwrap();
+    }
+    let page = page(world.metrics.unwrap(), "/metrics").await;
+    let looks = page.lines().find_map(|line| line.strip_prefix("togl_looks ")).unwrap();
+    let looks: u32 = looks.parse().unwrap();
+    assert!((100..160).contains(&looks), "{looks} looks for 100 streams");
 }
 
 #[tokio::test]

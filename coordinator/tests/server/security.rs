@@ -45,7 +45,7 @@ async fn every_call_is_open_to_exactly_the_roles_that_may_make_it() {
         (Some(Role::Worker), &world.tokens.worker),
         (None, "togl1.operator.0000"),
     ];
-    for (path, roles) in CALLS {
+    for (path, roles, _) in CALLS {
         for (role, token) in holders {
             let code = code(&world.address, path, token).await;
             match role {
@@ -80,7 +80,7 @@ fn the_table_of_calls_names_every_call_of_the_services() {
                 .map(move |method| format!("/{package}.{}/{}", service.name(), method.name()))
         })
         .collect();
-    assert_eq!(calls, CALLS.iter().map(|(call, _)| (*call).to_owned()).collect());
+    assert_eq!(calls, CALLS.iter().map(|(call, ..)| (*call).to_owned()).collect());
 }
 
 fn pinned(token: &str, pin: &Pin) -> String {

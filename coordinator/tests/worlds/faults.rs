@@ -108,7 +108,7 @@ impl Store for FaultyStore {
         self.inner.load()
     }
 
-    fn commit(&mut self, changes: &[Change]) -> Result<(), StoreError> {
+    fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
         let Troubles { fail_before, fail_after, slow } = self.troubles.clone();
         let takes = if self.happens(&slow) { 50 + self.rng.random_range(0..1500) } else { 0 };
         if takes > 0 {
@@ -119,7 +119,7 @@ impl Store for FaultyStore {
             self.ledger.count("commits failed before");
             return Err(StoreError::Injected("nothing was kept"));
         }
-        self.inner.commit(changes)?;
+        self.inner.commit_with_log(changes, log)?;
         changes.iter().for_each(|change| self.ledger.committed(change));
         self.ledger.jumped(takes); // after what was decided before it
         if self.happens(&fail_after) {

@@ -1,5 +1,5 @@
-//! The `published` block: numbers from print. Cells are short lists under a row of column names, so that a table of
-//! the paper stays readable in the file.
+//! The `published` block: numbers from print. A table that the program knows is named; of others the cells are short lists
+//! under a row of column names, so that they stay readable in the file.
 
 use super::fields::{Fields, Result, below, entries, list, number, refuse, text, whole, word};
 use super::values;
@@ -12,20 +12,26 @@ use crate::yaml::{Kind, Node};
 pub(super) fn published(node: &Node, path: &str) -> Result<Published> {
     let fields = Fields::read(node, path, keys::PUBLISHED)?;
     let table = text(fields.need("table", "say which table it is")?, &fields.below("table"))?;
-    let columns = fields.need("columns", "name them, such as `[method, dataset, mean, std]`")?;
-    let columns = columns_of(columns, &fields.below("columns"))?;
-    let cells = fields.need("cells", "give a list of cells")?;
-    let at = fields.below("cells");
-    let cells = list(cells, &at)?.iter().enumerate();
+    let repeated = fields.get("columns").or(fields.get("cells")).is_some();
+    let known: Vec<PublishedCell> = crate::published::cells_of(&table).cloned().collect();
     Ok(Published {
+        cells: if repeated || known.is_empty() { cells(&fields, &table)? } else { known },
         table,
         metric: fields
             .optional("metric", |node, path| word(node, path, Metric::WORDS, Metric::from_word))?
             .unwrap_or(Metric::TestAccuracy),
         methods: fields.optional("methods", methods)?.unwrap_or_default(),
         datasets: fields.optional("datasets", datasets)?.unwrap_or_default(),
-        cells: cells.map(|(n, node)| cell(node, &format!("{at}[{n}]"), &columns)).collect::<Result<_>>()?,
     })
+}
+
+fn cells(fields: &Fields<'_>, table: &str) -> Result<Vec<PublishedCell>> {
+    let columns = fields.need("columns", "name them, such as `[method, dataset, mean, std]`")?;
+    let columns = columns_of(columns, &fields.below("columns"))?;
+    let cells = fields.need("cells", "give a list of cells")?;
+    let at = fields.below("cells");
+    let cells = list(cells, &at)?.iter().enumerate();
+    cells.map(|(n, node)| cell(node, &format!("{at}[{n}]"), table, &columns)).collect()
 }
 
 fn columns_of(node: &Node, path: &str) -> Result<Vec<&'static str>> {
@@ -60,7 +66,7 @@ fn datasets(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
     entries(node, path)?.iter().map(read).collect()
 }
 
-fn cell(node: &Node, path: &str, columns: &[&'static str]) -> Result<PublishedCell> {
+fn cell(node: &Node, path: &str, table: &str, columns: &[&'static str]) -> Result<PublishedCell> {
     let entries = list(node, path)?;
     if entries.len() != columns.len() {
         let message = format!("has {} entries for {} columns", entries.len(), columns.len());
@@ -75,12 +81,15 @@ fn cell(node: &Node, path: &str, columns: &[&'static str]) -> Result<PublishedCe
     let label = |name: &str| get(name).map(|node| text(node, path)).transpose();
     let Some(mean) = real("mean")? else { return refuse(node.at, path, "has no mean") };
     Ok(PublishedCell {
+        table: table.to_owned(),
         method: label("method")?.unwrap_or_default(),
         dataset: label("dataset")?.unwrap_or_default(),
         depth: small("depth")?.map(|depth| depth as u32),
         position: small("position")?.map(|position| position as u32),
         mean,
         std: real("std")?,
+        bold: false,
+        italic: false,
         cited: matches!(get("cited").map(|node| &node.kind), Some(Kind::Flag(true))),
     })
 }

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,9 @@ impl Spool {
     pub fn open(folder: &Path) -> Result<Self, SpoolError> {
         let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
         durable::make_folder(&folder.join("rejected")).map_err(io)?;
-        let lock = File::create(folder.join("lock")).map_err(io)?;
+        let mut options = File::options();
+        let lock = options.write(true).create(true).truncate(false).mode(durable::MINE);
+        let lock = lock.open(folder.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
         let mut entries = BTreeMap::new();
         for file in fs::read_dir(folder).map_err(io)? {

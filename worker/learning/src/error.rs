@@ -25,7 +25,7 @@ pub enum TrainError {
     #[error("out of memory: {0}")]
     OutOfMemory(String),
     /// The observer asked to stop.
-    #[error("stopped after {epochs} epochs")]
+    #[error("stopped after {epochs} epoch{}", if *epochs == 1 { "" } else { "s" })]
     Stopped {
         /// Whole epochs that were trained.
         epochs: u32,

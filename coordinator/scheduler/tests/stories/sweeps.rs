@@ -162,16 +162,19 @@ fn every_lease_is_a_stored_fact_with_worker_and_host() {
 }
 
 #[test]
-fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
+fn a_sweep_is_compared_with_a_submission_in_parts_unless_it_changes_in_between() {
     let mut world = World::with_sweep(6, 1);
     let lease = world.lease("w");
     world.report("w", &lease, 0.5);
     let before = world.store.clone();
-    let edited = submission("s", 2..9);
-    let change = world.scheduler.preview(&edited).unwrap();
-    assert_eq!((change.folds, change.added, change.removed, change.already_done), (7, 3, 2, 0));
-    assert_eq!(world.scheduler.preview(&submission("other", 0..3)), None);
+    let edited = submission("s", 0..9);
+    let compare = |world: &World, folds| world.scheduler.compare(&sweep("s"), folds).unwrap();
+    let first = compare(&world, &edited.folds[..4]);
+    let both = first.and(compare(&world, &edited.folds[4..])).unwrap();
+    assert_eq!((both.of, both.has, both.finished), (6, 6, 1));
+    assert_eq!(world.scheduler.compare(&sweep("other"), &edited.folds), None);
     assert_eq!(world.scheduler.snapshot(), before);
-    let done = world.submit(edited);
-    assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
+    world.submit(edited.clone());
+    let later = compare(&world, &edited.folds[4..]);
+    assert_eq!((later.of, later.has, first.and(later)), (9, 5, None), "these do not belong together");
 }

@@ -9,7 +9,7 @@ use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
 use togl_sweeps::{Attempt, CheckedResult, FoldKey, SweepName, TrialId};
 
 use super::super::history::{self, Note};
-use super::super::{ResultKind, StoreError, encode};
+use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode};
 use super::fleet::FleetOp;
 
 /// What is written together. Operations are done in order.
@@ -42,6 +42,8 @@ pub(super) enum Op {
 pub(super) struct Staged {
     pub(super) ops: Vec<Op>,
     pub(super) notes: Notes,
+    /// Output of trainers.
+    pub(super) log: Vec<LogPiece>,
     /// When, in milliseconds since 1970.
     pub(super) at: i64,
 }
@@ -144,7 +146,12 @@ pub(super) enum State {
 }
 
 /// Gathers the facts of the transaction of this number.
-pub(super) fn stage(changes: &[Change], transaction: u64, at: i64) -> Result<Staged, StoreError> {
+pub(super) fn stage(
+    changes: &[Change],
+    log: &[LogPiece],
+    transaction: u64,
+    at: i64,
+) -> Result<Staged, StoreError> {
     let (mut ops, mut notes) = (Vec::new(), Notes::default());
     for (number, change) in (history::first_number(transaction)..).zip(changes) {
         if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
@@ -161,7 +168,23 @@ pub(super) fn stage(changes: &[Change], transaction: u64, at: i64) -> Result<Sta
             rows.take(number, change)?;
         }
     }
-    Ok(Staged { ops, notes, at })
+    Ok(Staged { ops, notes, log: merge(log), at })
+}
+
+/// One piece an attempt.
+pub(super) fn merge(pieces: &[LogPiece]) -> Vec<LogPiece> {
+    let mut merged: Vec<LogPiece> = Vec::new();
+    let mut places: HashMap<(FoldKey, Attempt), usize> = HashMap::new();
+    for piece in pieces {
+        match places.get(&(piece.fold, piece.attempt)) {
+            Some(place) => append_bounded(&mut merged[*place].text, &piece.text),
+            None => {
+                places.insert((piece.fold, piece.attempt), merged.len());
+                merged.push(piece.clone());
+            }
+        }
+    }
+    merged
 }
 
 /// The operation of a fact that cannot be gathered with others.

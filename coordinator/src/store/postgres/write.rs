@@ -77,6 +77,9 @@ pub(super) fn commit(
         writer.perform(op)?;
     }
     writer.remember(&staged.notes)?;
+    if !staged.log.is_empty() {
+        writer.try_to_keep_log(&staged.log)?;
+    }
     crate::crash::point("commit-written");
     transaction.commit()?;
     Ok(())
@@ -142,6 +145,48 @@ impl Writer<'_, '_> {
                 self.run(sql, &values).map(drop)
             }
         }
+    }
+
+    /// Adds output of trainers. If it cannot be kept, everything else is.
+    fn try_to_keep_log(&mut self, pieces: &[LogPiece]) -> Written {
+        let mut part = self.transaction.transaction()?;
+        let mut writer = Writer { transaction: &mut part, statements: self.statements, at: self.at };
+        match writer.keep_log(pieces) {
+            Ok(()) => Ok(part.commit()?),
+            Err(Failed::Refused(error)) => {
+                tracing::warn!(%error, "trainer output was not kept");
+                Ok(part.rollback()?)
+            }
+            Err(lost @ Failed::Lost(_)) => Err(lost),
+        }
+    }
+
+    /// Adds output of trainers, one piece an attempt; what belongs to no issued attempt is dropped.
+    fn keep_log(&mut self, pieces: &[LogPiece]) -> Written {
+        let sql = format!(
+            "SELECT u.place, fold.id, log.text
+             FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[]) WITH ORDINALITY
+                 AS u (trial, split, seed, attempt, place)
+             {FOUND} JOIN attempt ON attempt.fold = fold.id AND attempt.attempt = u.attempt
+             LEFT JOIN log ON log.fold = attempt.fold AND log.attempt = attempt.attempt"
+        );
+        let Keys { trials, splits, seeds } = &pieces.iter().map(|piece| &piece.fold).collect();
+        let attempts: Vec<i64> = pieces.iter().map(|piece| piece.attempt.0.into()).collect();
+        let (mut folds, mut numbers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for row in self.transaction.query(&sql, &[trials, splits, seeds, &attempts])? {
+            let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or(usize::MAX);
+            let Some(piece) = pieces.get(place) else { continue };
+            let before: Option<Vec<u8>> = row.try_get(2)?;
+            let before = String::from_utf8(before.unwrap_or_default());
+            let mut whole = before.map_err(|error| impossible("log", error))?;
+            append_bounded(&mut whole, &piece.text);
+            folds.push(row.try_get::<_, i64>(1)?);
+            numbers.push(i64::from(piece.attempt.0));
+            texts.push(whole.into_bytes());
+        }
+        let sql = "INSERT INTO log (fold, attempt, text) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+                   ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
+        self.run(sql, &[&folds, &numbers, &texts]).map(drop)
     }
 
     /// Adds to the histories of folds.
@@ -436,26 +481,9 @@ impl<'a> States<'a> {
     }
 }
 
-/// Adds output of trainers; what belongs to no issued attempt is dropped.
-pub(super) fn append_log(client: &mut Client, answers: &Answers, pieces: &[LogPiece]) -> Written {
+/// Adds output of trainers, apart from everything else.
+pub(super) fn append_log(client: &mut Client, statements: &mut Statements, pieces: &[LogPiece]) -> Written {
     let mut transaction = client.transaction()?;
-    for LogPiece { fold, attempt, text } in pieces {
-        let sql = "SELECT attempt.fold, log.text FROM trial JOIN fold ON fold.trial = trial.id
-                   JOIN attempt ON attempt.fold = fold.id
-                   LEFT JOIN log ON log.fold = attempt.fold AND log.attempt = attempt.attempt
-                   WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 AND attempt.attempt = $4";
-        let (split, seed) = (i64::from(fold.split), fold.seed.cast_signed());
-        let number = i64::from(attempt.0);
-        let trial: &[u8] = fold.trial.as_bytes();
-        let Some(row) = transaction.query_opt(sql, &[&trial, &split, &seed, &number])? else { continue };
-        let (id, before): (i64, Option<Vec<u8>>) = (row.try_get(0)?, row.try_get(1)?);
-        let before = String::from_utf8(before.unwrap_or_default());
-        let mut whole = before.map_err(|error| impossible("log", error))?;
-        append_bounded(&mut whole, text);
-        let sql = "INSERT INTO log (fold, attempt, text) VALUES ($1, $2, $3)
-                   ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
-        transaction.execute(sql, &[&id, &number, &whole.as_bytes()])?;
-        answers.add();
-    }
+    Writer { transaction: &mut transaction, statements, at: 0 }.keep_log(pieces)?;
     Ok(transaction.commit()?)
 }

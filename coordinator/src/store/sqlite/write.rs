@@ -14,15 +14,15 @@ use crate::clock;
 
 type Written = Result<(), StoreError>;
 
-/// Keeps all of `changes`, or none, as the transaction of this number of the store of this incarnation. Says whether the
+/// Keeps all of `changes`, or none, with output of trainers if that can be kept, as the transaction of this number of the store of this incarnation. Says whether the
 /// store was at the number before it; if not, nothing is kept.
 pub(super) fn commit(
     connection: &mut Connection,
     known: &mut Known,
-    changes: &[Change],
+    (changes, log): (&[Change], &[LogPiece]),
     (incarnation, number): (u64, u64),
 ) -> Result<bool, StoreError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "UPDATE store SET commits = ?1 WHERE commits = ?1 - 1 AND incarnation = ?2";
     let identity = [number.cast_signed(), incarnation.cast_signed()];
     if transaction.prepare_cached(sql)?.execute(identity)? != 1 {
@@ -36,6 +36,11 @@ pub(super) fn commit(
             writer.remember(&note)?;
         }
         writer.number += 1;
+    }
+    if !log.is_empty()
+        && let Err(error) = keep_log(&mut transaction, log)
+    {
+        tracing::warn!(%error, "trainer output was not kept");
     }
     crate::crash::point("commit-written");
     transaction.commit()?;
@@ -325,23 +330,30 @@ fn one(rows: usize, what: &'static str, which: impl ToString) -> Written {
     if rows == 1 { Ok(()) } else { Err(missing(what, which)) }
 }
 
-/// Adds output of trainers; what belongs to no issued attempt is dropped.
+/// Adds output of trainers, apart from everything else.
 pub(super) fn append_log(connection: &mut Connection, pieces: &[LogPiece]) -> Written {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for LogPiece { fold, attempt, text } in pieces {
-        let Some(id) = find_fold(&transaction, fold)? else { continue };
-        let sql = "SELECT coalesce(log.text, '') FROM attempt LEFT JOIN log USING (fold, attempt)
-                   WHERE attempt.fold = ?1 AND attempt.attempt = ?2";
-        let values = params![id, attempt.0];
-        let before = transaction.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?;
-        let Some(mut whole): Option<String> = before else { continue };
-        append_bounded(&mut whole, text);
-        let sql = "INSERT INTO log (fold, attempt, text) VALUES (?1, ?2, ?3)
-                   ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
-        transaction.prepare_cached(sql)?.execute(params![id, attempt.0, whole])?;
-    }
+    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    keep_log(&mut transaction, pieces)?;
     crate::crash::point("log-written");
     transaction.commit()?;
     crate::crash::point("log-kept");
     Ok(())
+}
+
+/// Adds output of trainers, all or none; what belongs to no issued attempt is dropped.
+fn keep_log(transaction: &mut Transaction<'_>, pieces: &[LogPiece]) -> Written {
+    let part = transaction.savepoint()?; // undone without the rest if it fails
+    for LogPiece { fold, attempt, text } in pieces {
+        let Some(id) = find_fold(&part, fold)? else { continue };
+        let sql = "SELECT coalesce(log.text, '') FROM attempt LEFT JOIN log USING (fold, attempt)
+                   WHERE attempt.fold = ?1 AND attempt.attempt = ?2";
+        let values = params![id, attempt.0];
+        let before = part.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?;
+        let Some(mut whole): Option<String> = before else { continue };
+        append_bounded(&mut whole, text);
+        let sql = "INSERT INTO log (fold, attempt, text) VALUES (?1, ?2, ?3)
+                   ON CONFLICT (fold, attempt) DO UPDATE SET text = excluded.text";
+        part.prepare_cached(sql)?.execute(params![id, attempt.0, whole])?;
+    }
+    Ok(part.commit()?)
 }

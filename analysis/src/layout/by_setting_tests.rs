@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use polars::prelude::{Column, DataType};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Features};
 
 use super::*;
+use crate::error::Error;
 use crate::import::wandb::{self, Mapping};
 use crate::layout::Layout;
 use crate::table::Mark;
@@ -33,6 +35,32 @@ fn general_chooses_the_embedding_per_fold_by_validation_only() {
     let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
     assert_eq!(cell.n, 2);
     assert!((cell.mean.unwrap() - 25.0).abs() < 1e-9, "tests 0.2 and 0.3 belong to validations 0.8 and 0.7");
+}
+
+#[test]
+fn of_equal_runs_the_last_in_the_frames_order_is_chosen_however_they_arrive() {
+    let with_test = |position, deepset, test| {
+        let mut rows = folds(position, &structural(deepset, false), &[0.8]);
+        rows[0].result.test.accuracy = test;
+        rows
+    };
+    let rows = [with_test(0, true, 0.1), with_test(1, false, 0.2)].concat();
+    for rows in [rows.clone(), rows.into_iter().rev().collect()] {
+        let table = Layout::StructuralExtended.make(&frame(rows)).unwrap();
+        let cell = find(std::slice::from_ref(&table), &["DD".to_owned(), "4".to_owned()], GENERAL);
+        assert_eq!(cell.mean, Some(20.0), "arrival must not decide");
+    }
+}
+
+#[test]
+fn a_choice_for_which_no_run_has_a_value_is_named() {
+    let data = frame(folds(0, &structural(false, false), &[0.5]));
+    let nothing = Column::full_null("last_validation_accuracy".into(), 1, &DataType::Float64);
+    let mut data = data.data().clone();
+    data.with_column(nothing).unwrap();
+    let frame = FoldFrame::from_data(&data, "test").unwrap();
+    let error = Layout::StructuralExtended.make(&frame).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot choose in group (dataset=DD, depth=4, static=false, split=0): no fold has a value of `last_validation_accuracy`; exports of Weights & Biases call it `val_acc`");
 }
 
 #[test]
@@ -115,17 +143,19 @@ fn the_published_cells_come_out_of_the_published_logs() {
     let published = published(&folder);
     let mut same: BTreeMap<&str, usize> = BTreeMap::new();
     let mut different = Vec::new();
-    for (labels, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
+    for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
         let printed_as = column.printed_as.clone().unwrap();
         // A deviation that is not defined, because a cell is one run, was published as 0.0.
         let rounded = |value: Option<f64>| format!("{:.1}", value.unwrap_or_default());
         let ours = (rounded(cell.mean), rounded(cell.std));
-        let theirs = &published[&(labels[0].clone(), labels[1].clone(), printed_as.clone())];
+        let theirs = &published[&(row.labels[0].clone(), row.labels[1].clone(), printed_as.clone())];
         if ours == *theirs {
-            *same.entry(labels[0].as_str()).or_default() += 1;
+            *same.entry(row.labels[0].as_str()).or_default() += 1;
         } else {
-            different
-                .push(format!("{} {} {printed_as}: {ours:?}, published {theirs:?}", labels[0], labels[1]));
+            different.push(format!(
+                "{} {} {printed_as}: {ours:?}, published {theirs:?}",
+                row.labels[0], row.labels[1]
+            ));
         }
     }
     let all_but_one = [("CLUSTER", 36), ("DD", 45), ("ENZYMES", 44), ("PATTERN", 36), ("PROTEINS", 15)];
@@ -137,8 +167,9 @@ fn the_published_cells_come_out_of_the_published_logs() {
 /// The cells with a mark, with their finished and planned folds.
 fn marked(table: &Table, mark: Mark) -> String {
     let cells = table.cells().filter(|(_, _, cell)| cell.n > 0 && cell.marks.contains(&mark));
-    let lines = cells
-        .map(|(row, column, cell)| format!("{} {} {}/{}", row.join(" "), column.label, cell.n, cell.planned));
+    let lines = cells.map(|(row, column, cell)| {
+        format!("{} {} {}/{}", row.labels.join(" "), column.label, cell.n, cell.planned)
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frame::FoldFrame;
-use crate::layout::named::{HOW_CHOSEN, Names, Settings, chosen_embedding, find, part, remarks, renamed};
-use crate::published::{self, same_dataset};
+use crate::layout::named::{HOW_CHOSEN, Names, Settings, find, parts, remarks, renamed};
+use crate::published::{self, is_about, same_dataset};
 use crate::table::{Cell, Row, Table, TableColumn, Winners, mark_winners};
 
 /// What the nodes of a layout's networks know.
@@ -24,31 +24,27 @@ pub enum Nodes {
 fn printed_name(table: &str, settings: &Settings<'_>) -> Option<String> {
     let fixed = if settings.fixed { " (static)" } else { "" };
     let plain = format!("{}{fixed}", settings.printed());
-    let known = |name: &str| published::methods(table).any(|method| method == name);
-    [plain.clone(), format!("{plain} (baseline)")].into_iter().find(|name| known(name))
+    let known = published::methods(table);
+    [plain.clone(), format!("{plain} (baseline)")].into_iter().find(|name| known.contains(&name.as_str()))
 }
 
 /// Makes the layout of the published table called `name`.
 pub fn by_dataset(frame: &FoldFrame, name: &str, nodes: Nodes) -> Result<Table> {
     let mut printed: BTreeMap<String, String> = BTreeMap::new();
+    let datasets = published::datasets(name);
     let mut named = |togl: bool| {
         renamed(frame, |settings| {
             let wanted = settings.structure_only == (nodes == Nodes::Structure) && settings.togl == togl;
-            let dataset = published::datasets(name).find(|known| same_dataset(known, settings.dataset))?;
+            let dataset = datasets.iter().find(|known| same_dataset(known, settings.dataset))?;
             let printed_as = printed_name(name, settings).filter(|_| wanted)?;
             let method = if togl { general(settings) } else { settings.built() };
             printed.insert(method.clone(), printed_as);
-            Some(Names { method, dataset: dataset.to_owned(), position: None })
+            Some(Names { method, dataset: (*dataset).to_owned(), position: None })
         })
     };
     let (plain, with_topology) = (named(false)?, named(true)?);
-    let chosen = chosen_embedding(&with_topology, &["dataset", "method", "split"])?;
-    let parts =
-        [part(&plain, name, &["method"], "dataset", &[])?, chosen.part(name, &["method"], "dataset")?];
-    let parts: Vec<Table> = parts.into_iter().flatten().collect();
-    if parts.is_empty() {
-        return Err(Error::Empty { origin: format!("the layout {name} (networks that it compares)") });
-    }
+    let about = "networks that it compares";
+    let parts = parts(name, about, (&["method"], "dataset"), &plain, &with_topology, &["dataset", "method"])?;
     Ok(assemble(name, &parts, &printed))
 }
 
@@ -59,7 +55,8 @@ fn general(settings: &Settings<'_>) -> String {
 fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> Table {
     let mut table = parts[0].clone();
     let has = |label: &str| parts.iter().any(|part| part.columns.iter().any(|column| column.label == label));
-    let mut datasets: Vec<&str> = published::datasets(name).filter(|label| has(label)).collect();
+    let mut datasets = published::datasets(name);
+    datasets.retain(|label| has(label));
     datasets.sort_by_key(|label| classifies_nodes(label));
     let mut rows: Vec<Row> = Vec::new();
     for row in parts.iter().flat_map(|part| &part.rows) {
@@ -68,10 +65,8 @@ fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> 
         rows.push(Row { labels: row.labels.clone(), cells, printed_as });
     }
     rows.extend(cited_rows(name, &datasets, &rows));
-    rows.sort_by_key(|row| {
-        let name_of = row.printed_as.as_deref();
-        published::methods(name).position(|method| Some(method) == name_of)
-    });
+    let methods = published::methods(name);
+    rows.sort_by_key(|row| methods.iter().position(|method| Some(*method) == row.printed_as.as_deref()));
     table.rows = rows;
     table.columns = grouped_columns(&datasets);
     table.mark_best(Winners::PerColumn);
@@ -85,20 +80,18 @@ fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> 
 /// Rows that the publication cites from elsewhere and that were not trained here.
 fn cited_rows(name: &str, datasets: &[&str], trained: &[Row]) -> Vec<Row> {
     let is_trained = |method: &str| trained.iter().any(|row| row.printed_as.as_deref() == Some(method));
-    let mut rows = Vec::new();
-    for method in published::methods(name).filter(|method| !is_trained(method)) {
-        let cells: Vec<Cell> = datasets
-            .iter()
-            .map(|dataset| {
-                let found = published::find(name, method, dataset, None, None).filter(|cell| cell.cited);
-                found.map_or_else(Cell::default, |cell| Cell::cited(cell.mean, cell.std))
-            })
-            .collect();
-        if cells.iter().any(|cell| cell.cited) {
-            rows.push(Row { labels: vec![method.to_owned()], cells, printed_as: Some(method.to_owned()) });
-        }
-    }
-    rows
+    let cited = |method: &str, dataset: &str| {
+        let mut cells = published::cells_of(name).filter(|cell| cell.cited);
+        let found = cells.find(|cell| is_about(cell, method, dataset, None, None));
+        found.map_or_else(Cell::default, |cell| Cell::cited(cell.mean, cell.std))
+    };
+    let row = |method: &str| Row {
+        labels: vec![method.to_owned()],
+        cells: datasets.iter().map(|dataset| cited(method, dataset)).collect(),
+        printed_as: Some(method.to_owned()),
+    };
+    let rows = published::methods(name).into_iter().filter(|method| !is_trained(method)).map(row);
+    rows.filter(Row::is_cited).collect()
 }
 
 /// The columns, under what is classified where a table has both graphs and vertices.
