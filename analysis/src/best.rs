@@ -70,7 +70,7 @@ impl Best {
         let tested = tested(frame, plan, shown)?;
         let trials: Vec<usize> = plan.trials_with_folds().into_iter().collect();
         if trials.iter().all(|trial| candidates[*trial].values.is_empty()) {
-            let column = by.word();
+            let column = by.as_str();
             return Err(Error::NoValues { what: format!("the list of trials of {}", plan.title()), column });
         }
         let varied = plan.varied(&trials)?;

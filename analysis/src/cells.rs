@@ -227,7 +227,7 @@ pub fn rows_of_folds(frame: &FoldFrame, plan: &Plan) -> Result<Vec<Option<usize>
 
 /// The metric of each row; not a number is no value.
 pub(crate) fn values(frame: &FoldFrame, metric: Metric) -> Result<Vec<Option<f64>>> {
-    let column = frame.data().column(metric.word())?.f64()?;
+    let column = frame.data().column(metric.as_str())?.f64()?;
     Ok(column.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
 }
 

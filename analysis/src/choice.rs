@@ -109,7 +109,7 @@ fn one_config(
 
 fn nothing_to_choose(by: Metric, among: &[String]) -> Error {
     let group = vec![format!("best of {}", among.join(", "))];
-    Error::NothingToChoose { group, column: by.word().to_owned() }
+    Error::NothingToChoose { group, column: by.as_str().to_owned() }
 }
 
 /// A trial among its rivals.
@@ -211,7 +211,7 @@ fn remarks(by: Metric, among: &[String], without_value: usize) -> Vec<String> {
     if without_value > 0 {
         remarks.push(format!(
             "no choice in splits where `{}` is missing ({without_value} finished folds lack it)",
-            by.word()
+            by.as_str()
         ));
     }
     remarks

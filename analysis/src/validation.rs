@@ -31,10 +31,10 @@ impl ValidationView {
     pub(crate) fn values(&self, by: Metric) -> Result<Vec<Option<f64>>> {
         let hidden = |_| Error::UnknownChoice {
             what: "what decides a choice",
-            name: by.word().to_owned(),
+            name: by.as_str().to_owned(),
             hint: "use a validation metric".to_owned(),
         };
-        let values = self.0.column(by.word()).map_err(hidden)?.f64()?;
+        let values = self.0.column(by.as_str()).map_err(hidden)?.f64()?;
         Ok(values.iter().map(|value| value.filter(|value| !value.is_nan())).collect())
     }
 }

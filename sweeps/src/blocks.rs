@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 pub use crate::published::PublishedCell;
 use crate::spec::DEFAULT_MAX_FOLDS;
+use crate::words::words;
 
 /// Guards of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,54 +26,25 @@ impl Default for Limits {
     }
 }
 
-/// A column of the fold frame that a table can show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    /// Test metric of the best checkpoint.
-    TestAccuracy,
-    /// Validation metric of the best checkpoint.
-    ValidationAccuracy,
-    /// Validation metric of the last epoch.
-    LastValidationAccuracy,
-    /// Training metric of the best checkpoint's epoch.
-    TrainAccuracy,
-    /// Mean over classes of the test F1 of the best checkpoint, where its confusion matrix is known.
-    TestF1,
-    /// Test ROC-AUC of the best checkpoint, on data sets that are scored by it.
-    TestRocAuc,
-}
+words!(
+    /// A column of the fold frame that a table can show; its word is the name of the column.
+    Metric {
+        /// Test metric of the best checkpoint.
+        TestAccuracy = "test_accuracy",
+        /// Validation metric of the best checkpoint.
+        ValidationAccuracy = "validation_accuracy",
+        /// Validation metric of the last epoch.
+        LastValidationAccuracy = "last_validation_accuracy",
+        /// Training metric of the best checkpoint's epoch.
+        TrainAccuracy = "train_accuracy",
+        /// Mean over classes of the test F1 of the best checkpoint, where its confusion matrix is known.
+        TestF1 = "test_f1",
+        /// Test ROC-AUC of the best checkpoint, on data sets that are scored by it.
+        TestRocAuc = "test_roc_auc",
+    }
+);
 
 impl Metric {
-    const ALL: [Self; 6] = [
-        Self::TestAccuracy,
-        Self::ValidationAccuracy,
-        Self::LastValidationAccuracy,
-        Self::TrainAccuracy,
-        Self::TestF1,
-        Self::TestRocAuc,
-    ];
-
-    /// All words of a sweep file, in the order of the documentation.
-    pub const WORDS: &'static [&'static str] = &[
-        "test_accuracy",
-        "validation_accuracy",
-        "last_validation_accuracy",
-        "train_accuracy",
-        "test_f1",
-        "test_roc_auc",
-    ];
-
-    /// The metric that a word means.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().position(|known| *known == word).map(|at| Self::ALL[at])
-    }
-
-    /// Its word, which is also the name of its column in a frame of folds.
-    pub fn word(self) -> &'static str {
-        Self::ALL.iter().position(|known| *known == self).map_or("", |at| Self::WORDS[at])
-    }
-
     /// Whether it is measured on the test part, so that nothing may be chosen by it.
     pub fn is_of_test(self) -> bool {
         match self {
@@ -151,24 +123,17 @@ pub struct Selection {
     pub per: Per,
 }
 
-/// How often a choice is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Per {
-    /// Anew in each split, by its own validation value.
-    Split,
-    /// Once, by the mean over all splits and seeds.
-    Config,
-}
+words!(
+    /// How often a choice is made.
+    Per {
+        /// Anew in each split, by its own validation value.
+        Split = "split",
+        /// Once, by the mean over all splits and seeds.
+        Config = "config",
+    }
+);
 
 impl Per {
-    /// All words of a sweep file.
-    pub const WORDS: &'static [&'static str] = &["split", "config"];
-
-    /// What a word means.
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::WORDS.iter().position(|known| *known == word).map(|at| [Self::Split, Self::Config][at])
-    }
-
     /// What decides unless the file says otherwise: in each split the last epoch, as the published tables chose; for a
     /// configuration the checkpoint that is tested.
     pub fn usual_metric(self) -> Metric {
@@ -194,41 +159,21 @@ pub struct FigureSpec {
     pub panels: Option<String>,
 }
 
-/// The kind of device that a fold wants.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DeviceKind {
-    /// Whatever is free.
-    #[default]
-    Any,
-    /// A processor.
-    Cpu,
-    /// A CUDA device.
-    Cuda,
-    /// An Apple GPU.
-    Mps,
-}
-
-impl DeviceKind {
-    /// All words of a sweep file.
-    pub const WORDS: &'static [&'static str] = &["any", "cpu", "cuda", "mps"];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Any => "any",
-            Self::Cpu => "cpu",
-            Self::Cuda => "cuda",
-            Self::Mps => "mps",
-        }
+words!(
+    /// The kind of device that a fold wants.
+    #[derive(Default)]
+    DeviceKind {
+        /// Whatever is free.
+        #[default]
+        Any = "any",
+        /// A processor.
+        Cpu = "cpu",
+        /// A CUDA device.
+        Cuda = "cuda",
+        /// An Apple GPU.
+        Mps = "mps",
     }
-
-    /// The kind that a word means.
-    pub fn from_word(word: &str) -> Option<Self> {
-        let all = [Self::Any, Self::Cpu, Self::Cuda, Self::Mps];
-        Self::WORDS.iter().position(|known| *known == word).map(|at| all[at])
-    }
-}
+);
 
 /// What a fold needs to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

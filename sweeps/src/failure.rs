@@ -6,80 +6,42 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureClass {
-    /// The worker went silent or its connection was lost.
-    WorkerLost,
-    /// The worker was told to stop (SIGTERM, drain) before the fold was done.
-    Preempted,
-    /// The trainer process died (signal, abort, unexpected exit).
-    Crashed,
-    /// The device or the machine ran out of memory.
-    OutOfMemory,
-    /// A loss or a metric was not a finite number.
-    NotFinite,
-    /// The fold took longer than its limit.
-    TimeLimit,
-    /// The data could not be loaded or has another digest than expected.
-    Data,
-    /// The trial's settings cannot be trained (refused by the trainer).
-    Config,
-    /// The trainer ran into a mistake of this program and lives on.
-    Panicked,
-    /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
-    Unreadable,
-    /// The report was refused: a value that cannot be, or a failure that the coordinator does not know. Never held
-    /// against the host.
-    ReportRefused,
-    /// The result has a newer form than the coordinator can read; its worker keeps it until that is upgraded.
-    NeedsUpgrade,
-    /// Any other error that would happen again.
-    Error,
-    /// Several hosts were lost under the same fold.
-    KillsItsWorker,
-}
+use crate::words::words;
 
-impl FailureClass {
-    /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 14] = [
-        Self::WorkerLost,
-        Self::Preempted,
-        Self::Crashed,
-        Self::OutOfMemory,
-        Self::NotFinite,
-        Self::TimeLimit,
-        Self::Data,
-        Self::Config,
-        Self::Panicked,
-        Self::Unreadable,
-        Self::ReportRefused,
-        Self::NeedsUpgrade,
-        Self::Error,
-        Self::KillsItsWorker,
-    ];
-
-    /// The one spelling, in logs, on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::WorkerLost => "worker-lost",
-            Self::Preempted => "preempted",
-            Self::Crashed => "crashed",
-            Self::OutOfMemory => "out-of-memory",
-            Self::NotFinite => "not-finite",
-            Self::TimeLimit => "time-limit",
-            Self::Data => "data",
-            Self::Config => "config",
-            Self::Panicked => "panicked",
-            Self::Unreadable => "unreadable",
-            Self::ReportRefused => "report-refused",
-            Self::NeedsUpgrade => "needs-upgrade",
-            Self::Error => "error",
-            Self::KillsItsWorker => "kills-its-worker",
-        }
+words!(
+    /// What kind of failure it was. The words are those of logs, of the wire and of the store.
+    FailureClass {
+        /// The worker went silent or its connection was lost.
+        WorkerLost = "worker-lost",
+        /// The worker was told to stop (SIGTERM, drain) before the fold was done.
+        Preempted = "preempted",
+        /// The trainer process died (signal, abort, unexpected exit).
+        Crashed = "crashed",
+        /// The device or the machine ran out of memory.
+        OutOfMemory = "out-of-memory",
+        /// A loss or a metric was not a finite number.
+        NotFinite = "not-finite",
+        /// The fold took longer than its limit.
+        TimeLimit = "time-limit",
+        /// The data could not be loaded or has another digest than expected.
+        Data = "data",
+        /// The trial's settings cannot be trained (refused by the trainer).
+        Config = "config",
+        /// The trainer ran into a mistake of this program and lives on.
+        Panicked = "panicked",
+        /// The worker is too old, or too new, to read the trial's settings. Never held against the fold.
+        Unreadable = "unreadable",
+        /// The report was refused: a value that cannot be, or a failure that the coordinator does not know. Never held
+        /// against the host.
+        ReportRefused = "report-refused",
+        /// The result has a newer form than the coordinator can read; its worker keeps it until that is upgraded.
+        NeedsUpgrade = "needs-upgrade",
+        /// Any other error that would happen again.
+        Error = "error",
+        /// Several hosts were lost under the same fold.
+        KillsItsWorker = "kills-its-worker",
     }
-}
+);
 
 impl fmt::Display for FailureClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,10 +58,7 @@ impl FromStr for FailureClass {
     type Err = UnknownClass;
 
     fn from_str(text: &str) -> Result<Self, UnknownClass> {
-        Self::ALL
-            .into_iter()
-            .find(|class| class.as_str() == text)
-            .ok_or_else(|| UnknownClass(text.to_owned()))
+        Self::from_word(text).ok_or_else(|| UnknownClass(text.to_owned()))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::draws::{Draws, exp, ln, rounded};
+use crate::draws::{Draws, rounded};
 use crate::settings::{Kind, Setting};
 use crate::trial::TrialConfig;
 
@@ -69,7 +69,8 @@ impl Distribution {
             }
             Law::Uniform(from, to) => rounded(from + unit * (to - from), DIGITS).clamp(*from, *to).into(),
             Law::LogUniform(from, to) => {
-                let value = exp(ln(*from) + unit * (ln(*to) - ln(*from)));
+                let (low, high) = (libm::log(*from), libm::log(*to));
+                let value = libm::exp(low + unit * (high - low));
                 if whole {
                     value.round().clamp(*from, *to).into_whole()
                 } else {

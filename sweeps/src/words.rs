@@ -1,9 +1,9 @@
-//! Settings that take one of a few words, and the place of TOGL among the layers. Owns the spelling in sweep files
+//! Enums that are one of a few words: how they are defined, those that are settings, and the place of TOGL among the layers. Owns the spelling in sweep files
 //! and in canonical JSON: a word here is part of trial identities and is never changed.
 
 use serde::{Deserialize, Serialize};
 
-/// Defines a setting that takes one of a few words.
+/// Defines something that is one of a few words, with their one spelling.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
         $(#[$doc])*
@@ -11,21 +11,26 @@ macro_rules! words {
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant),+ }
 
         impl $name {
-            /// The word that a sweep file uses.
+            /// Its word.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// All words, in the order of the documentation.
+            /// All of them, in the order of the documentation.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$variant),+];
+
+            /// All words, in the same order.
             pub const WORDS: &'static [&'static str] = &[$($word),+];
 
-            /// The setting that a word means.
+            /// What a word means.
             pub fn from_word(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
         }
     };
 }
+
+pub(crate) use words;
 
 words!(
     /// What is trained: a graph network, to which TOGL can be added, or a method that it is compared with.

@@ -86,7 +86,7 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
         }
     }
     if panels.is_empty() {
-        let column = table.metric.word();
+        let column = table.metric.as_str();
         return Err(Error::NoValues { what: format!("the figure against {setting}"), column });
     }
     tidy(&mut panels, table.metric);

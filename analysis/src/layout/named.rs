@@ -181,7 +181,7 @@ fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<ChosenRuns> {
             let values = names.iter().zip(&families.in_order[*family]);
             let group = values.map(|(name, value)| format!("{name}={value}"));
             let group = group.chain([format!("split={split}")]).collect();
-            return Err(Error::NothingToChoose { group, column: by.word().to_owned() });
+            return Err(Error::NothingToChoose { group, column: by.as_str().to_owned() });
         };
         rows.extend(IdxSize::try_from(row));
         // The publication chose all the same where a trial is missing, or has fewer runs than another.

@@ -70,7 +70,7 @@ impl JsonCell<'_> {
     /// What was chosen about the whole table, where it is not the default.
     fn serialize_choices<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         if self.table.metric != Metric::TestAccuracy {
-            map.serialize_entry("metric", self.table.metric.word())?;
+            map.serialize_entry("metric", self.table.metric.as_str())?;
         }
         if self.table.spread != Spread::SampleStd {
             map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;

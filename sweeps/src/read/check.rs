@@ -7,6 +7,7 @@ use super::fields::{Result, refuse};
 use super::part::ReadPart;
 use crate::baselines;
 use crate::grid::PointError;
+use crate::ids::TrialId;
 use crate::random::{Random, Source};
 use crate::settings::{self, Setting};
 use crate::spec::{SpecError, SweepSpec};
@@ -81,9 +82,11 @@ fn folds(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
     Err(SpecError::new(None, message))
 }
 
-/// Looks at every point: it can be built, and every axis has an effect somewhere.
-pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
-    parts.iter().try_for_each(|read| {
+/// Looks at every point: it can be built, and every axis has an effect somewhere. Remembers which grids hold a trial, where
+/// they differ in splits or seeds.
+pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
+    let mut parts_of: Option<HashMap<TrialId, Vec<usize>>> = (!spec.grid.is_uniform()).then(HashMap::new);
+    for (place, read) in parts.iter().enumerate() {
         if read.part.count() == 0 {
             return refuse(read.exclude_at, &read.path, "`exclude` leaves no point of the grid");
         }
@@ -96,16 +99,21 @@ pub(super) fn points(parts: &[ReadPart]) -> Result<()> {
             let trial = point.map_err(|error| misfit(&error, read))?;
             splits(read, &trial)?;
             idle.retain(|(setting, _)| !setting.needs.hold(&trial));
-        }
-        match idle.first() {
-            None => Ok(()),
-            Some((setting, at)) => {
-                let varied = &read.varied[*at];
-                let message = format!("has no effect in any point; it needs {}", setting.needs.words);
-                refuse(varied.at, &varied.path, message)
+            if let Some(parts_of) = &mut parts_of {
+                let holders = parts_of.entry(trial.id()).or_default();
+                if holders.last() != Some(&place) {
+                    holders.push(place);
+                }
             }
         }
-    })
+        if let Some((setting, at)) = idle.first() {
+            let varied = &read.varied[*at];
+            let message = format!("has no effect in any point; it needs {}", setting.needs.words);
+            return refuse(varied.at, &varied.path, message);
+        }
+    }
+    spec.parts_of = parts_of;
+    Ok(())
 }
 
 /// Refuses a point that is to be trained on a split which it is known not to have.
@@ -121,23 +129,4 @@ fn misfit(error: &PointError, read: &ReadPart) -> SpecError {
     let varied = read.varied.iter().find(|varied| varied.name == *name);
     let at = varied.map(|varied| varied.at).or_else(|| read.fixed.get(name).copied()).flatten();
     SpecError::new(at.or(read.at.filter(|_| !read.path.is_empty())), error.to_string())
-}
-
-/// Remembers which grids hold a trial, where they differ in splits or seeds.
-pub(super) fn assign_parts(spec: &mut SweepSpec) -> Result<()> {
-    if spec.grid.is_uniform() {
-        return Ok(());
-    }
-    let mut parts_of: HashMap<_, Vec<usize>> = HashMap::new();
-    for (at, part) in spec.grid.parts.iter().enumerate() {
-        for point in part.points() {
-            let trial = point.map_err(|error| SpecError::new(None, error.to_string()))?;
-            let parts = parts_of.entry(trial.id()).or_default();
-            if parts.last() != Some(&at) {
-                parts.push(at);
-            }
-        }
-    }
-    spec.parts_of = Some(parts_of);
-    Ok(())
 }

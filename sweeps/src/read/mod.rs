@@ -27,8 +27,7 @@ pub(crate) fn sweep(text: &str) -> std::result::Result<SweepSpec, SpecError> {
     let tree = yaml::parse(text)?;
     let (mut spec, read) = blocks_of(&tree).map_err(|first| others::beside(first, tree))?;
     check::size(&spec, &read)?;
-    check::points(&read)?;
-    check::assign_parts(&mut spec)?;
+    check::points(&mut spec, &read)?;
     Ok(spec)
 }
 

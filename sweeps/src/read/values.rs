@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Result, entries, list, number, refuse, whole};
 use crate::condition::Condition;
-use crate::draws::{exp, ln, rounded};
+use crate::draws::rounded;
 use crate::keys;
 use crate::nearest;
 use crate::settings::{self, Kind as SettingKind, Setting};
@@ -137,11 +137,11 @@ fn by_count(fields: &Fields<'_>, from: f64, to: f64) -> Result<Vec<f64>> {
     if from <= 0.0 {
         return refuse(fields.at, &fields.below("count"), "equal ratios need a range above 0");
     }
-    let (low, high, last) = (ln(from), ln(to), count - 1);
+    let (low, high, last) = (libm::log(from), libm::log(to), count - 1);
     let place = |n: u64| match n {
         0 => from,
         n if n == last => to,
-        n => rounded(exp(low + (high - low) * n as f64 / last as f64), 6),
+        n => rounded(libm::exp(low + (high - low) * n as f64 / last as f64), 6),
     };
     Ok((0..count).map(place).collect())
 }

@@ -48,24 +48,6 @@ pub enum TopologyError {
         /// Second endpoint, graph-local.
         second: u32,
     },
-    /// A directed list does not keep the edges of each graph together, in graph order.
-    #[error("directed edge {edge} belongs to graph {graph}, but an edge of a later graph came before it")]
-    EdgesNotGrouped {
-        /// Position in the directed list.
-        edge: usize,
-        /// Graph of that entry.
-        graph: usize,
-    },
-    /// An offset table is empty, does not start at 0, decreases, or does not end at the length it divides.
-    #[error("{table} offsets are malformed at position {position}: {problem}")]
-    Offsets {
-        /// `node` or `edge`.
-        table: &'static str,
-        /// Position in the offset table.
-        position: usize,
-        /// What is wrong there.
-        problem: &'static str,
-    },
     /// A slice has the wrong length.
     #[error("{what} has length {actual}, expected {expected}")]
     Length {

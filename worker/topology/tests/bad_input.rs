@@ -85,58 +85,22 @@ fn an_edge_out_of_range_or_reversed_is_refused_and_the_batch_stays_as_it_was() {
 }
 
 #[test]
-fn malformed_offsets_are_refused() {
-    let refused = |nodes: &[usize], edges: &[usize], list: &[[u32; 2]]| {
-        Batch::from_offsets(nodes, edges, list).unwrap_err()
-    };
-    let offsets = |error: TopologyError| match error {
-        TopologyError::Offsets { table, position, .. } => (table, position),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(offsets(refused(&[], &[0], &[])), ("node", 0));
-    assert_eq!(offsets(refused(&[1, 2], &[0, 0], &[])), ("node", 0));
-    assert_eq!(offsets(refused(&[0, 3, 2], &[0, 0, 0], &[])), ("node", 2));
-    assert_eq!(offsets(refused(&[0, 2], &[0, 2], &[[0, 1]])), ("edge", 1));
-    assert_eq!(offsets(refused(&[0, 2], &[0, usize::MAX], &[[0, 1]])), ("edge", 1));
-    assert!(matches!(
-        refused(&[0, 2], &[0, 0, 0], &[]),
-        TopologyError::Length { expected: 2, actual: 3, .. }
-    ));
-    let error = refused(&[0, 2, 4], &[0, 1, 2], &[[0, 1], [1, 3]]);
-    assert_eq!(error, TopologyError::VertexOutOfRange { graph: 1, edge: 0, vertex: 1, vertices: 2 });
-    let huge = refused(&[0, usize::MAX], &[0, 0], &[]);
-    assert_eq!(huge, TopologyError::GraphTooLarge { graph: 0 });
+fn a_graph_that_32_bits_cannot_number_is_refused() {
+    let error = Batch::new().push(usize::MAX, &[]).unwrap_err();
+    assert_eq!(error, TopologyError::GraphTooLarge { graph: 0 });
 }
 
 #[test]
-fn batch_wide_edges_become_graph_local() {
-    let batch = Batch::from_offsets(&[0, 2, 2, 5], &[0, 1, 1, 3], &[[0, 1], [2, 4], [3, 4]]).unwrap();
+fn edges_are_graph_local_and_known_in_the_whole_batch() {
+    let mut batch = Batch::new();
+    for (vertices, edges) in [(2, &[[0, 1]][..]), (0, &[]), (3, &[[0, 2], [1, 2]])] {
+        batch.push(vertices, edges).unwrap();
+    }
     assert_eq!(batch.edges(0), [[0, 1]]);
     assert_eq!(batch.edges(1), [[0_u32; 2]; 0]);
     assert_eq!(batch.edges(2), [[0, 2], [1, 2]]);
     assert_eq!(batch.edges(3), [[0_u32; 2]; 0]);
     assert_eq!(batch.global_edges().collect::<Vec<_>>(), [[0, 1], [2, 4], [3, 4]]);
-}
-
-#[test]
-fn a_directed_list_keeps_the_ascending_entries_in_order() {
-    let sources = [1, 0, 1, 3, 4, 2];
-    let targets = [0, 1, 1, 4, 3, 4];
-    let batch = Batch::from_directed(&[0, 2, 5, 6], &sources, &targets).unwrap();
-    assert_eq!(batch.edge_offsets(), [0, 2, 4, 4]);
-    assert_eq!(batch.edges(0), [[0, 1], [1, 1]]);
-    assert_eq!(batch.edges(1), [[1, 2], [0, 2]]);
-}
-
-#[test]
-fn a_directed_list_that_leaves_its_graph_or_its_order_is_refused() {
-    let refused = |s: &[i64], t: &[i64]| Batch::from_directed(&[0, 2, 4], s, t).unwrap_err();
-    assert!(matches!(refused(&[0], &[2]), TopologyError::VertexOutOfRange { graph: 0, vertex: 2, .. }));
-    assert!(matches!(refused(&[-1], &[0]), TopologyError::VertexOutOfRange { vertex: -1, .. }));
-    assert!(matches!(refused(&[0], &[i64::MIN]), TopologyError::VertexOutOfRange { .. }));
-    assert!(matches!(refused(&[4], &[4]), TopologyError::VertexOutOfRange { vertex: 4, .. }));
-    assert_eq!(refused(&[2, 0], &[3, 1]), TopologyError::EdgesNotGrouped { edge: 1, graph: 0 });
-    assert!(matches!(refused(&[0, 1], &[1]), TopologyError::Length { expected: 2, actual: 1, .. }));
 }
 
 #[test]
