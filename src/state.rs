@@ -2,7 +2,7 @@
 //! coordinator that serves it; knows nothing of what the files hold.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use togl_coordinator::private;

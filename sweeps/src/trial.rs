@@ -49,12 +49,20 @@ fn find_setting(name: &str) -> Result<&'static settings::Setting, SettingError> 
     })
 }
 
-/// The settings of canonical JSON, and the versions of its form and of its numerics.
-fn canonical_parts(text: &str) -> Result<(Map<String, Value>, Option<u64>, Option<u64>), String> {
-    let mut settings: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let mut version = |key| settings.remove(key).and_then(|version| version.as_u64());
-    let (form, numerics) = (version("canonical"), version("numerics"));
-    Ok((settings, form, numerics))
+/// Canonical JSON, taken apart.
+struct Canonical {
+    settings: Map<String, Value>,
+    version: Option<u64>,
+    numerics: Option<u64>,
+}
+
+impl Canonical {
+    fn parse(text: &str) -> serde_json::Result<Self> {
+        let mut settings: Map<String, Value> = serde_json::from_str(text)?;
+        let mut number = |key| settings.remove(key).and_then(|number| number.as_u64());
+        let (version, numerics) = (number("canonical"), number("numerics"));
+        Ok(Self { settings, version, numerics })
+    }
 }
 
 impl TrialConfig {
@@ -77,7 +85,8 @@ impl TrialConfig {
     /// Reads the canonical JSON that travels with a lease. Names stay spelt as they are: the identity is made of them.
     pub fn from_canonical(text: &str) -> Result<Self, SettingError> {
         let unreadable = |reason: String| SettingError::new("canonical form", reason);
-        let (settings, version, numerics) = canonical_parts(text).map_err(unreadable)?;
+        let Canonical { settings, version, numerics } =
+            Canonical::parse(text).map_err(|error| unreadable(error.to_string()))?;
         if version != Some(CANONICAL_VERSION.into()) || numerics != Some(NUMERICS.into()) {
             return Err(unreadable(format!(
                 "made for another version (canonical {version:?}, numerics {numerics:?}); \
@@ -89,7 +98,7 @@ impl TrialConfig {
 
     /// The trial of canonical JSON of any version, as far as its settings are known, and the numerics that it asks for.
     pub fn of_any_version(text: &str) -> Option<(Self, Option<u64>)> {
-        let (settings, _, numerics) = canonical_parts(text).ok()?;
+        let Canonical { settings, numerics, .. } = Canonical::parse(text).ok()?;
         let mut config = Self::default();
         for (name, value) in &settings {
             settings::find(name).map(|setting| (setting.set)(&mut config, value));

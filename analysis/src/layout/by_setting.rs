@@ -31,9 +31,11 @@ const STRUCTURAL_COLUMNS: [(&str, &str); 9] = [
 
 /// The table of all structure-only rows by depth; other rows are ignored.
 pub fn by_depth(frame: &FoldFrame, name: &str) -> Result<Table> {
+    let printed = published::datasets(name);
     let named = |method: fn(&Settings<'_>) -> Option<&'static str>| {
-        renamed(frame, move |settings| {
-            let dataset = if settings.dataset == "PROTEINS_full" { "PROTEINS" } else { settings.dataset };
+        renamed(frame, |settings| {
+            let printed = printed.iter().find(|known| same_dataset(known, settings.dataset));
+            let dataset = printed.map_or(settings.dataset, |known| *known);
             let method = method(settings).filter(|_| settings.structure_only)?.to_owned();
             Some(Names { method, dataset: dataset.to_owned(), position: None })
         })

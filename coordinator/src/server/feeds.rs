@@ -18,8 +18,10 @@ use crate::tasks;
 /// Feeds look at most this often.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// And after a pause of so much for each listener, so that what they are told costs the same however many they are.
+/// And after a pause of so much for each listener, so that what they are told costs the same however many they are; but
+/// nobody waits for longer than a second.
 const PAUSE_EACH: Duration = Duration::from_millis(8);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A listener who has not taken anything for so long is let go.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,7 +94,7 @@ async fn feed<T, L, F>(
 }
 
 fn pause(listeners: usize) -> Duration {
-    PAUSE.max(PAUSE_EACH * u32::try_from(listeners).unwrap_or(u32::MAX))
+    PAUSE_EACH.saturating_mul(u32::try_from(listeners).unwrap_or(u32::MAX)).clamp(PAUSE, LONGEST_PAUSE)
 }
 
 /// Somebody who listens to a feed and is told what it means in messages `M`.
@@ -158,11 +160,11 @@ mod tests {
                 std::future::ready(Ok(looks.fetch_add(1, Ordering::SeqCst)))
             }));
         }
-        tokio::time::sleep(PAUSE * 10).await;
+        tokio::time::sleep(LONGEST_PAUSE * 10).await;
         let while_listened = looks.load(Ordering::SeqCst);
         assert!((9..=11).contains(&while_listened), "{while_listened} looks");
         drop(listeners);
-        tokio::time::sleep(PAUSE * 10).await;
+        tokio::time::sleep(LONGEST_PAUSE * 10).await;
         assert!(looks.load(Ordering::SeqCst) <= while_listened + 1, "nobody listens");
     }
 }

@@ -76,8 +76,6 @@ pub(super) struct Held {
     log: PathBuf,
     index: PathBuf,
     seen: Seen,
-    /// The log, open: asking it is half as dear as looking for it.
-    open_log: File,
     _file: File,
 }
 
@@ -120,18 +118,11 @@ impl Held {
         let (log, index) = (beside(path, "-wal"), beside(path, "-shm"));
         let look = |path| Look::at(path).map_err(refuse);
         let seen = Seen { store: Look::of(&opened), log: look(&log)?, index: look(&index)? };
-        let open_log = File::open(&log).map_err(refuse)?;
-        Ok(Self { path: path.to_owned(), log, index, seen, open_log, _file: file })
+        Ok(Self { path: path.to_owned(), log, index, seen, _file: file })
     }
 
     /// Whether the files are as our last transaction left them.
     pub(super) fn check_untouched(&self) -> Result<(), Disturbance> {
-        let log = self.open_log.metadata().ok().filter(|about| about.nlink() == 1);
-        if let (Ok(store), Some(log)) = (Look::at(&self.path), log)
-            && (store, Look::of(&log)) == (self.seen.store, self.seen.log)
-        {
-            return Ok(());
-        }
         let now = self.look()?;
         match now.store == self.seen.store && now.log == self.seen.log {
             true => Ok(()),
