@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::history::Happened;
-use togl_coordinator::store::reading::{Reading, Wanted, find_sweep};
+use togl_coordinator::store::reading::{Fact, Reading, Wanted, find_sweep};
 use togl_coordinator::store::{
     FoldFilter, FoldQuery, FoldState, FoldWord, LogPiece, Reader, Readers, StoreError, StoredFold,
     StoredSweep, SweepCounts, SweepState, find_fold,
 };
 use togl_sweeps::FoldKey;
+use togl_sweeps::identity::respelled;
 use tonic::async_trait;
 
 use super::{AttemptLine, Explanation, Facts, Take, Workers, sweep_name};
@@ -47,6 +48,20 @@ fn problem(error: StoreError) -> Problem {
         StoreError::UnknownSweep { .. } | StoreError::Fold(_) => Problem::negative(error),
         other => Problem::ours(other),
     }
+}
+
+/// Results of a data set that was spelt in another way belong to the trial that is called so now. A store is renamed only
+/// by who writes to it, and this reads.
+fn under_its_name(mut fact: Fact) -> Fact {
+    let (fold, trial) = match &mut fact {
+        Fact::Result(row) => (&mut row.fold, &mut row.trial),
+        Fact::Replicate(row) => (&mut row.fold, &mut row.trial),
+        Fact::Sweep(_) | Fact::Folds { .. } | Fact::Fold(_) => return fact, // ids of folds are looked up as they are
+    };
+    if let Some((id, text)) = respelled(trial) {
+        (fold.trial, *trial) = (id, text);
+    }
+    fact
 }
 
 fn sweep(stored: StoredSweep, counts: SweepCounts) -> Sweep {
@@ -99,7 +114,7 @@ impl Facts for Stored {
     async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem> {
         let mut reading = Reading::new(self.open()?, wanted).map_err(problem)?;
         while let Some(page) = reading.page().map_err(problem)? {
-            page.into_iter().try_for_each(&mut *take)?;
+            page.into_iter().map(under_its_name).try_for_each(&mut *take)?;
         }
         Ok(())
     }
@@ -167,5 +182,26 @@ impl Facts for Stored {
         let reader = self.open()?;
         let fold = find_fold(reader.as_ref(), fold).map_err(problem)?;
         Ok((fold, reader.history(&fold).map_err(problem)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_coordinator::store::ResultRow;
+    use togl_sweeps::{Attempt, TrialConfig};
+
+    use super::*;
+
+    #[test]
+    fn a_result_of_a_data_set_in_another_case_is_read_under_its_one_spelling() {
+        let now = TrialConfig { dataset: "DD".to_owned(), ..TrialConfig::default() };
+        let before = now.canonical().replace(r#""DD""#, r#""dd""#);
+        let fold = FoldKey { trial: "0".repeat(32).parse().unwrap(), split: 3, seed: 0 };
+        let (worker, result) = ("w".parse().unwrap(), togl_sweeps::result::example(0.5));
+        let row = ResultRow { fold, attempt: Attempt(1), worker, trial: before, result };
+        let Fact::Result(read) = under_its_name(Fact::Result(Box::new(row))) else {
+            panic!("still a result")
+        };
+        assert_eq!((read.fold, read.trial), (FoldKey { trial: now.id(), ..fold }, now.canonical()));
     }
 }
