@@ -35,6 +35,8 @@ pub struct Limits {
     pub avoidance: u64,
     /// Losses and preemptions of one fold before it counts as failed.
     pub free_retries: u32,
+    /// How many of these one host may count for, while another is here that did not lose the fold.
+    pub losses_of_a_host: u32,
     /// Distinct hosts lost under one fold before the fold is blamed.
     pub lost_hosts: u32,
     /// Attempts that may run out of memory.
@@ -72,6 +74,7 @@ impl Default for Limits {
             drain_memory: 3_600_000,
             avoidance: 60_000,
             free_retries: 10,
+            losses_of_a_host: 3,
             lost_hosts: 3,
             memory_attempts: 2,
             error_attempts: 2,

@@ -1,7 +1,7 @@
 //! When is a failure final? Counts how a fold's attempts ended and says whether there is another one. Also
 //! the one function that ends a running attempt. Calls nobody but the state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use togl_sweeps::{Failure, FailureClass};
 
@@ -13,7 +13,8 @@ use crate::state::Scheduler;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {
-    /// Lost or preempted: not the fold's fault, as far as one can tell.
+    /// Lost or preempted: not the fold's fault, as far as one can tell. While a host is here that did not lose it, a
+    /// host counts for few of them: one that dies again and again says nothing about the fold.
     free: u32,
     /// Out of memory.
     memory: u32,
@@ -26,6 +27,11 @@ struct Tally<'a> {
 /// Whether another worker should try first, because the same one would probably fail in the same way.
 pub(crate) fn should_go_elsewhere(class: FailureClass) -> bool {
     !matches!(class, FailureClass::WorkerLost | FailureClass::Preempted | FailureClass::Unreadable)
+}
+
+/// Whether an attempt's end was not the fold's fault, as far as one can tell.
+fn is_free(class: FailureClass) -> bool {
+    matches!(class, FailureClass::WorkerLost | FailureClass::Preempted)
 }
 
 /// What is known about an attempt that ran out of memory.
@@ -122,7 +128,9 @@ impl Scheduler {
             Some(Failure::new(FailureClass::KillsItsWorker, message))
         } else if let Some(reason) = exhausted.and_then(|found| no_larger(found, tally.memory, limits)) {
             because(reason)
-        } else if class == FailureClass::Data && self.is_out_of_hosts(fold) {
+        } else if class == FailureClass::Data
+            && self.is_out_of_hosts(fold, |class| class == FailureClass::Data)
+        {
             because("every host that is here has tried".to_owned())
         } else if tally.errors >= limits.error_attempts {
             Some(Failure::new(class, message))
@@ -135,16 +143,16 @@ impl Scheduler {
         }
     }
 
-    /// Whether the data of a fold was wrong on every host that is here: the same host would find the same again.
-    fn is_out_of_hosts(&self, fold: &Fold) -> bool {
-        let without_data = |ending| ending == Some(Ending::Failed(FailureClass::Data));
+    /// Whether a fold ended like this on every host that is here.
+    fn is_out_of_hosts(&self, fold: &Fold, is_such: fn(FailureClass) -> bool) -> bool {
+        let such = |ending| matches!(ending, Some(Ending::Failed(class)) if is_such(class));
         let tried: BTreeSet<&str> = fold
             .counted()
-            .filter(|(_, issue)| without_data(issue.ending))
+            .filter(|(_, issue)| such(issue.ending))
             .map(|(_, issue)| self.workers[issue.worker.at()].host.as_ref())
             .collect();
-        let here = self.workers.iter().filter(|worker| worker.presence.is_some());
-        here.into_iter().all(|worker| tried.contains(worker.host.as_ref()))
+        let mut here = self.workers.iter().filter(|worker| worker.presence.is_some());
+        here.all(|worker| tried.contains(worker.host.as_ref()))
     }
 
     /// Attempts that the most generous of its sweeps allows.
@@ -155,18 +163,23 @@ impl Scheduler {
 
     fn tally(&self, fold: &Fold) -> Tally<'_> {
         let mut tally = Tally { free: 0, memory: 0, errors: 0, lost_hosts: BTreeSet::new() };
+        let mut free: BTreeMap<&str, u32> = BTreeMap::new();
         for (_, issue) in fold.counted() {
+            let host = self.workers[issue.worker.at()].host.as_ref();
             match issue.ending {
-                Some(Ending::Failed(FailureClass::WorkerLost)) => {
-                    tally.free += 1;
-                    tally.lost_hosts.insert(&self.workers[issue.worker.at()].host);
+                Some(Ending::Failed(class)) if is_free(class) => {
+                    *free.entry(host).or_default() += 1;
+                    if class == FailureClass::WorkerLost {
+                        tally.lost_hosts.insert(host);
+                    }
                 }
-                Some(Ending::Failed(FailureClass::Preempted)) => tally.free += 1,
                 Some(Ending::Failed(FailureClass::OutOfMemory)) => tally.memory += 1,
                 Some(Ending::Failed(FailureClass::Unreadable) | Ending::Abandoned) | None => {}
                 Some(Ending::Failed(_)) => tally.errors += 1,
             }
         }
+        let most = if self.is_out_of_hosts(fold, is_free) { u32::MAX } else { self.limits.losses_of_a_host };
+        tally.free = free.values().map(|times| (*times).min(most)).sum();
         tally
     }
 }

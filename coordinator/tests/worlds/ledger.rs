@@ -224,11 +224,18 @@ impl Ledger {
         }
     }
 
-    /// Where there is another machine, no fold fails because its workers are gone again and again.
+    /// While a machine is left that never had it, no fold fails because its workers are gone again and again.
     fn check_failure(&self, fold: FoldKey, failure: &Failure) {
         self.count("failed folds");
         let gone = matches!(failure.class, FailureClass::WorkerLost | FailureClass::Preempted);
-        if gone && self.notes().machines > 1 {
+        let notes = self.notes();
+        let whose = notes.issued.range((fold, Attempt(0))..).take_while(|((of, _), _)| *of == fold);
+        let machines: BTreeSet<&str> = whose
+            .map(|(_, worker)| worker.split_once('-').map_or(worker.as_str(), |(host, _)| host))
+            .collect();
+        let left = notes.machines - machines.len();
+        drop(notes);
+        if gone && left > 0 {
             self.broken(format!("{fold} pays for a host: {failure}"));
         }
     }

@@ -215,3 +215,43 @@ fn the_only_host_is_not_kept_out_and_undrain_pardons_one() {
     world.tell(Event::Undrain { worker: worker("b") });
     assert_eq!(world.leases("b", 1).len(), 1);
 }
+
+/// The bad host takes the only fold that is free and is gone with it, as often as it may. Says how often that was.
+fn lose_again_and_again(world: &mut World, wish: usize, elsewhere: &[&Lease]) -> usize {
+    let mut lost = 0;
+    for life in 0..200 {
+        lost += die(world, &format!("b{life}"));
+        if lost >= wish || world.view("s").counts.failed > 0 {
+            break;
+        }
+        for _ in 0..60 {
+            world.pass(1_000);
+            if !elsewhere.is_empty() {
+                world.renew("good", elsewhere);
+            }
+        }
+    }
+    lost
+}
+
+#[test]
+fn a_fold_that_one_host_lost_ten_times_waits_for_another_that_is_here() {
+    let mut world = World::default();
+    world.submit(submission("s", 0..2));
+    world.join("good", "good", 1);
+    let long = world.leases("good", 1).pop().unwrap();
+    assert_eq!(lose_again_and_again(&mut world, 12, &[&long]), 12, "more than `limits.attempts`, too");
+    assert_eq!(world.view("s").counts.failed, 0);
+    world.report("good", &long, 0.5);
+    let last = world.leases("good", 1).pop().expect("the good host gets it");
+    world.report("good", &last, 0.5);
+    assert_eq!(world.view("s").counts.finished, 2);
+}
+
+#[test]
+fn a_fold_that_the_only_host_lost_ten_times_has_failed() {
+    let mut world = World::default();
+    world.submit(submission("s", 0..1));
+    assert_eq!(lose_again_and_again(&mut world, 12, &[]), 10);
+    assert_eq!(world.view("s").counts.failed, 1);
+}
