@@ -95,7 +95,7 @@ impl SqliteStore {
             .map_err(|error| explain(&path, error))?;
         let (incarnation, commits) = prepare(&mut connection, &path).map_err(|error| refine(&path, error))?;
         let counter = Counter::open(&path, incarnation, commits)?;
-        let (held, known) = (Held::new(&path, file)?, Known::default());
+        let (held, known) = (Held::new(&path, file, &connection)?, Known::default());
         Ok(Self { connection, path, incarnation, commits, known, counter, held, _lock: lock })
     }
 
@@ -325,7 +325,7 @@ impl Store for SqliteStore {
     }
 
     fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
-        self.held.check_untouched().map_err(|disturbance| self.disturbed(disturbance))?;
+        self.held.check_untouched(&self.connection).map_err(|disturbance| self.disturbed(disturbance))?;
         let number = self.commits + 1;
         // If it fails, rows that were looked up in between may not be there.
         let mut known = std::mem::take(&mut self.known);
@@ -339,7 +339,7 @@ impl Store for SqliteStore {
         crate::crash::point("committed");
         self.counter.set(number);
         crate::crash::point("counted");
-        if self.held.check_written().map_err(|disturbance| self.disturbed(disturbance))? {
+        if self.held.check_written(&self.connection).map_err(|disturbance| self.disturbed(disturbance))? {
             self.counter.look_into(&self.path);
         }
         Ok(())
@@ -347,9 +347,9 @@ impl Store for SqliteStore {
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
         // Whatever somebody else did to the files: the next commit finds it, and says it to those who wait.
-        if self.held.check_untouched().is_ok() {
+        if self.held.check_untouched(&self.connection).is_ok() {
             write::append_log(&mut self.connection, pieces).map_err(|error| refine(&self.path, error))?;
-            _ = self.held.check_written();
+            _ = self.held.check_written(&self.connection);
         }
         Ok(())
     }
@@ -363,7 +363,7 @@ impl Store for SqliteStore {
     }
 
     fn close(mut self: Box<Self>) -> Result<(), StoreError> {
-        self.held.check_untouched().map_err(|disturbance| self.disturbed(disturbance))?;
+        self.held.check_untouched(&self.connection).map_err(|disturbance| self.disturbed(disturbance))?;
         let Self { connection, path, held: _held, _lock, .. } = *self;
         // Readers of this process may still be open, and then closing alone would leave the log behind.
         settle(&connection, &path)?;

@@ -23,11 +23,13 @@ fn steer(state: SweepState) -> [Change; 1] {
     [Change::SweepStateSet { sweep: sweep("s"), state, note: None }]
 }
 
-/// A store that is being served, with something in its log.
+/// A store that is being served, with something in its log. What was in that a transaction before is kept beside it.
 fn served() -> (tempfile::TempDir, Path, SqliteStore) {
     let (folder, path) = place();
     filled_sqlite(&path, 20);
     let mut store = SqliteStore::open(&path).unwrap();
+    store.commit(&steer(SweepState::Active)).unwrap();
+    fs::copy(beside(&path, "-wal"), beside(&path, ".log-before")).unwrap();
     store.commit(&steer(SweepState::Paused)).unwrap();
     (folder, path, store)
 }
@@ -86,9 +88,9 @@ fn nothing_is_acknowledged_into_a_store_that_was_deleted_moved_or_replaced_and_i
 fn a_store_that_is_deleted_in_the_middle_of_a_commit_is_noticed_before_it_is_acknowledged() {
     let (_folder, path, mut store) = served();
     // As if it happened after the first look: what is written afterwards is in a file without a name.
-    store.held.check_untouched().unwrap();
+    store.held.check_untouched(&store.connection).unwrap();
     fs::remove_file(&path).unwrap();
-    assert_eq!(store.held.check_written(), Err(super::Disturbance::Gone));
+    assert_eq!(store.held.check_written(&store.connection), Err(super::Disturbance::Gone));
 }
 
 #[test]
@@ -107,13 +109,18 @@ fn a_log_that_was_deleted_is_put_into_the_store_which_goes_on_at_the_next_start(
 
 #[test]
 fn a_store_that_somebody_else_writes_to_is_given_up_until_it_is_restored() {
-    let ways: [(&str, Touch); 4] = [
+    let ways: [(&str, Touch); 5] = [
         ("an old copy in place", |path| {
             let old = fs::read(path).unwrap();
             fs::write(path, old).unwrap();
         }),
         ("an old log in place", |path| {
-            let log = fs::read(beside(path, "-wal")).unwrap();
+            fs::write(beside(path, "-wal"), fs::read(beside(path, ".log-before")).unwrap()).unwrap();
+        }),
+        ("a byte of the log", |path| {
+            let mut log = fs::read(beside(path, "-wal")).unwrap();
+            let checksum = log.len() - 4_096 - 1;
+            log[checksum] ^= 1;
             fs::write(beside(path, "-wal"), log).unwrap();
         }),
         ("a statement", |path| raw(path).execute_batch("UPDATE sweep SET priority = 7").unwrap()),
@@ -140,7 +147,7 @@ fn a_number_or_an_incarnation_that_is_not_ours_stops_a_transaction() {
     for sql in ["UPDATE store SET commits = commits - 1", "UPDATE store SET incarnation = incarnation + 1"] {
         let (_folder, path, mut store) = served();
         raw(&path).execute_batch(sql).unwrap();
-        store.held.check_written().unwrap(); // as if the times of the files had told nothing
+        store.held.check_written(&store.connection).unwrap(); // as if the times of the files had told nothing
         let message = commit_is_refused(&mut store, sql);
         assert!(message.contains("was written by another program"), "{message}");
     }

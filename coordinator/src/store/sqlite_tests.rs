@@ -221,7 +221,7 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
         "INSERT INTO history VALUES (1, 1, 5, 'submitted', NULL, ''), (1, 2, 6, 'leased', 1, 'on host'),
                      (1, 3, 7, 'accepted', 1, '')";
     store.connection.execute_batch(notes).unwrap();
-    store.held.check_written().unwrap(); // it was us
+    store.held.check_written(&store.connection).unwrap(); // it was us
     let fold = FoldKey { seed: u64::MAX, ..fold(0) };
     let (attempt, worker, host) = (Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store

@@ -1,6 +1,6 @@
 //! The files of a store while a coordinator serves it: nobody else serves them, under whatever name, and they are still
-//! those at their place when something is acknowledged. Looks at names, numbers and times of files, never at what is
-//! in them.
+//! those at their place when something is acknowledged. Looks at names, numbers and times of files; what is in the log
+//! is asked of `pages`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -9,7 +9,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rusqlite::Connection;
+
 use super::super::StoreError;
+use super::pages::{self, LogEnd};
 use super::place::{self, beside};
 
 /// The byte of the store that its coordinator locks: right behind those that SQLite locks, where SQLite keeps nothing.
@@ -83,14 +86,18 @@ pub(super) struct Held {
 #[derive(Debug)]
 struct Seen {
     store: Look,
-    log: Look,
-    index: Look,
+    log: FileNumber,
+    index: FileNumber,
+    end: LogEnd,
 }
+
+/// Which file it is: device and inode.
+type FileNumber = (u64, u64);
 
 /// What the system tells of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
-    file: (u64, u64),
+    file: FileNumber,
     length: u64,
     written: (i64, i64),
 }
@@ -106,9 +113,23 @@ impl Look {
     }
 }
 
+/// Which file is at a place. Does not ask for its times where that can be avoided: asked for, they are kept more exactly,
+/// and flushing the log with its next transaction has to flush them too.
+#[cfg(target_os = "linux")]
+fn number_at(path: &Path) -> io::Result<FileNumber> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    let about = statx(CWD, path, AtFlags::empty(), StatxFlags::INO)?;
+    Ok((makedev(about.stx_dev_major, about.stx_dev_minor), about.stx_ino))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn number_at(path: &Path) -> io::Result<FileNumber> {
+    Ok(Look::at(path)?.file)
+}
+
 impl Held {
     /// Begins to watch over the files of `path`, which SQLite has opened. `file` is what [`lock`] gave.
-    pub(super) fn new(path: &Path, file: File) -> Result<Self, StoreError> {
+    pub(super) fn new(path: &Path, file: File, connection: &Connection) -> Result<Self, StoreError> {
         let refuse = |source| StoreError::NotReadable { path: path.to_owned(), source };
         let opened = file.metadata().map_err(refuse)?;
         let expected = if place::is_being_put_aside(path) { 2 } else { 1 };
@@ -116,41 +137,48 @@ impl Held {
             return Err(StoreError::ManyNames { path: path.to_owned(), names: opened.nlink() });
         }
         let (log, index) = (beside(path, "-wal"), beside(path, "-shm"));
-        let look = |path| Look::at(path).map_err(refuse);
-        let seen = Seen { store: Look::of(&opened), log: look(&log)?, index: look(&index)? };
+        let number = |path| number_at(path).map_err(refuse);
+        let seen = Seen {
+            store: Look::of(&opened),
+            log: number(&log)?,
+            index: number(&index)?,
+            end: pages::log_end(connection)?,
+        };
         Ok(Self { path: path.to_owned(), log, index, seen, _file: file })
     }
 
     /// Whether the files are as our last transaction left them.
-    pub(super) fn check_untouched(&self) -> Result<(), Disturbance> {
-        let now = self.look()?;
-        match now.store == self.seen.store && now.log == self.seen.log {
+    pub(super) fn check_untouched(&self, connection: &Connection) -> Result<(), Disturbance> {
+        let now = self.look(connection)?;
+        let same = now.store == self.seen.store && now.end == self.seen.end;
+        match same && pages::ends_so(connection, &now.end) {
             true => Ok(()),
             false => Err(Disturbance::Written),
         }
     }
 
     /// Whether what we have just written is at its place. Says whether the store itself was written, not only its log.
-    pub(super) fn check_written(&mut self) -> Result<bool, Disturbance> {
-        let now = self.look()?;
+    pub(super) fn check_written(&mut self, connection: &Connection) -> Result<bool, Disturbance> {
+        let now = self.look(connection)?;
         let before = mem::replace(&mut self.seen, now);
         Ok(before.store != self.seen.store)
     }
 
     /// The files that SQLite has opened, as they are now, if they are still those at their place.
-    fn look(&self) -> Result<Seen, Disturbance> {
+    fn look(&self, connection: &Connection) -> Result<Seen, Disturbance> {
         let store = Look::at(&self.path).map_err(|_| Disturbance::Gone)?;
-        let beside = |path| Look::at(path).map_err(|_| Disturbance::Bare);
         if store.file != self.seen.store.file {
             return Err(Disturbance::Replaced);
         }
+        let beside = |path| number_at(path).map_err(|_| Disturbance::Bare);
         let (log, index) = (beside(&self.log)?, beside(&self.index)?);
-        if log.file != self.seen.log.file {
+        if log != self.seen.log {
             return Err(Disturbance::Replaced);
         }
-        if index.file != self.seen.index.file {
+        if index != self.seen.index {
             return Err(Disturbance::Bare);
         }
-        Ok(Seen { store, log, index })
+        let end = pages::log_end(connection).map_err(|_| Disturbance::Bare)?;
+        Ok(Seen { store, log, index, end })
     }
 }

@@ -11,9 +11,9 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use rusqlite::ffi::{
-    self, SQLITE_ERROR, SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_RESERVE_BYTES, SQLITE_IOERR_DATA,
-    SQLITE_IOERR_SHORT_READ, SQLITE_OK, SQLITE_OPEN_MAIN_DB, sqlite3_file, sqlite3_int64, sqlite3_io_methods,
-    sqlite3_vfs,
+    self, SQLITE_ERROR, SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_RESERVE_BYTES,
+    SQLITE_IOERR_DATA, SQLITE_IOERR_SHORT_READ, SQLITE_OK, SQLITE_OPEN_MAIN_DB, sqlite3_file, sqlite3_int64,
+    sqlite3_io_methods, sqlite3_vfs,
 };
 use rusqlite::{Connection, OpenFlags};
 
@@ -60,7 +60,7 @@ pub(super) const HEADER: usize = 100;
 /// wants, and the next program that reads it would take it for unused and remove the log.
 pub(super) fn header(connection: &Connection) -> rusqlite::Result<([u8; HEADER], u64)> {
     let (mut header, mut length) = ([0; HEADER], 0);
-    let file = file_of(connection)?;
+    let file = file_of(connection, SQLITE_FCNTL_FILE_POINTER)?;
     // SAFETY: the file is open for as long as `connection` is borrowed; the buffers have the lengths that are asked for.
     let code = unsafe {
         match read(file, header.as_mut_ptr().cast(), HEADER as c_int, 0) {
@@ -78,7 +78,7 @@ pub(super) fn header(connection: &Connection) -> rusqlite::Result<([u8; HEADER],
 /// that is all zeros was never written, because nobody needs it.
 pub(super) fn is_whole(connection: &Connection, page: u64) -> rusqlite::Result<Option<bool>> {
     let mut bytes = [0u8; PAGE];
-    let file = file_of(connection)?;
+    let file = file_of(connection, SQLITE_FCNTL_FILE_POINTER)?;
     let offset = page.saturating_mul(PAGE as u64).cast_signed();
     // SAFETY: as above.
     match unsafe { read(file, bytes.as_mut_ptr().cast(), PAGE as c_int, offset) } {
@@ -89,15 +89,63 @@ pub(super) fn is_whole(connection: &Connection, page: u64) -> rusqlite::Result<O
     }
 }
 
-/// The file behind a connection: one of ours, open for as long as the connection is.
-fn file_of(connection: &Connection) -> rusqlite::Result<*mut sqlite3_file> {
+/// Where the log of a store ends, as SQLite says it to everybody who has the store open: the first of its index (`-shm`),
+/// which counts the transactions, tells the number of the last frame and carries its checksum. Who writes changes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LogEnd([u8; INDEX_HEADER]);
+
+/// Bytes of the index' header, and where things are in it (<https://sqlite.org/walformat.html>).
+const INDEX_HEADER: usize = 48;
+const LAST_FRAME_AT: usize = 16;
+const CHECKSUM_AT: usize = 24;
+const INDEX_PAGE: c_int = 32_768;
+
+/// Bytes of the log's header and of each frame's; a frame's ends with the checksum of all before it.
+const LOG_HEADER: u64 = 32;
+const FRAME_HEADER: usize = 24;
+
+/// What the index of the log says now. It is in memory that SQLite shares, so this costs no call of the system.
+pub(super) fn log_end(connection: &Connection) -> rusqlite::Result<LogEnd> {
+    let file = file_of(connection, SQLITE_FCNTL_FILE_POINTER)?;
+    let mut index: *mut c_void = ptr::null_mut();
+    let mut header = [0; INDEX_HEADER];
+    // SAFETY: the file is open for as long as `connection` is borrowed. What it maps stays mapped for as long, and begins
+    // with the header; nobody writes to it while no transaction of ours runs, and who does in spite of that is found out.
+    let code = unsafe {
+        let code = shm_map(file, 0, INDEX_PAGE, 0, &mut index);
+        if code == SQLITE_OK && !index.is_null() {
+            ptr::copy_nonoverlapping(index.cast(), header.as_mut_ptr(), INDEX_HEADER);
+        }
+        code
+    };
+    match code {
+        SQLITE_OK => Ok(LogEnd(header)),
+        code => Err(failure(code)),
+    }
+}
+
+/// Whether the log really ends so: its last frame carries the checksum, which is of all frames, that its index tells.
+pub(super) fn ends_so(connection: &Connection, LogEnd(end): &LogEnd) -> bool {
+    let word = |at: usize| u32::from_ne_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
+    let Some(before) = u64::from(word(LAST_FRAME_AT)).checked_sub(1) else { return true };
+    let offset = LOG_HEADER + before * (FRAME_HEADER + PAGE) as u64;
+    let mut frame = [0u8; FRAME_HEADER];
+    let Ok(log) = file_of(connection, SQLITE_FCNTL_JOURNAL_POINTER) else { return false };
+    // SAFETY: as for the main file.
+    let code = unsafe { read(log, frame.as_mut_ptr().cast(), FRAME_HEADER as c_int, offset.cast_signed()) };
+    let checksum = [word(CHECKSUM_AT).to_be_bytes(), word(CHECKSUM_AT + 4).to_be_bytes()];
+    code == SQLITE_OK && frame[FRAME_HEADER - 8..] == *checksum.as_flattened()
+}
+
+/// A file behind a connection, the store or its log: one of ours, open for as long as the connection is.
+fn file_of(connection: &Connection, which: c_int) -> rusqlite::Result<*mut sqlite3_file> {
     let mut file: *mut sqlite3_file = ptr::null_mut();
     // SAFETY: the handle is open for as long as `connection` is borrowed; the call writes one pointer, and what it
     // points to is a file, which has its methods while it is open.
     let (code, open) = unsafe {
         let argument = ptr::from_mut(&mut file).cast();
         let handle = connection.handle();
-        let code = ffi::sqlite3_file_control(handle, c"main".as_ptr(), SQLITE_FCNTL_FILE_POINTER, argument);
+        let code = ffi::sqlite3_file_control(handle, c"main".as_ptr(), which, argument);
         (code, code == SQLITE_OK && !file.is_null() && !(*file).pMethods.is_null())
     };
     match open {
