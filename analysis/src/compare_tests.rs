@@ -37,6 +37,7 @@ fn each_cell_stands_beside_its_published_value_with_the_difference() {
     Ours beside table1 as published, in percent (mean ± sample standard deviation). 1 of 2 cells lie within one published standard deviation (allowing for its rounding); 34 published cells have no counterpart here.
     ");
     assert!(comparison.markdown().contains("| GCN-4 | DD | 69.0 ± 2.6 | 68.0 ± 3.6 GCN-4 | +1.0 | yes |"));
+    assert!(comparison.latex(None, None).contains(r"& $-$55.6 & NO \\"), "a minus sign, not a hyphen");
     assert_eq!(comparison.csv().lines().count(), 3);
     assert!(comparison.json().contains(r#""within_one_std": false"#));
 }

@@ -13,12 +13,12 @@ use super::sources::{Source, Sources};
 use super::submit::Consent;
 use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
-use crate::facts::{self, Depth, Remote};
+use crate::facts::{self, Depth, Facts as _, Remote};
 use crate::local::{self, LocalWorker};
 use crate::output;
 use crate::problem::{self, Problem};
 use crate::progress::{self, Progress};
-use crate::remote::{Client, SweepStatus};
+use crate::remote::{Client, Sweep, SweepStatus};
 use crate::state::StateDir;
 
 /// Run a sweep file on this machine
@@ -95,6 +95,7 @@ impl Run {
         state: &StateDir,
     ) -> Outcome {
         let mut worst = ExitCode::from(problem::DONE);
+        self.say_others(client, &sources).await?;
         for Source { yaml, spec } in sources {
             self.consent.ask(client, &yaml).await?;
             let ended = self.carry_out(client, yaml, spec.name.as_str(), worker.clone(), state).await?;
@@ -103,6 +104,21 @@ impl Run {
             }
         }
         Ok(worst)
+    }
+
+    /// The state directory may hold more than was asked for now: what is left of other sweeps is trained as well.
+    async fn say_others(&self, client: &Client, sources: &[Source]) -> Result<(), Problem> {
+        let is_meant = |sweep: &Sweep| sources.iter().any(|source| source.spec.name.as_str() == sweep.name);
+        let sweeps = Remote::new(client.clone()).sweeps(false).await?;
+        for Sweep { name, pending, .. } in
+            sweeps.into_iter().filter(|sweep| sweep.state == "active" && !is_meant(sweep))
+        {
+            let (folds, state) = (output::count(pending, "fold"), self.state_option());
+            eprintln!(
+                "{name}: {folds} left from before, trained beside it; `togl cancel {name}{state}` ends that"
+            );
+        }
+        Ok(())
     }
 
     async fn carry_out(

@@ -7,7 +7,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(word, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= allowed || candidate.starts_with(word))
+        .filter(|(distance, candidate)| *distance <= allowed || word.len() > 2 && candidate.contains(word))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -32,6 +32,7 @@ mod tests {
         let known = ["depth", "deepset", "dataset", "seeds"];
         assert_eq!(nearest("dpeth", known), Some("depth"));
         assert_eq!(nearest("deepsets", known), Some("deepset"));
+        assert_eq!(nearest("epochs", ["max_epochs", "depth"]), Some("max_epochs"), "what others call it");
         assert_eq!(nearest("zebra", known), None);
         assert!(hint("zebra", known).starts_with("known: depth"));
     }

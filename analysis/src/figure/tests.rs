@@ -180,6 +180,19 @@ fn the_heat_map_has_a_square_per_split_and_leaves_unfinished_ones_empty() {
 }
 
 #[test]
+fn the_scale_of_a_narrow_heat_map_with_long_names_is_inside_the_picture() {
+    let long = TrialConfig { hidden_dim: 123, ..trial(&"D".repeat(60), Backbone::Gcn, 4) };
+    let table = families(&frame(folds(0, &long, &[0.5])), "hidden_dim").unwrap();
+    let svg = fold_heat_maps(&table).unwrap()[0].svg().to_owned();
+    let number = |text: &str, key: &str| -> f64 {
+        text.split(key).nth(1).unwrap().split('"').next().unwrap().parse().unwrap()
+    };
+    let width = number(&svg, "<svg width=\"");
+    let last = svg.split("<text ").filter(|text| text.contains('+')).last().unwrap();
+    assert!(number(last, "x=\"") + 40.0 <= width, "{last} in a picture of width {width}");
+}
+
+#[test]
 fn a_heat_map_of_many_lines_is_several_figures_with_one_scale() {
     let trials = (1..=130).map(|width| TrialConfig { hidden_dim: width, ..trial("DD", Backbone::Gcn, 4) });
     let rows = (0..).zip(trials).flat_map(|(position, trial)| folds(position, &trial, &[0.5, 0.6]));

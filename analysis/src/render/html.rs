@@ -32,9 +32,10 @@ pub fn page(title: &str, body: &str) -> String {
 pub fn fragment(table: &Table) -> String {
     let mut lines = vec!["<figure class=\"togl-table\">".to_owned(), "<table>".to_owned()];
     lines.push(format!("<caption>{}</caption>", escape(&table.title)));
-    let columns = table.columns.iter().map(|column| column_header(table, column));
-    let headers = row_headers(table).into_iter().chain(columns).map(|header| escape(&header));
-    let headers: String = headers.map(|text| format!("<th scope=\"col\">{text}</th>")).collect();
+    let labels = row_headers(table).into_iter().map(|text| (text, " class=\"label\""));
+    let columns = table.columns.iter().map(|column| (column_header(table, column), ""));
+    let header = |(text, class): (String, &str)| format!("<th scope=\"col\"{class}>{}</th>", escape(&text));
+    let headers: String = labels.chain(columns).map(header).collect();
     lines.push(format!("<thead>{}<tr>{headers}</tr></thead>", headers_above(table)));
     lines.push("<tbody>".to_owned());
     for row in &table.rows {

@@ -50,7 +50,12 @@ pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str, lab
     let letters = |row: &Vec<String>| row.iter().map(|text| text.chars().count()).sum::<usize>();
     let widest = rows.iter().map(letters).max().unwrap_or_default();
     let mut lines = vec![line(headers.iter().map(|text| escape(text))), r"    \midrule".to_owned()];
-    lines.extend(rows.iter().map(|row| line(row.iter().map(|text| escape(text)))));
+    // A minus sign, not the hyphen that a number in text would get.
+    let cell = |text: &String| match text.strip_prefix('-') {
+        Some(number) if number.starts_with(|c: char| c.is_ascii_digit()) => format!("$-${}", escape(number)),
+        _ => escape(text),
+    };
+    lines.extend(rows.iter().map(|row| line(row.iter().map(cell))));
     let caption = format!(r"\caption{{{}}}{}", sentence(caption), reference(label));
     document(&caption, "", &"l".repeat(headers.len()), &lines, (6 + widest / 5).max(21))
 }

@@ -280,7 +280,7 @@ fn html_is_escaped_and_bold() {
     <figure class="togl-table">
     <table>
     <caption>every kind</caption>
-    <thead><tr><td colspan="2"></td><th scope="colgroup" colspan="3">dataset</th></tr><tr><th scope="col">method</th><th scope="col">lr</th><th scope="col">DD</th><th scope="col">PROTEINS_full</th><th scope="col">100% &amp; &lt;data&gt;|グ</th></tr></thead>
+    <thead><tr><td colspan="2"></td><th scope="colgroup" colspan="3">dataset</th></tr><tr><th scope="col" class="label">method</th><th scope="col" class="label">lr</th><th scope="col">DD</th><th scope="col">PROTEINS_full</th><th scope="col">100% &amp; &lt;data&gt;|グ</th></tr></thead>
     <tbody>
     <tr><th scope="row">GCN-4</th><th scope="row">0.001</th><td><strong>68.0 ± 3.6</strong></td><td>72.2 ± 10.0 <small>n=7/10</small><sup>*</sup></td><td>–</td></tr>
     <tr><th scope="row">GCN-4-TOGL-1</th><th scope="row">0.001</th><td><strong>68.0 ± 0.0</strong></td><td>7.0 ± n/a <small>n=1/10</small><sup>*</sup></td><td></td></tr>

@@ -128,6 +128,19 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_full_disk_is_called_so_and_keeps_what_was_acknowledged() {
+    let (_folder, path) = place();
+    let before = filled_sqlite(&path, 2);
+    let mut store = SqliteStore::open(&path).unwrap();
+    store.connection.pragma_update(None, "max_page_count", 1).unwrap(); // no page more than there are
+    let note = Some("long".repeat(10_000).into());
+    let pause = Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note };
+    let error = store.commit(&[pause]).unwrap_err();
+    assert!(error.is_full(), "{error}");
+    assert_eq!(store.load().unwrap(), before);
+}
+
+#[test]
 fn output_that_cannot_be_kept_does_not_cost_a_decision() {
     let (_folder, path) = place();
     filled_sqlite(&path, 2);

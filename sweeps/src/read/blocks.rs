@@ -30,8 +30,13 @@ pub(super) fn limits(node: &Node, path: &str) -> Result<Limits> {
 
 pub(super) fn resources(node: &Node, path: &str) -> Result<Resources> {
     let fields = Fields::read(node, path, keys::RESOURCES)?;
-    let device =
-        fields.optional("device", |node, path| word(node, path, DeviceKind::WORDS, DeviceKind::from_word))?;
+    let device = fields.optional("device", |node, path| match &node.kind {
+        // Near to `cpu` by its letters, and the opposite of it.
+        Kind::Text(text) if text == "gpu" => {
+            refuse(node.at, path, "unknown word `gpu`; did you mean `cuda`?")
+        }
+        _ => word(node, path, DeviceKind::WORDS, DeviceKind::from_word),
+    })?;
     Ok(Resources { device: device.unwrap_or_default(), memory: fields.optional("memory", memory)? })
 }
 
