@@ -367,7 +367,7 @@ fn folders_missing_files_and_places_that_cannot_be_written_are_told_once_with_a_
     }
     let before = desk.files();
     let read = "hint: check the name";
-    let write = "hint: --out must name a file in a folder";
+    let write = "hint: name a file in a folder";
     for (arguments, message, hint) in [
         (&["table", "--from", "folder.parquet"][..], "cannot read `folder.parquet`", read),
         (&["table", "--from", "folder.csv"], "cannot read `folder.csv`", read),

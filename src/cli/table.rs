@@ -291,7 +291,7 @@ pub fn explained(error: Error) -> Problem {
                     "the disk is full; make room, or choose another disk with --out; nothing was replaced"
                 }
                 "cannot read" => "check the name; it must be a file that can be read, not a folder",
-                _ => "--out must name a file in a folder that is there and can be written",
+                _ => "name a file in a folder that is there and can be written",
             };
             Problem::usage_of(&error).hint(hint)
         }
