@@ -82,7 +82,8 @@ fuzz: ## Fuzz the readers of data files, messages, stores and saved folds, FUZZ_
 soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
 	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
-install: build ## Install programs and libtorch under PREFIX
+install: bootstrap ## Build for release and install programs and libtorch under PREFIX
+	$(CARGO) build --release --locked --workspace --bins
 	deploy/install "$(PREFIX)"
 
 clean: ## Remove what was built and what the demo made

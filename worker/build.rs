@@ -44,13 +44,15 @@ fn remember_commit() {
         "../sweeps/src",
         "../proto/src",
     ];
-    for path in ["../.git/HEAD", "../.git/index"].iter().chain(&sources) {
+    // Not the index, which git writes anew whenever somebody looks at the status.
+    for path in ["../.git/HEAD", "../.git/logs/HEAD"].iter().chain(&sources) {
         if Path::new(path).exists() {
             println!("cargo:rerun-if-changed={path}");
         }
     }
     let commit = git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default();
-    let dirty = git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+    let status = ["--no-optional-locks", "status", "--porcelain", "--untracked-files=no", "--"];
+    let dirty = git(&[&status[..], &sources].concat()).is_some_and(|text| !text.is_empty());
     println!("cargo:rustc-env=TOGL_COMMIT={commit}");
     println!("cargo:rustc-env=TOGL_DIRTY={dirty}");
 }
