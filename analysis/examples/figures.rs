@@ -132,7 +132,7 @@ const SWEEP: &str = "version: 1\nname: made-up\ndescription: Does depth help? Ev
 fn write_report(path: &Path) -> Result<()> {
     let Ok(sweep) = SweepSpec::parse(SWEEP) else { return Ok(()) };
     let mut rows = Vec::new();
-    for trial in sweep.trials().map_err(Error::from)? {
+    for trial in &sweep.trials {
         for fold in sweep.folds_of(trial.id) {
             let by = f64::from(fold.split) * 0.013 + trial.position as f64 * 0.007;
             let mut result = result::example(0.6 + by);

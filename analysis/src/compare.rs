@@ -128,7 +128,7 @@ impl Comparison {
             });
         }
         let trials: HashMap<TrialId, TrialConfig> =
-            sweep.trials()?.into_iter().map(|trial| (trial.id, trial.config)).collect();
+            sweep.trials.iter().map(|trial| (trial.id, trial.config.clone())).collect();
         let compare = |block: &Published| {
             let spec = TableSpec { metric: block.metric, ..sweep.table.clone() };
             let table = Table::of_block(frame, plan, &spec, sweep.selection.as_ref())?;

@@ -85,9 +85,9 @@ published:
 /// A sweep that trains everything it plans, with the same numbers everywhere.
 fn trained(text: &str) -> (SweepSpec, FoldFrame, Plan) {
     let sweep = SweepSpec::parse(text).unwrap();
-    let trials = sweep.trials().unwrap();
+    let trials = &sweep.trials;
     let rows = trials.iter().flat_map(|trial| folds(trial.position, &trial.config, &[0.6, 0.62]));
-    let (frame, plan) = (frame(rows), Plan::of_sweep(&sweep).unwrap());
+    let (frame, plan) = (frame(rows), Plan::of_sweep(&sweep));
     (sweep, frame, plan)
 }
 

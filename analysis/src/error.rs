@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use polars::prelude::PolarsError;
-use togl_sweeps::grid::PointError;
 use togl_sweeps::nearest;
 use togl_sweeps::result::ResultError;
 
@@ -248,9 +247,6 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The sweep that a table belongs to has a point that cannot be.
-    #[error("the sweep cannot be planned: {0}")]
-    Point(#[from] PointError),
     /// Polars refused; a fault of this program rather than of its input.
     #[error("frame computation failed: {0}")]
     Polars(#[from] PolarsError),

@@ -53,14 +53,13 @@ pub(crate) struct PlannedFold {
 
 impl Plan {
     /// What a sweep plans.
-    pub fn of_sweep(sweep: &SweepSpec) -> Result<Self> {
+    pub fn of_sweep(sweep: &SweepSpec) -> Self {
         let mut plan = Self::empty(sweep.name.as_str());
-        for planned in sweep.each_trial() {
-            let planned = planned?;
-            plan.add(planned.position, planned.id, planned.config, sweep.folds_of(planned.id));
+        for trial in &sweep.trials {
+            plan.add(trial.position, trial.id, trial.config.clone(), sweep.folds_of(trial.id));
         }
         plan.sort();
-        Ok(plan)
+        plan
     }
 
     /// The plan of a frame whose sweep is not known: exactly the folds that are there.

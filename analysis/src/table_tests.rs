@@ -160,7 +160,7 @@ fn a_sweep_is_its_own_plan() {
     let text = "version: 1\nname: two-depths\nbase: {dataset: DD}\ngrid: {depth: [2, 3]}\nsplits: [0, 1, 2]\n\
                 seeds: [0, 1]\ntable: {rows: [depth], columns: dataset}\n";
     let sweep = SweepSpec::parse(text).unwrap();
-    let table = Table::make(&frame([]), &sweep.table, &Plan::of_sweep(&sweep).unwrap()).unwrap();
+    let table = Table::make(&frame([]), &sweep.table, &Plan::of_sweep(&sweep)).unwrap();
     assert_eq!(table.title, "two-depths");
     let planned: Vec<usize> = table.cells().map(|(_, _, cell)| cell.planned).collect();
     assert_eq!(planned, [6, 6]);

@@ -9,9 +9,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use togl_coordinator::tokens::Tokens;
 use togl_proto::client;
+use togl_sweeps::SweepSpec;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use super::sources::Source;
 use super::{Outcome, submit};
 use crate::bench::Server;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
@@ -148,7 +150,10 @@ impl Stage {
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
         let listener = SimulatedWorker::join("listener".to_owned(), &manner).await?;
         let begin = clock::now();
-        let (_, longest_wait) = longest_silence(listener, submit::submit(&mut client, sweep(folds))).await?;
+        let yaml = sweep(folds);
+        let spec = SweepSpec::parse(&yaml).map_err(Problem::ours)?;
+        let source = Source { yaml, spec };
+        let (_, longest_wait) = longest_silence(listener, submit::submit(&mut client, source)).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();
         Ok(Self {
             server,

@@ -51,7 +51,7 @@ impl Best {
             Some(sweep) => {
                 let mut source = self.target.facts().await?;
                 let collected = facts::collected(source.as_mut(), sweep, Depth::Frame).await?;
-                let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+                let plan = Plan::of_sweep(&collected.spec);
                 (collected.frame, plan, collected.spec.table.metric)
             }
             None => {

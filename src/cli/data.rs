@@ -119,32 +119,28 @@ impl Folders {
 }
 
 /// Refuses a sweep that names a data set which neither the catalogue nor the data directory has.
-pub fn check_names<'a>(
-    names: impl Iterator<Item = &'a str>,
-    data_dir: Option<PathBuf>,
-) -> Result<(), Problem> {
+pub fn check_names(names: &BTreeSet<&str>, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let folders = Folders::choose(data_dir)?;
-    let names: BTreeSet<&str> = names.collect();
     let check = |name: &str| togl_data::known_or_present(name, Some(&folders.data));
     names.iter().try_for_each(|name| check(name)).map_err(|error| Problem::usage_of(&error))?;
-    let missing = names.into_iter().find(|name| is_offline() && is_missing(name, &folders));
+    let missing = names.iter().find(|name| is_offline() && is_missing(name, &folders));
     missing.map_or(Ok(()), |name| Err(Problem::usage(missing_offline(name, &folders)).hint(FETCH_FIRST)))
 }
 
 /// Refuses a sweep with a split that its data set is known not to have; what nobody knows here may have it elsewhere.
 pub fn check_splits(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let folders = Folders::choose(data_dir)?;
-    let mut highest: BTreeMap<String, u32> = BTreeMap::new();
-    for trial in spec.each_trial().flatten() {
+    let mut highest: BTreeMap<&str, u32> = BTreeMap::new();
+    for trial in &spec.trials {
         // Folds that seeds draw are no splits of the data set; reading the file has checked them.
         if trial.config.outer_folds == 0 {
             let split = spec.folds_of(trial.id).map(|fold| fold.split).max().unwrap_or_default();
-            let known = highest.entry(trial.config.dataset).or_default();
+            let known = highest.entry(&trial.config.dataset).or_default();
             *known = split.max(*known);
         }
     }
     let check =
-        |(name, split): (&String, &u32)| togl_data::check_split(name, u64::from(*split), Some(&folders.data));
+        |(name, split): (&&str, &u32)| togl_data::check_split(name, u64::from(*split), Some(&folders.data));
     highest.iter().try_for_each(check).map_err(Problem::usage)
 }
 
@@ -156,16 +152,15 @@ fn is_offline() -> bool {
 /// Tells of data sets of a sweep that nobody knows on this machine. Workers elsewhere may have them, so that is no error.
 pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let folders = Folders::choose(data_dir)?;
-    let names: BTreeSet<String> = spec.each_trial().flatten().map(|trial| trial.config.dataset).collect();
-    for name in names {
-        if let Err(error) = togl_data::known_or_present(&name, Some(&folders.data)) {
+    for name in spec.datasets() {
+        if let Err(error) = togl_data::known_or_present(name, Some(&folders.data)) {
             let error = error.to_string();
             let (problem, hint) = problem::with_hint(&error);
             let nearest = hint.and_then(|hint| hint.split_once('?'));
             let nearest = nearest.map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
             eprintln!("note: {problem}{nearest}; fine if workers have it in their data directories");
-        } else if is_offline() && is_missing(&name, &folders) {
-            eprintln!("note: {}; fine if workers have it or may fetch it", missing_offline(&name, &folders));
+        } else if is_offline() && is_missing(name, &folders) {
+            eprintln!("note: {}; fine if workers have it or may fetch it", missing_offline(name, &folders));
         }
     }
     Ok(())

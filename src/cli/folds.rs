@@ -125,8 +125,7 @@ impl Listing {
         match fact {
             // A sweep file of an older language shows its folds without settings.
             Fact::Sweep(stored) => {
-                let varying = SweepSpec::parse(&stored.yaml).ok().and_then(|spec| spec.varying().ok());
-                self.varying = varying.unwrap_or_default();
+                self.varying = SweepSpec::parse(&stored.yaml).map(|spec| spec.varying()).unwrap_or_default();
                 self.varying.retain(|setting| setting.name != "dataset");
             }
             Fact::Folds { total, digits } => (self.total, self.digits) = (total, digits),

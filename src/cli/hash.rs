@@ -49,10 +49,10 @@ impl Row for Identity {
 impl Hash {
     pub(super) fn run(self) -> Outcome {
         let (_, spec) = super::read_sweep(&self.file)?;
-        let trials = spec.trials().map_err(Problem::usage)?;
+        let trials = &spec.trials;
         if let Some(pair) = &self.explain {
             let [a, b] = pair.as_slice() else { return Err(Problem::usage("--explain takes two trials")) };
-            return explain(find(&trials, a)?, find(&trials, b)?);
+            return explain(find(trials, a)?, find(trials, b)?);
         }
         let identity = |(place, trial): (usize, &PlannedTrial)| Identity {
             place,

@@ -69,12 +69,12 @@ impl Plan {
         super::data::check_splits(&spec, self.data_dir.clone())?;
         super::data::mention_unknown(&spec, self.data_dir.clone())?;
         let known = self.known(&spec).await?;
-        let to_do = to_do(&spec, &known.folds)?;
+        let to_do = to_do(&spec, &known.folds);
         let mut experience = known.experience();
         if self.calibrate {
             self.measure(&spec, &to_do, &mut experience)?;
         }
-        let counts = Counts::of(&spec, known.folds.into_values()).map_err(Problem::usage)?;
+        let counts = Counts::of(&spec, known.folds.into_values());
         let mut estimate = Estimate::default();
         for (trial, folds) in &to_do {
             estimate.add(&trial.config, *folds, &experience);
@@ -134,7 +134,7 @@ impl Plan {
     fn measure(
         &self,
         spec: &SweepSpec,
-        to_do: &[(PlannedTrial, u64)],
+        to_do: &[(&PlannedTrial, u64)],
         experience: &mut Experience,
     ) -> Result<(), Problem> {
         let mut workloads = BTreeMap::new();
@@ -204,14 +204,13 @@ fn state_of(state: &store::FoldState) -> FoldState {
 }
 
 /// Every trial with the number of its folds that are still to be trained, or are in training.
-fn to_do(spec: &SweepSpec, known: &HashMap<FoldKey, KnownFold>) -> Result<Vec<(PlannedTrial, u64)>, Problem> {
+fn to_do<'a>(spec: &'a SweepSpec, known: &HashMap<FoldKey, KnownFold>) -> Vec<(&'a PlannedTrial, u64)> {
     let is_open = |fold: &FoldKey| match known.get(fold).map(|fold| fold.state) {
         Some(FoldState::Done | FoldState::Failed) => false,
         Some(FoldState::Running | FoldState::Waiting) | None => true,
     };
-    let trials = spec.trials().map_err(Problem::usage)?.into_iter();
-    let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(is_open).count();
-    Ok(trials.map(|trial| (left(&trial) as u64, trial)).map(|(count, trial)| (trial, count)).collect())
+    let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(is_open).count() as u64;
+    spec.trials.iter().map(|trial| (trial, left(trial))).collect()
 }
 
 fn cores() -> u64 {

@@ -100,8 +100,7 @@ impl Plot {
 
     fn of_sweep(&self, mut collected: Collected) -> Result<Vec<Figure>, Problem> {
         let filter = self.filter()?;
-        let plan =
-            Plan::of_sweep(&collected.spec).and_then(|plan| plan.filtered(&filter)).map_err(explained)?;
+        let plan = Plan::of_sweep(&collected.spec).filtered(&filter).map_err(explained)?;
         collected.frame = collected.frame.filtered(&filter).map_err(explained)?;
         let kept: HashSet<FoldKey> = collected.frame.keys().map_err(explained)?.into_iter().collect();
         collected.rows.retain(|row| kept.contains(&row.fold));

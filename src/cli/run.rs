@@ -96,9 +96,9 @@ impl Run {
     ) -> Outcome {
         let mut worst = ExitCode::from(problem::DONE);
         self.say_others(client, &sources).await?;
-        for Source { yaml, spec } in sources {
-            self.consent.ask(client, &yaml).await?;
-            let ended = self.carry_out(client, yaml, spec.name.as_str(), worker.clone(), state).await?;
+        for source in sources {
+            self.consent.ask(client, &source.yaml).await?;
+            let ended = self.carry_out(client, source, worker.clone(), state).await?;
             if ended != ExitCode::from(problem::DONE) {
                 worst = ended;
             }
@@ -124,12 +124,12 @@ impl Run {
     async fn carry_out(
         &self,
         client: &mut Client,
-        yaml: String,
-        sweep: &str,
+        source: Source,
         worker: LocalWorker,
         state: &StateDir,
     ) -> Outcome {
-        let submitted = submit::submit(client, yaml).await?;
+        let submitted = submit::submit(client, source).await?;
+        let sweep = submitted.sweep.as_str();
         eprintln!("{}", submitted.sentence());
         let last = match submitted.done == submitted.folds {
             true => None,
@@ -197,7 +197,6 @@ impl Run {
 
 /// A data set that does not exist should not wait for a worker to say so.
 fn check_datasets(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
-    let trials = spec.trials().map_err(Problem::usage)?;
     data::check_splits(spec, data_dir.clone())?;
-    data::check_names(trials.iter().map(|trial| trial.config.dataset.as_str()), data_dir)
+    data::check_names(&spec.datasets(), data_dir)
 }

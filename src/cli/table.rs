@@ -141,7 +141,7 @@ impl Table {
             eprintln!("wrote {}", path.display());
         }
         let spec = collected.spec;
-        let mut plan = Plan::of_sweep(&spec).map_err(explained)?;
+        let mut plan = Plan::of_sweep(&spec);
         let mut frame = collected.frame;
         if !self.from.is_empty() {
             plan = plan.with_frame(&files).map_err(explained)?;
@@ -306,7 +306,7 @@ fn is_full(error: &std::io::Error) -> bool {
 /// Makes the table that the sweep file asks for.
 pub fn make(collected: &Collected) -> Result<Made, Problem> {
     let spec = &collected.spec;
-    let plan = Plan::of_sweep(spec).map_err(explained)?;
+    let plan = Plan::of_sweep(spec);
     Made::of_block(&collected.frame, &plan, &spec.table, spec.selection.as_ref()).map_err(explained)
 }
 
@@ -315,7 +315,7 @@ pub fn write_figures(folder: &Path, stem: &str, collected: &Collected) -> Result
     if collected.spec.figures.is_empty() || collected.frame.is_empty() {
         return Ok(());
     }
-    let plan = Plan::of_sweep(&collected.spec).map_err(explained)?;
+    let plan = Plan::of_sweep(&collected.spec);
     let figures = plot::of_blocks(collected, &plan)?;
     for path in plot::write_numbered(&figures, &folder.join(format!("{stem}.svg")))? {
         eprintln!("wrote {}", path.display());

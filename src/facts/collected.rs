@@ -73,8 +73,7 @@ impl Pile {
                 let spec = SweepSpec::parse(&stored.yaml).map_err(|error| {
                     Problem::ours(format!("the stored sweep file cannot be read any more: {error}"))
                 })?;
-                let trials = spec.trials().map_err(Problem::ours)?;
-                self.places = trials.into_iter().map(|trial| (trial.id, trial)).collect();
+                self.places = spec.trials.iter().map(|trial| (trial.id, trial.clone())).collect();
                 self.sweep = Some((spec, stored.yaml));
             }
             Fact::Result(row) => {

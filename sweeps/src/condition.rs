@@ -7,24 +7,16 @@ use crate::identity::defaults;
 use crate::settings::Setting;
 use crate::trial::TrialConfig;
 
-/// Values up to which comparing one by one is faster than looking up.
-const FEW: usize = 8;
-
 /// One named setting and the values that match.
 #[derive(Debug, Clone, PartialEq)]
 struct Test {
     setting: &'static Setting,
-    /// Trials that have a value, if there are few; only this setting of them is looked at.
-    few: Vec<TrialConfig>,
     /// The values as JSON text, sorted.
     written: Vec<Vec<u8>>,
 }
 
 impl Test {
     fn holds(&self, trial: &TrialConfig) -> bool {
-        if !self.few.is_empty() {
-            return self.few.iter().any(|wanted| (self.setting.same)(wanted, trial));
-        }
         let mut text = Vec::new();
         (self.setting.write)(trial, &mut text);
         self.written.binary_search(&text).is_ok()
@@ -40,19 +32,16 @@ pub struct Condition {
 impl Condition {
     /// Adds a setting and the values that match; values were checked before.
     pub(crate) fn and(&mut self, setting: &'static Setting, values: &[Value]) {
-        let (mut few, mut written) = (Vec::new(), Vec::new());
-        for value in values {
+        let written = |value| {
             let (mut trial, mut text) = (defaults().clone(), Vec::new());
             (setting.set)(&mut trial, value);
             (setting.write)(&trial, &mut text);
-            written.push(text);
-            if values.len() <= FEW {
-                few.push(trial);
-            }
-        }
+            text
+        };
+        let mut written: Vec<Vec<u8>> = values.iter().map(written).collect();
         written.sort_unstable();
         written.dedup();
-        self.tests.push(Test { setting, few, written });
+        self.tests.push(Test { setting, written });
     }
 
     /// Whether a trial matches.

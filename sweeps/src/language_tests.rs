@@ -17,7 +17,7 @@ fn refusal(body: &str) -> String {
 }
 
 fn trials(body: &str) -> Vec<PlannedTrial> {
-    sweep(body).trials().unwrap()
+    sweep(body).trials
 }
 
 /// The values of some settings in each trial.
@@ -87,7 +87,7 @@ union:
     let spec = sweep(body);
     assert_eq!(spec.grid.count(), 4);
     assert_eq!(spec.count_folds(), 4 + 10 + 2);
-    let trials = spec.trials().unwrap();
+    let trials = &spec.trials;
     let folds: Vec<usize> = trials.iter().map(|trial| spec.folds_of(trial.id).count()).collect();
     assert_eq!(folds, [4, 2, 10], "the first trial stands in two grids and has the folds of both");
     assert_eq!(trials[2].config.depth, 3);
@@ -288,7 +288,7 @@ proptest! {
         inner in Just(vec![0usize, 1, 2]).prop_shuffle(),
     ) {
         let ids = |text: &str| -> std::collections::BTreeSet<TrialId> {
-            SweepSpec::parse(text).unwrap().trials().unwrap().iter().map(|trial| trial.id).collect()
+            SweepSpec::parse(text).unwrap().trials.iter().map(|trial| trial.id).collect()
         };
         let reference = ids(&shuffled_file(&[0, 1, 2, 3, 4], &[0, 1, 2]));
         prop_assert_eq!(reference.len(), 6);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     fn settings(spec: &SweepSpec) -> Vec<(u32, f64)> {
-        spec.trials().unwrap().iter().map(|trial| (trial.config.depth, trial.config.lr)).collect()
+        spec.trials.iter().map(|trial| (trial.config.depth, trial.config.lr)).collect()
     }
 
     const GRID: &str =

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::grid::PointError;
 use crate::ids::FoldKey;
 use crate::spec::SweepSpec;
 
@@ -58,18 +57,16 @@ pub struct Plan {
 
 impl Plan {
     /// Counts what a sweep would do.
-    pub fn of(spec: &SweepSpec, known: impl IntoIterator<Item = KnownFold>) -> Result<Self, PointError> {
+    pub fn of(spec: &SweepSpec, known: impl IntoIterator<Item = KnownFold>) -> Self {
         let mut known: HashMap<FoldKey, KnownFold> = known.into_iter().map(|fold| (fold.key, fold)).collect();
         let mut plan =
             Self { points: u64::try_from(spec.grid.count()).unwrap_or(u64::MAX), ..Self::default() };
-        for trial in spec.each_trial() {
-            plan.trials += 1;
-            for key in spec.folds_of(trial?.id) {
-                plan.count(known.remove(&key));
-            }
+        plan.trials = spec.trials.len() as u64;
+        for key in spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id)) {
+            plan.count(known.remove(&key));
         }
         plan.orphaned = known.values().filter(|fold| fold.in_sweep).count() as u64;
-        Ok(plan)
+        plan
     }
 
     fn count(&mut self, known: Option<KnownFold>) {
@@ -98,12 +95,12 @@ mod tests {
     }
 
     fn folds(spec: &SweepSpec) -> Vec<FoldKey> {
-        spec.trials().unwrap().iter().flat_map(|trial| spec.folds_of(trial.id)).collect()
+        spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect()
     }
 
     #[test]
     fn a_sweep_that_nobody_knows_is_all_to_do() {
-        let plan = Plan::of(&spec("[1, 2]"), []).unwrap();
+        let plan = Plan::of(&spec("[1, 2]"), []);
         let expected = Plan { points: 2, trials: 2, folds: 6, to_do: 6, new: 6, ..Plan::default() };
         assert_eq!(plan, expected);
     }
@@ -114,7 +111,7 @@ mod tests {
         let states = [FoldState::Done, FoldState::Running, FoldState::Waiting, FoldState::Failed];
         let known = folds(&before).into_iter().zip(states.into_iter().cycle());
         let known = known.map(|(key, state)| KnownFold { key, state, in_sweep: true });
-        let plan = Plan::of(&spec("[2, 3]"), known).unwrap();
+        let plan = Plan::of(&spec("[2, 3]"), known);
         let expected = Plan {
             points: 2,
             trials: 2,
@@ -134,7 +131,7 @@ mod tests {
         let now = spec("[1]");
         let known = folds(&spec("[1, 2]")).into_iter();
         let known = known.map(|key| KnownFold { key, state: FoldState::Done, in_sweep: false });
-        let plan = Plan::of(&now, known).unwrap();
+        let plan = Plan::of(&now, known);
         assert_eq!((plan.done, plan.to_do, plan.orphaned), (3, 0, 0));
     }
 }

@@ -1,9 +1,8 @@
 //! A checked sweep: what it trains, on which folds, within which limits, and what is drawn from it. The blocks of the
 //! file are in `blocks`, reading and the wording of errors in `read`. Reads no files itself.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
-use crate::grid::PointError;
 use crate::ids::{FoldKey, SweepName, TrialId};
 use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
@@ -50,6 +49,8 @@ pub struct SweepSpec {
     pub figures: Vec<FigureSpec>,
     /// Numbers from print, for comparison.
     pub published: Vec<Published>,
+    /// The distinct trials, in the order of the grid.
+    pub trials: Vec<PlannedTrial>,
     /// Which parts hold a trial; only where the parts differ in splits or seeds.
     pub(crate) parts_of: Option<HashMap<TrialId, Vec<usize>>>,
 }
@@ -107,34 +108,16 @@ impl SweepSpec {
         self.grid.count_folds()
     }
 
-    /// The distinct trials, in order, made one at a time. Remembers the identities it has seen, nothing else.
-    pub fn each_trial(&self) -> impl Iterator<Item = Result<PlannedTrial, PointError>> + '_ {
-        let mut seen = HashSet::new();
-        self.grid.points().enumerate().filter_map(move |(position, point)| {
-            let config = match point {
-                Ok(config) => config,
-                Err(error) => return Some(Err(error)),
-            };
-            let id = config.id();
-            seen.insert(id).then_some(Ok(PlannedTrial { position: position as u64, config, id }))
-        })
-    }
-
     /// The settings that are not the same in all trials, in the order of the table of settings.
-    pub fn varying(&self) -> Result<Vec<&'static Setting>, PointError> {
-        let mut points = self.grid.points();
-        let Some(first) = points.next().transpose()? else { return Ok(Vec::new()) };
-        let mut same: Vec<&'static Setting> = SETTINGS.iter().collect();
-        for point in points {
-            let point = point?;
-            same.retain(|setting| (setting.same)(&first, &point));
-        }
-        Ok(SETTINGS.iter().filter(|setting| !same.contains(setting)).collect())
+    pub fn varying(&self) -> Vec<&'static Setting> {
+        let Some((first, rest)) = self.trials.split_first() else { return Vec::new() };
+        let varies = |setting: &&Setting| rest.iter().any(|t| !(setting.same)(&first.config, &t.config));
+        SETTINGS.iter().filter(varies).collect()
     }
 
-    /// The distinct trials, in order.
-    pub fn trials(&self) -> Result<Vec<PlannedTrial>, PointError> {
-        self.each_trial().collect()
+    /// The data sets of all trials.
+    pub fn datasets(&self) -> BTreeSet<&str> {
+        self.trials.iter().map(|trial| trial.config.dataset.as_str()).collect()
     }
 
     /// The folds of one trial, in order: splits, then seeds. A trial that several grids hold has the folds of all.

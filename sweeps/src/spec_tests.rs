@@ -21,7 +21,7 @@ fn refusal(text: &str) -> String {
 fn a_good_file_is_understood() {
     let spec = SweepSpec::parse(GOOD).unwrap();
     assert_eq!(spec.count_folds(), 24);
-    let trials = spec.trials().unwrap();
+    let trials = &spec.trials;
     assert_eq!(trials.len(), 4);
     assert_eq!(trials[3].config.method(), "GCN-3-TOGL-1");
     assert_eq!(spec.folds_of(trials[0].id).count(), 6);
@@ -34,7 +34,7 @@ fn points_that_are_the_same_trial_are_merged() {
         "version: 1\nname: x\nbase: {dataset: cycles}\ngrid: {togl: [false, true], deepset: [false, true]}\n";
     let spec = SweepSpec::parse(text).unwrap();
     assert_eq!(spec.grid.count(), 4);
-    let positions: Vec<u64> = spec.trials().unwrap().iter().map(|t| t.position).collect();
+    let positions: Vec<u64> = spec.trials.iter().map(|t| t.position).collect();
     assert_eq!(positions, [0, 2, 3], "a plain network has no DeepSet");
 }
 
@@ -49,7 +49,7 @@ union:
   - base: {<<: *b, depth: 3}
     splits: *s
 ";
-    let trials = SweepSpec::parse(text).unwrap().trials().unwrap();
+    let trials = SweepSpec::parse(text).unwrap().trials;
     let seen: Vec<_> = trials.iter().map(|trial| (trial.config.depth, trial.config.lr)).collect();
     assert_eq!(seen, [(2, 0.1), (3, 0.1)]);
 }

@@ -116,7 +116,7 @@ fn the_case_of_a_known_data_set_makes_no_other_trial() {
     assert_eq!(trial(json!({"dataset": "dd"})), spelled);
     let file =
         "version: 1\nname: x\ngrid: {dataset: [dd, DD, Mnist, Own, own]}\nexclude: [{dataset: MNIST}]\n";
-    let trials = crate::SweepSpec::parse(file).unwrap().trials().unwrap();
+    let trials = crate::SweepSpec::parse(file).unwrap().trials;
     let names: Vec<&str> = trials.iter().map(|trial| trial.config.dataset.as_str()).collect();
     assert_eq!(names, ["DD", "Own", "own"], "files of one's own are found by their exact names");
 }

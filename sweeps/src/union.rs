@@ -1,5 +1,5 @@
 //! The points of a sweep: one grid or several in order, each enumerated in full or as a random sample, each with its
-//! splits and seeds. Counts before it enumerates and enumerates lazily. Knows nothing of files.
+//! splits and seeds. Counts before it enumerates. Knows nothing of files.
 
 use crate::draws::Draws;
 use crate::grid::{Grid, PointError, Points};
@@ -79,11 +79,6 @@ impl Union {
     /// Folds of all points, before equal trials are merged; saturates.
     pub fn count_folds(&self) -> u128 {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.count_folds()))
-    }
-
-    /// All points in order, made one at a time.
-    pub fn points(&self) -> impl Iterator<Item = Result<TrialConfig, PointError>> + '_ {
-        self.parts.iter().flat_map(Part::points)
     }
 
     /// Whether every part has the same splits and seeds.

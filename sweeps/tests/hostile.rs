@@ -13,7 +13,10 @@ mod files;
 fn survives(text: &str) {
     if let Ok(spec) = SweepSpec::parse(text) {
         assert!(spec.count_folds() <= spec.limits.max_folds.into());
-        assert_eq!(spec.grid.points().count() as u128, spec.grid.count());
+        assert_eq!(
+            spec.grid.parts.iter().map(|part| part.points().count()).sum::<usize>() as u128,
+            spec.grid.count()
+        );
     }
 }
 

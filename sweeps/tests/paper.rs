@@ -15,7 +15,7 @@ fn paper() -> Vec<(String, SweepSpec, Vec<PlannedTrial>)> {
     let paths = files::shipped().into_iter().filter(|path| path.starts_with(files::root().join("paper")));
     let read = |path: std::path::PathBuf| {
         let spec = SweepSpec::parse(&fs::read_to_string(&path).unwrap()).unwrap();
-        let trials = spec.trials().unwrap();
+        let trials = spec.trials.clone();
         (path.file_stem().unwrap().display().to_string(), spec, trials)
     };
     paths.map(read).collect()

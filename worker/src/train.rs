@@ -197,16 +197,16 @@ pub fn read_trial(file: &std::path::Path) -> anyhow::Result<TrialConfig> {
         return TrialConfig::from_canonical(&text)
             .map_err(|error| Usage::new(format!("{}: {error}", file.display())).into());
     }
-    let spec = SweepSpec::parse(&text).map_err(|error| Usage::new(format!("{}:{error}", file.display())))?;
-    let mut trials = spec.trials().map_err(Usage::new)?;
-    if trials.len() != 1 {
-        let (name, count) = (file.display(), trials.len());
+    let mut spec =
+        SweepSpec::parse(&text).map_err(|error| Usage::new(format!("{}:{error}", file.display())))?;
+    if spec.trials.len() != 1 {
+        let (name, count) = (file.display(), spec.trials.len());
         anyhow::bail!(
             Usage::new(format!("{name} has {count} trials; this needs a file with exactly one"))
                 .hint(format!("`togl hash {name}` lists them; give every axis one value"))
         );
     }
-    Ok(trials.remove(0).config)
+    Ok(spec.trials.remove(0).config)
 }
 
 #[cfg(test)]

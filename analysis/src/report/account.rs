@@ -18,7 +18,7 @@ const LISTED: usize = 500;
 
 /// The settings that differ between the trials of a sweep, however its file spells them, with their values in order.
 pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
-    let trials = sweep.trials()?;
+    let trials = &sweep.trials;
     let values_of = |name: &String| Distinct::of(trials.iter().filter_map(|trial| trial.config.show(name)));
     let names = togl_sweeps::trial::setting_names();
     let all = names.into_iter().map(|name| (values_of(&name), name));
@@ -29,7 +29,7 @@ pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
 pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let sweep = input.sweep;
     let finished = input.rows.len();
-    let trials = sweep.trials()?.len();
+    let trials = sweep.trials.len();
     let parts = alike_parts(sweep);
     let axes: Vec<String> =
         varied(sweep)?.iter().map(|(name, values)| format!("{name}: {}", listing(values))).collect();
@@ -249,7 +249,7 @@ fn distinct(frame: &FoldFrame, columns: &[&str]) -> Result<Vec<Vec<String>>> {
 /// Commands, the sweep's file, and the identity of every trial.
 pub fn reproduce(input: &ReportInput<'_>) -> Result<String> {
     let mut trials = Vec::new();
-    for trial in input.sweep.trials()? {
+    for trial in &input.sweep.trials {
         let place = trial.position.to_string();
         trials.push(vec![place, trial.id.to_string(), trial.config.method(), trial.config.canonical()]);
     }

@@ -94,7 +94,7 @@ pub struct ReportInput<'a> {
 /// The report as one HTML page.
 pub fn html(input: &ReportInput<'_>) -> Result<String> {
     let frame = FoldFrame::from_rows(input.rows.iter().cloned())?;
-    let plan = Plan::of_sweep(input.sweep)?;
+    let plan = Plan::of_sweep(input.sweep);
     let table = Table::of_block(&frame, &plan, &input.sweep.table, input.sweep.selection.as_ref())?;
     let mut sections = vec![("Plan", account::plan(input, &plan)?), ("Results", render::fragment(&table))];
     if !input.sweep.published.is_empty() && !frame.is_empty() {

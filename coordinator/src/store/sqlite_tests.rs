@@ -66,7 +66,7 @@ fn folds_of_a_data_set_in_another_case_are_found_under_its_one_spelling() {
     };
     let ((old, old_text), (new, _)) = (spelled("dd"), spelled("DD"));
     let sweep = SweepSpec::parse("version: 1\nname: x\nbase: {dataset: dd}\n").unwrap();
-    assert_eq!(sweep.trials().unwrap()[0].id, new);
+    assert_eq!(sweep.trials[0].id, new);
     let (_folder, path) = place();
     filled_sqlite(&path, 4);
     let rename = "UPDATE trial SET trial = ?1, canonical = ?2";

@@ -1,7 +1,7 @@
 //! What can be said only about the whole: the size of a sweep, points that cannot be built, axes without any effect.
-//! Size is checked before a single point is made; points are looked at one at a time.
+//! Size is checked before a single point is made; points are made once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::fields::{Result, refuse};
 use super::part::ReadPart;
@@ -10,7 +10,7 @@ use crate::grid::PointError;
 use crate::ids::TrialId;
 use crate::random::{Random, Source};
 use crate::settings::{self, Setting};
-use crate::spec::{SpecError, SweepSpec};
+use crate::spec::{PlannedTrial, SpecError, SweepSpec};
 use crate::trial::TrialConfig;
 use crate::union::Part;
 
@@ -82,10 +82,11 @@ fn folds(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
     Err(SpecError::new(None, message))
 }
 
-/// Looks at every point: it can be built, and every axis has an effect somewhere. Remembers which grids hold a trial, where
-/// they differ in splits or seeds.
+/// Makes the trials of all points: each can be built, and every axis has an effect somewhere. Remembers which grids hold
+/// a trial, where they differ in splits or seeds.
 pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
     let mut parts_of: Option<HashMap<TrialId, Vec<usize>>> = (!spec.grid.is_uniform()).then(HashMap::new);
+    let (mut seen, mut position) = (HashSet::new(), 0);
     for (place, read) in parts.iter().enumerate() {
         if read.part.count() == 0 {
             return refuse(read.exclude_at, &read.path, "`exclude` leaves no point of the grid");
@@ -96,15 +97,20 @@ pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
             idle.extend(known(&varied.name).map(|setting| (setting, at)));
         }
         for point in read.part.points() {
-            let trial = point.map_err(|error| misfit(&error, read))?;
-            splits(read, &trial)?;
-            idle.retain(|(setting, _)| !setting.needs.hold(&trial));
+            let config = point.map_err(|error| misfit(&error, read))?;
+            splits(read, &config)?;
+            idle.retain(|(setting, _)| !setting.needs.hold(&config));
+            let id = config.id();
             if let Some(parts_of) = &mut parts_of {
-                let holders = parts_of.entry(trial.id()).or_default();
+                let holders = parts_of.entry(id).or_default();
                 if holders.last() != Some(&place) {
                     holders.push(place);
                 }
             }
+            if seen.insert(id) {
+                spec.trials.push(PlannedTrial { position, config, id });
+            }
+            position += 1;
         }
         if let Some((setting, at)) = idle.first() {
             let varied = &read.varied[*at];

@@ -1,6 +1,6 @@
 //! From the text of a sweep file to a checked [`SweepSpec`]: every rule about the file and the wording of its errors
-//! (line, column, key path, nearest known name). Points are counted before they are walked, and walked one at a
-//! time; nothing here holds them.
+//! (line, column, key path, nearest known name). Points are counted before they are walked, and walked
+//! once.
 
 use super::spec::{Resources, SPEC_VERSION, SpecError, SweepSpec, TableSpec};
 use crate::union::Union;
@@ -63,6 +63,7 @@ fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
         selection,
         figures: many(&fields, "figure", blocks::figure)?,
         published: many(&fields, "published", published::published)?,
+        trials: Vec::new(),
         parts_of: None,
     };
     Ok((spec, read))
