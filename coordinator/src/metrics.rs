@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use togl_scheduler::{Change, Ending, Snapshot, SweepState, Timestamp};
+use togl_scheduler::{Change, Ending, FoldChange, Snapshot, SweepChange, SweepState, Timestamp};
 use togl_sweeps::FailureClass;
 
 use crate::clock::{Clock, Stopwatch};
@@ -116,28 +116,35 @@ impl Metrics {
 
     fn count(&self, change: &Change) {
         match change {
-            Change::AttemptIssued { .. } => {
-                self.given.inc();
-                self.move_on();
-            }
-            Change::SweepSaved(_) | Change::FoldRetried { .. } => self.move_on(),
-            Change::AttemptEnded { ending: Ending::Failed(FailureClass::WorkerLost), .. } => {
-                self.expired.inc();
-            }
-            Change::FoldFinished { .. } => {
-                self.accepted.inc();
-            }
-            Change::ReplicateKept { .. } => {
-                self.replicates.inc();
-            }
-            Change::ConflictLogged { .. } => {
-                self.conflicts.inc();
-            }
-            Change::FoldFailed { .. } => {
-                self.failed.inc();
-            }
-            _ => {}
+            Change::Fold(_, change) => self.count_fold(change),
+            Change::Sweep(SweepChange::Saved(_)) => self.move_on(),
+            Change::Sweep(
+                SweepChange::Gathered { .. } | SweepChange::StateSet { .. } | SweepChange::PrioritySet { .. },
+            )
+            | Change::Trial(..)
+            | Change::Data(_)
+            | Change::Fleet(_) => {}
         }
+    }
+
+    fn count_fold(&self, change: &FoldChange) {
+        let counter = match change {
+            FoldChange::Issued { .. } => {
+                self.move_on();
+                &self.given
+            }
+            FoldChange::Retried => return self.move_on(),
+            FoldChange::Ended { ending: Ending::Failed(FailureClass::WorkerLost), .. } => &self.expired,
+            FoldChange::Finished { .. } => &self.accepted,
+            FoldChange::Replicate { .. } => &self.replicates,
+            FoldChange::Conflict { .. } => &self.conflicts,
+            FoldChange::Failed(_) => &self.failed,
+            FoldChange::Added
+            | FoldChange::Revived { .. }
+            | FoldChange::Ended { .. }
+            | FoldChange::SetAside => return,
+        };
+        counter.inc();
     }
 
     fn move_on(&self) {

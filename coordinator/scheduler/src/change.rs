@@ -12,111 +12,37 @@ use togl_sweeps::{
     Attempt, CheckedResult, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId,
 };
 
-/// One fact. Facts of one event belong into one transaction, in order.
+/// One fact, by what it is about. Facts of one event belong into one transaction, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The settings of a trial became known.
-    TrialSaved {
-        /// Its id.
-        trial: TrialId,
-        /// Its canonical JSON.
-        canonical: Arc<str>,
-    },
-    /// A fold exists from now on, pending.
-    FoldAdded {
-        /// Which; its trial was saved before.
-        fold: FoldKey,
-    },
-    /// The next folds of a sweep that is being submitted, from that position on; 0 begins anew. Nobody sees them before
-    /// [`Change::SweepSaved`] says whose they are, and a restart forgets them.
-    FoldsGathered {
-        /// Position of the first.
-        from: u64,
-        /// They were added before.
-        folds: Vec<FoldKey>,
-    },
-    /// A sweep was submitted or edited; replaces what was known of it.
-    SweepSaved(Box<SweepSaved>),
-    /// A sweep was cancelled, archived, paused or made active.
-    SweepStateSet {
-        /// Which.
-        sweep: SweepName,
-        /// From now on.
-        state: SweepState,
-        /// Why, if it did so by itself.
-        note: Option<Arc<str>>,
-    },
-    /// A sweep has another priority than its text says.
-    SweepPrioritySet {
-        /// Which.
-        sweep: SweepName,
-        /// From now on.
-        priority: i32,
-    },
-    /// A trial ran out of memory: it needs at least this much.
-    MemoryFloorRaised {
-        /// Which.
-        trial: TrialId,
-        /// In bytes.
-        bytes: u64,
-    },
-    /// What a data set must be from now on, by the catalogue or by its first result.
-    DataPinned {
-        /// Which data set; generated ones with their seed.
-        data: String,
-        /// Its digest.
-        digest: String,
-    },
-    /// The result of a fold comes from other data; none of the data set's folds is handed out until
-    /// [`Change::DataSettled`].
-    DataDisputed {
-        /// Which data set.
-        data: String,
-        /// Whose result.
-        fold: FoldKey,
-        /// The digest of the data it comes from.
-        digest: String,
-    },
-    /// The operator decided what a data set must be. Results from other data were set aside before.
-    DataSettled {
-        /// Which data set.
-        data: String,
-        /// Its digest.
-        digest: String,
-    },
-    /// A worker gets nothing new until [`Change::WorkerUndrained`].
-    WorkerDrained {
-        /// Which.
-        worker: WorkerId,
-        /// Where it runs.
-        host: String,
-    },
-    /// A worker gets work again, or will not come back.
-    WorkerUndrained {
-        /// Which.
-        worker: WorkerId,
-    },
-    /// A host is kept out until [`Change::HostReleased`].
-    HostQuarantined {
-        /// Which.
-        host: String,
-        /// For people.
-        reason: Arc<str>,
-    },
-    /// A host is no longer kept out.
-    HostReleased {
-        /// Which.
-        host: String,
-    },
-    /// The accepted result of a fold is a replicate from now on, and the fold is pending.
-    ResultSetAside {
-        /// Which fold.
-        fold: FoldKey,
-    },
+    /// About a trial.
+    Trial(TrialId, TrialChange),
+    /// About one fold.
+    Fold(FoldKey, FoldChange),
+    /// About a sweep.
+    Sweep(SweepChange),
+    /// About a data set.
+    Data(DataChange),
+    /// About workers and hosts.
+    Fleet(FleetChange),
+}
+
+/// What became known of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialChange {
+    /// Its settings, as canonical JSON.
+    Saved(Arc<str>),
+    /// It ran out of memory: it needs at least so many bytes.
+    FloorRaised(u64),
+}
+
+/// What happened to a fold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FoldChange {
+    /// It exists from now on, pending. Its trial was saved before.
+    Added,
     /// A lease was given; the attempt is known for ever.
-    AttemptIssued {
-        /// Which fold.
-        fold: FoldKey,
+    Issued {
         /// One more than the last.
         attempt: Attempt,
         /// To whom.
@@ -125,16 +51,12 @@ pub enum Change {
         host: String,
     },
     /// A lease that had ended goes on: its worker came back before anybody else took the fold.
-    LeaseRevived {
-        /// Which fold.
-        fold: FoldKey,
+    Revived {
         /// Its last attempt.
         attempt: Attempt,
     },
-    /// The current attempt ended without a result; the fold is pending unless [`Change::FoldFailed`] follows.
-    AttemptEnded {
-        /// Which fold.
-        fold: FoldKey,
+    /// The current attempt ended without a result; the fold is pending unless [`FoldChange::Failed`] follows.
+    Ended {
         /// The attempt that was running.
         attempt: Attempt,
         /// How it ended.
@@ -142,22 +64,12 @@ pub enum Change {
         /// For people.
         message: String,
     },
-    /// The fold will not be tried again by itself.
-    FoldFailed {
-        /// Which fold.
-        fold: FoldKey,
-        /// Why.
-        failure: Failure,
-    },
-    /// A failed fold gets a clean slate: endings so far no longer count.
-    FoldRetried {
-        /// Which fold.
-        fold: FoldKey,
-    },
-    /// The fold has its result.
-    FoldFinished {
-        /// Which fold.
-        fold: FoldKey,
+    /// It will not be tried again by itself.
+    Failed(Failure),
+    /// It failed and gets a clean slate: endings so far no longer count.
+    Retried,
+    /// It has its result.
+    Finished {
         /// The attempt that brought it.
         attempt: Attempt,
         /// The worker of that attempt.
@@ -167,10 +79,10 @@ pub enum Change {
         /// The result.
         result: Box<CheckedResult>,
     },
-    /// Another attempt of a finished fold brought a result too. At most one an attempt.
-    ReplicateKept {
-        /// Which fold.
-        fold: FoldKey,
+    /// Its accepted result is a replicate from now on, and it is pending.
+    SetAside,
+    /// Another attempt brought a result too, after it was finished. At most one an attempt.
+    Replicate {
         /// The attempt that brought it.
         attempt: Attempt,
         /// The worker of that attempt.
@@ -183,9 +95,7 @@ pub enum Change {
         result: Box<CheckedResult>,
     },
     /// An attempt reported twice, with different numbers. Said once an attempt; the store keeps the first such report.
-    ConflictLogged {
-        /// Which fold.
-        fold: FoldKey,
+    Conflict {
         /// Which attempt.
         attempt: Attempt,
         /// Who reported the second.
@@ -194,6 +104,95 @@ pub enum Change {
         digest: Digest,
         /// The second report.
         result: Box<CheckedResult>,
+    },
+}
+
+/// What was submitted, and how it is steered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SweepChange {
+    /// The next folds of a sweep that is being submitted, from that position on; 0 begins anew. Nobody sees them before
+    /// [`SweepChange::Saved`] says whose they are, and a restart forgets them.
+    Gathered {
+        /// Position of the first.
+        from: u64,
+        /// They were added before.
+        folds: Vec<FoldKey>,
+    },
+    /// It was submitted or edited; replaces what was known of it.
+    Saved(Box<SweepSaved>),
+    /// It was cancelled, archived, paused or made active.
+    StateSet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        state: SweepState,
+        /// Why, if it did so by itself.
+        note: Option<Arc<str>>,
+    },
+    /// It has another priority than its text says.
+    PrioritySet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        priority: i32,
+    },
+}
+
+/// What a data set must be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DataChange {
+    /// From now on, by the catalogue or by its first result.
+    Pinned {
+        /// Which data set; generated ones with their seed.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
+    /// The result of a fold comes from other data; none of the data set's folds is handed out until
+    /// [`DataChange::Settled`].
+    Disputed {
+        /// Which data set.
+        data: String,
+        /// Whose result.
+        fold: FoldKey,
+        /// The digest of the data it comes from.
+        digest: String,
+    },
+    /// The operator decided. Results from other data were set aside before.
+    Settled {
+        /// Which data set.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
+}
+
+/// Who gets no work.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FleetChange {
+    /// A worker gets nothing new until [`FleetChange::Undrained`].
+    Drained {
+        /// Which.
+        worker: WorkerId,
+        /// Where it runs.
+        host: String,
+    },
+    /// A worker gets work again, or will not come back.
+    Undrained {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A host is kept out until [`FleetChange::Released`].
+    Quarantined {
+        /// Which.
+        host: String,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// A host is no longer kept out.
+    Released {
+        /// Which.
+        host: String,
     },
 }
 
@@ -218,7 +217,7 @@ pub struct SweepSaved {
     pub note: Option<Arc<str>>,
     /// Its folds in order.
     pub folds: Vec<FoldKey>,
-    /// How many of them were named by [`Change::FoldsGathered`] already, from the first on; 0 for most sweeps.
+    /// How many of them were named by [`SweepChange::Gathered`] already, from the first on; 0 for most sweeps.
     pub gathered: u64,
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use togl_sweeps::Failure;
 
-use crate::change::{Change, SweepState};
+use crate::change::{Change, SweepChange, SweepState};
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::state::Scheduler;
@@ -78,7 +78,8 @@ impl Scheduler {
         let sweep = &mut self.sweeps[at.at()];
         if sweep.state != state || sweep.note != note {
             (sweep.state, sweep.note) = (state, note.clone());
-            changes.push(Change::SweepStateSet { sweep: sweep.name.clone(), state, note });
+            let sweep = sweep.name.clone();
+            changes.push(Change::Sweep(SweepChange::StateSet { sweep, state, note }));
             self.relist(at);
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use togl_sweeps::FailureClass;
 
-use crate::change::{Change, Ending};
+use crate::change::{Change, Ending, FleetChange};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, WorkerAt};
@@ -118,7 +118,8 @@ impl Scheduler {
     }
 
     fn quarantine(&mut self, now: Timestamp, host: &Arc<str>, reason: Arc<str>, changes: &mut Vec<Change>) {
-        changes.push(Change::HostQuarantined { host: host.to_string(), reason: reason.clone() });
+        let change = FleetChange::Quarantined { host: host.to_string(), reason: reason.clone() };
+        changes.push(Change::Fleet(change));
         self.keep_out(now, host, reason);
     }
 
@@ -208,7 +209,8 @@ impl Scheduler {
         if !passing {
             *host = Host::default();
             let mut names = self.hosts.places.iter().filter(|(_, at)| **at == place);
-            changes.extend(names.next().map(|(name, _)| Change::HostReleased { host: name.to_string() }));
+            let released = names.next().map(|(name, _)| FleetChange::Released { host: name.to_string() });
+            changes.extend(released.map(Change::Fleet));
         }
         self.revision += 1;
         self.supply += 1;

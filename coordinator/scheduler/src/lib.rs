@@ -39,7 +39,10 @@ mod verdict;
 mod views;
 mod worker;
 
-pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
+pub use change::{
+    Change, DataChange, Digest, Ending, FleetChange, FoldChange, SweepChange, SweepSaved, SweepState,
+    TrialChange, UnknownState,
+};
 pub use data::Dispute;
 pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};

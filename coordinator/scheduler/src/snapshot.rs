@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
-use crate::change::{Change, Digest, Ending, SweepSaved};
+use crate::change::{
+    Change, DataChange, Digest, Ending, FleetChange, FoldChange, SweepChange, SweepSaved, TrialChange,
+};
 
 /// Everything that the scheduler needs to go on after a restart. Results themselves are not part of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -82,123 +84,108 @@ impl Snapshot {
     /// Applies one fact. A fact about something unknown changes nothing.
     pub fn apply(&mut self, change: &Change) {
         match change {
-            Change::TrialSaved { trial, canonical } => {
+            Change::Trial(trial, TrialChange::Saved(canonical)) => {
                 self.trials.insert(*trial, canonical.clone());
             }
-            Change::FoldAdded { fold } => {
+            Change::Trial(trial, TrialChange::FloorRaised(bytes)) => _ = self.floors.insert(*trial, *bytes),
+            Change::Fold(fold, FoldChange::Added) => {
                 let new = SavedFold { state: SavedState::Pending, forgiven: 0, attempts: Vec::new() };
                 self.folds.entry(*fold).or_insert(new);
             }
-            Change::SweepSaved(_) | Change::SweepStateSet { .. } | Change::SweepPrioritySet { .. } => {
-                self.apply_to_sweep(change);
-            }
-            Change::FoldsGathered { .. } => {} // told again, and whose they are, when the sweep is saved
-            Change::MemoryFloorRaised { trial, bytes } => _ = self.floors.insert(*trial, *bytes),
-            Change::DataPinned { .. } | Change::DataSettled { .. } | Change::DataDisputed { .. } => {
-                self.apply_to_data(change);
-            }
-            Change::WorkerDrained { .. }
-            | Change::WorkerUndrained { .. }
-            | Change::HostQuarantined { .. }
-            | Change::HostReleased { .. } => self.apply_to_fleet(change),
-            Change::AttemptIssued { fold, .. }
-            | Change::LeaseRevived { fold, .. }
-            | Change::AttemptEnded { fold, .. }
-            | Change::FoldFailed { fold, .. }
-            | Change::FoldRetried { fold }
-            | Change::FoldFinished { fold, .. }
-            | Change::ResultSetAside { fold }
-            | Change::ReplicateKept { fold, .. }
-            | Change::ConflictLogged { fold, .. } => {
+            Change::Fold(fold, change) => {
                 if let Some(fold) = self.folds.get_mut(fold) {
                     fold.apply(change);
                 }
             }
+            Change::Sweep(change) => self.apply_to_sweep(change),
+            Change::Data(change) => self.apply_to_data(change),
+            Change::Fleet(change) => self.apply_to_fleet(change),
         }
     }
 
-    fn apply_to_sweep(&mut self, change: &Change) {
+    fn apply_to_sweep(&mut self, change: &SweepChange) {
         match change {
-            Change::SweepSaved(sweep) => {
+            SweepChange::Gathered { .. } => {} // told again, and whose they are, when the sweep is saved
+            SweepChange::Saved(sweep) => {
                 let whole = SweepSaved { gathered: 0, ..SweepSaved::clone(sweep) };
                 self.sweeps.insert(sweep.name.clone(), whole);
             }
-            Change::SweepStateSet { sweep, state, note } => {
+            SweepChange::StateSet { sweep, state, note } => {
                 if let Some(sweep) = self.sweeps.get_mut(sweep) {
                     (sweep.state, sweep.note) = (*state, note.clone());
                 }
             }
-            Change::SweepPrioritySet { sweep, priority } => {
+            SweepChange::PrioritySet { sweep, priority } => {
                 if let Some(sweep) = self.sweeps.get_mut(sweep) {
                     sweep.priority = *priority;
                 }
             }
-            _ => {} // not about a sweep
         }
     }
 
-    fn apply_to_data(&mut self, change: &Change) {
+    fn apply_to_data(&mut self, change: &DataChange) {
         match change {
-            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+            DataChange::Pinned { data, digest } | DataChange::Settled { data, digest } => {
                 let saved = SavedData { digest: digest.clone(), dissent: BTreeMap::new() };
                 self.data.insert(data.clone(), saved);
             }
-            Change::DataDisputed { data, fold, digest } => {
+            DataChange::Disputed { data, fold, digest } => {
                 if let Some(data) = self.data.get_mut(data) {
                     data.dissent.insert(*fold, digest.clone());
                 }
             }
-            _ => {} // not about data
         }
     }
 
-    fn apply_to_fleet(&mut self, change: &Change) {
+    fn apply_to_fleet(&mut self, change: &FleetChange) {
         match change {
-            Change::WorkerDrained { worker, host } => _ = self.drains.insert(worker.clone(), host.clone()),
-            Change::WorkerUndrained { worker } => _ = self.drains.remove(worker),
-            Change::HostQuarantined { host, reason } => {
+            FleetChange::Drained { worker, host } => {
+                self.drains.insert(worker.clone(), host.clone());
+            }
+            FleetChange::Undrained { worker } => _ = self.drains.remove(worker),
+            FleetChange::Quarantined { host, reason } => {
                 self.quarantines.insert(host.clone(), reason.clone());
             }
-            Change::HostReleased { host } => _ = self.quarantines.remove(host),
-            _ => {} // not about workers and hosts
+            FleetChange::Released { host } => _ = self.quarantines.remove(host),
         }
     }
 }
 
 impl SavedFold {
-    fn apply(&mut self, change: &Change) {
+    fn apply(&mut self, change: &FoldChange) {
         match change {
-            Change::AttemptIssued { worker, host, .. } => {
+            FoldChange::Added => {} // it is there
+            FoldChange::Issued { worker, host, attempt: _ } => {
                 let (worker, host) = (worker.clone(), host.clone());
                 self.attempts.push(SavedAttempt { worker, host, ending: None, replicate: None });
                 self.state = SavedState::Leased;
             }
-            Change::LeaseRevived { attempt, .. } => {
+            FoldChange::Revived { attempt } => {
                 self.with(*attempt, |saved| saved.ending = None);
                 self.state = SavedState::Leased;
             }
-            Change::AttemptEnded { attempt, ending, .. } => {
+            FoldChange::Ended { attempt, ending, message: _ } => {
                 self.with(*attempt, |saved| saved.ending = Some(*ending));
                 self.state = SavedState::Pending;
             }
-            Change::FoldFailed { failure, .. } => self.state = SavedState::Failed(failure.clone()),
-            Change::FoldRetried { .. } => {
+            FoldChange::Failed(failure) => self.state = SavedState::Failed(failure.clone()),
+            FoldChange::Retried => {
                 self.forgiven = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
                 self.state = SavedState::Pending;
             }
-            Change::FoldFinished { attempt, digest, .. } => {
+            FoldChange::Finished { attempt, digest, .. } => {
                 self.state = SavedState::Finished { attempt: *attempt, digest: *digest };
             }
-            Change::ResultSetAside { .. } => {
+            FoldChange::SetAside => {
                 if let SavedState::Finished { attempt, digest } = self.state {
                     self.with(attempt, |saved| saved.replicate = Some(digest));
                     self.state = SavedState::Pending;
                 }
             }
-            Change::ReplicateKept { attempt, digest, .. } => {
+            FoldChange::Replicate { attempt, digest, .. } => {
                 self.with(*attempt, |saved| saved.replicate = Some(*digest));
             }
-            _ => {} // conflicts are kept beside; the rest is not about one fold
+            FoldChange::Conflict { .. } => {} // kept beside
         }
     }
 

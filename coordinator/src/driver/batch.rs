@@ -4,7 +4,11 @@
 
 use std::sync::Arc;
 
-use togl_scheduler::{Change, Event, Rejection, Reply, Scheduler, Timestamp};
+use togl_scheduler::{
+    Change, DataChange, Event, FleetChange, FoldChange, Rejection, Reply, Scheduler, SweepChange, Timestamp,
+    TrialChange,
+};
+use togl_sweeps::FoldKey;
 use tokio::sync::oneshot;
 
 use super::handle::{CallError, Mail};
@@ -98,51 +102,70 @@ impl Batch {
 /// What an operator may want to read about.
 fn log(change: &Change) {
     match change {
-        Change::SweepSaved(sweep) => {
-            tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
+        Change::Trial(_, TrialChange::Saved(_)) => {} // its sweep is told
+        Change::Trial(trial, TrialChange::FloorRaised(bytes)) => {
+            tracing::info!(%trial, bytes, "needs more memory");
         }
-        Change::SweepStateSet { sweep, state, note } => {
-            let note = note.as_deref().unwrap_or_default();
-            tracing::info!(%sweep, %state, note, "sweep changed");
-        }
-        Change::SweepPrioritySet { sweep, priority } => tracing::info!(%sweep, priority, "sweep changed"),
-        Change::MemoryFloorRaised { trial, bytes } => tracing::info!(%trial, bytes, "needs more memory"),
-        Change::DataPinned { data, digest } => tracing::info!(data, digest, "data set is known"),
-        Change::DataDisputed { data, fold, digest } => {
-            tracing::warn!(data, %fold, digest, "a result comes from other data; an operator must decide");
-        }
-        Change::DataSettled { data, digest } => tracing::info!(data, digest, "dispute about data is settled"),
-        Change::ResultSetAside { fold } => tracing::info!(%fold, "result set aside"),
-        Change::AttemptIssued { fold, attempt, worker, .. } => {
-            tracing::debug!(%fold, %attempt, %worker, "leased");
-        }
-        Change::LeaseRevived { fold, attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
-        Change::AttemptEnded { fold, attempt, ending, message } => {
-            tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");
-        }
-        Change::FoldFailed { fold, failure } => {
-            tracing::warn!(%fold, class = %failure.class, message = failure.message, "fold failed");
-        }
-        Change::FoldFinished { fold, attempt, worker, .. } => {
-            tracing::debug!(%fold, %attempt, %worker, "finished");
-        }
-        Change::ReplicateKept { fold, attempt, worker, agrees, .. } => {
-            tracing::info!(%fold, %attempt, %worker, agrees, "replicate kept");
-        }
-        Change::ConflictLogged { fold, attempt, worker, .. } => {
-            tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
-        }
-        fleet => log_fleet(fleet),
+        Change::Fold(fold, change) => log_fold(fold, change),
+        Change::Sweep(change) => log_sweep(change),
+        Change::Data(change) => log_data(change),
+        Change::Fleet(change) => log_fleet(change),
     }
 }
 
-/// The same, about workers and hosts.
-fn log_fleet(change: &Change) {
+fn log_fold(fold: &FoldKey, change: &FoldChange) {
     match change {
-        Change::WorkerDrained { worker, .. } => tracing::info!(%worker, "draining"),
-        Change::WorkerUndrained { worker } => tracing::info!(%worker, "no longer draining"),
-        Change::HostQuarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
-        Change::HostReleased { host } => tracing::info!(host, "quarantine ended"),
-        _ => {} // told above, or not worth a line
+        FoldChange::Added | FoldChange::Retried => {} // too many, and somebody asked for them
+        FoldChange::Issued { attempt, worker, .. } => tracing::debug!(%fold, %attempt, %worker, "leased"),
+        FoldChange::Revived { attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
+        FoldChange::Ended { attempt, ending, message } => {
+            tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");
+        }
+        FoldChange::Failed(failure) => {
+            tracing::warn!(%fold, class = %failure.class, message = failure.message, "fold failed");
+        }
+        FoldChange::Finished { attempt, worker, .. } => {
+            tracing::debug!(%fold, %attempt, %worker, "finished");
+        }
+        FoldChange::SetAside => tracing::info!(%fold, "result set aside"),
+        FoldChange::Replicate { attempt, worker, agrees, .. } => {
+            tracing::info!(%fold, %attempt, %worker, agrees, "replicate kept");
+        }
+        FoldChange::Conflict { attempt, worker, .. } => {
+            tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
+        }
+    }
+}
+
+fn log_sweep(change: &SweepChange) {
+    match change {
+        SweepChange::Gathered { .. } => {} // told when it is saved
+        SweepChange::Saved(sweep) => {
+            tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
+        }
+        SweepChange::StateSet { sweep, state, note } => {
+            let note = note.as_deref().unwrap_or_default();
+            tracing::info!(%sweep, %state, note, "sweep changed");
+        }
+        SweepChange::PrioritySet { sweep, priority } => tracing::info!(%sweep, priority, "sweep changed"),
+    }
+}
+
+fn log_data(change: &DataChange) {
+    match change {
+        DataChange::Pinned { data, digest } => tracing::info!(data, digest, "data set is known"),
+        DataChange::Disputed { data, fold, digest } => {
+            tracing::warn!(data, %fold, digest, "a result comes from other data; an operator must decide");
+        }
+        DataChange::Settled { data, digest } => tracing::info!(data, digest, "dispute about data is settled"),
+    }
+}
+
+fn log_fleet(change: &FleetChange) {
+    match change {
+        FleetChange::Drained { worker, .. } => tracing::info!(%worker, "draining"),
+        FleetChange::Undrained { worker } => tracing::info!(%worker, "no longer draining"),
+        FleetChange::Quarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
+        FleetChange::Released { host } => tracing::info!(host, "quarantine ended"),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use tempfile::TempDir;
-use togl_scheduler::{Change, Snapshot, SweepState};
+use togl_scheduler::{Change, Snapshot, SweepChange, SweepState};
 
 use super::*;
 use crate::store::contract::{History, filled_sqlite};
@@ -41,7 +41,11 @@ fn a_backup_is_taken_while_a_coordinator_serves_and_restored_as_another_incarnat
     let made = backup(&served, &file).unwrap();
     let sweep_name = snapshot.sweeps.keys().next().unwrap().clone();
     serving
-        .commit(&[Change::SweepStateSet { sweep: sweep_name, state: SweepState::Cancelled, note: None }])
+        .commit(&[Change::Sweep(SweepChange::StateSet {
+            sweep: sweep_name,
+            state: SweepState::Cancelled,
+            note: None,
+        })])
         .unwrap();
     assert_eq!(made, summary(&StoreAddress::Sqlite(file.clone())).unwrap());
     assert_eq!(made.rows("fold"), snapshot.folds.len() as u64);

@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use togl_scheduler::Change;
+use togl_scheduler::{Change, DataChange, FoldChange};
 use togl_sweeps::{Attempt, FoldKey, WorkerId};
 
 /// Something that happened to a fold.
@@ -42,51 +42,48 @@ pub(crate) fn first_number(transaction: u64) -> i64 {
 
 /// Whether the row that a fact leaves says when it happened: an attempt that it was leased, a result that it was accepted.
 pub(crate) fn is_dated(change: &Change) -> bool {
-    matches!(change, Change::AttemptIssued { .. } | Change::FoldFinished { .. })
+    matches!(change, Change::Fold(_, FoldChange::Issued { .. } | FoldChange::Finished { .. }))
 }
 
 /// The note that belongs to a fact; none if it is not about one fold.
 pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
-    let (fold, event, attempt, detail) = match change {
-        Change::FoldAdded { fold } => (fold, "submitted", None, "".into()),
-        Change::AttemptIssued { fold, attempt, host, .. } => {
-            (fold, "leased", Some(*attempt), format!("on {host}").into())
+    match change {
+        Change::Fold(fold, change) => {
+            let (event, attempt, detail) = words(change);
+            Some(Note { fold, event, attempt, detail })
         }
-        Change::LeaseRevived { fold, attempt } => {
-            (fold, "revived", Some(*attempt), "its worker came back in time".into())
+        Change::Data(DataChange::Disputed { fold, data, .. }) => {
+            let detail = format!("other {data} than before").into();
+            Some(Note { fold, event: "disputed", attempt: None, detail })
         }
-        Change::AttemptEnded { fold, attempt, ending, message } => {
-            (fold, "ended", Some(*attempt), format!("{ending}: {message}").into())
-        }
-        Change::FoldFailed { fold, failure } => {
-            (fold, "failed", None, format!("{}: {}", failure.class, failure.message).into())
-        }
-        Change::FoldRetried { fold } => (fold, "retried", None, "somebody asked for it".into()),
-        Change::ResultSetAside { fold } => {
-            (fold, "set-aside", None, "its result comes from other data".into())
-        }
-        Change::DataDisputed { fold, data, .. } => {
-            (fold, "disputed", None, format!("other {data} than before").into())
-        }
-        other => return note_of_result(other),
-    };
-    Some(Note { fold, event, attempt, detail })
+        Change::Data(DataChange::Pinned { .. } | DataChange::Settled { .. })
+        | Change::Trial(..)
+        | Change::Sweep(_)
+        | Change::Fleet(_) => None,
+    }
 }
 
-/// The same for facts about results, and for those that are about no fold.
-fn note_of_result(change: &Change) -> Option<Note<'_>> {
-    let (fold, event, attempt, detail) = match change {
-        Change::FoldFinished { fold, attempt, .. } => (fold, "accepted", attempt, ""),
-        Change::ReplicateKept { fold, attempt, agrees: true, .. } => {
-            (fold, "replicate", attempt, "says the same numbers")
+/// Event, attempt and detail.
+fn words(change: &FoldChange) -> (&'static str, Option<Attempt>, Cow<'_, str>) {
+    match change {
+        FoldChange::Added => ("submitted", None, "".into()),
+        FoldChange::Issued { attempt, host, .. } => ("leased", Some(*attempt), format!("on {host}").into()),
+        FoldChange::Revived { attempt } => ("revived", Some(*attempt), "its worker came back in time".into()),
+        FoldChange::Ended { attempt, ending, message } => {
+            ("ended", Some(*attempt), format!("{ending}: {message}").into())
         }
-        Change::ReplicateKept { fold, attempt, agrees: false, .. } => {
-            (fold, "replicate", attempt, "says other numbers")
+        FoldChange::Failed(failure) => {
+            ("failed", None, format!("{}: {}", failure.class, failure.message).into())
         }
-        Change::ConflictLogged { fold, attempt, .. } => {
-            (fold, "conflict", attempt, "the attempt reported other numbers before")
+        FoldChange::Retried => ("retried", None, "somebody asked for it".into()),
+        FoldChange::SetAside => ("set-aside", None, "its result comes from other data".into()),
+        FoldChange::Finished { attempt, .. } => ("accepted", Some(*attempt), "".into()),
+        FoldChange::Replicate { attempt, agrees, .. } => {
+            let numbers = if *agrees { "says the same numbers" } else { "says other numbers" };
+            ("replicate", Some(*attempt), numbers.into())
         }
-        _ => return None,
-    };
-    Some(Note { fold, event, attempt: Some(*attempt), detail: detail.into() })
+        FoldChange::Conflict { attempt, .. } => {
+            ("conflict", Some(*attempt), "the attempt reported other numbers before".into())
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use togl_scheduler::{Change, Snapshot};
+use togl_scheduler::{Change, FoldChange, Snapshot};
 use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use crate::clock;
@@ -125,24 +125,25 @@ impl Contents {
     }
 
     fn keep_result(&mut self, change: &Change) {
-        let (fold, attempt, kind, result) = match change {
-            Change::FoldFinished { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Accepted, result)
-            }
-            Change::ReplicateKept { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Replicate, result)
-            }
-            Change::ConflictLogged { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Conflict, result)
-            }
-            _ => return,
+        let Change::Fold(fold, change) = change else { return };
+        let (attempt, kind, result) = match change {
+            FoldChange::Finished { attempt, result, .. } => (attempt, ResultKind::Accepted, result),
+            FoldChange::Replicate { attempt, result, .. } => (attempt, ResultKind::Replicate, result),
+            FoldChange::Conflict { attempt, result, .. } => (attempt, ResultKind::Conflict, result),
+            FoldChange::Added
+            | FoldChange::Issued { .. }
+            | FoldChange::Revived { .. }
+            | FoldChange::Ended { .. }
+            | FoldChange::Failed(_)
+            | FoldChange::Retried
+            | FoldChange::SetAside => return,
         };
         self.results.entry((*fold, kind, *attempt)).or_insert_with(|| FoldResult::clone(result));
     }
 
     /// An accepted result becomes a replicate; before the snapshot forgets whose it was.
     fn set_aside(&mut self, change: &Change) {
-        let Change::ResultSetAside { fold } = change else { return };
+        let Change::Fold(fold, FoldChange::SetAside) = change else { return };
         let accepted =
             (*fold, ResultKind::Accepted, Attempt(0))..=(*fold, ResultKind::Accepted, Attempt(u32::MAX));
         let key = self.results.range(accepted).next().map(|(key, _)| *key);

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::postgres::NoTls;
+use togl_scheduler::{FoldChange, SweepChange};
 use togl_sweeps::Attempt;
 use togl_sweeps::result::example;
 
@@ -28,7 +29,11 @@ fn open_again(config: &Access) -> PostgresStore {
 }
 
 fn pause() -> Change {
-    Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None }
+    Change::Sweep(SweepChange::StateSet {
+        sweep: sweep("s"),
+        state: togl_scheduler::SweepState::Paused,
+        note: None,
+    })
 }
 
 /// One server for all of them: making it takes longer than the tests.
@@ -224,7 +229,7 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     let result = Box::new(example(0.5).check().unwrap());
     let digest = togl_scheduler::Digest::of(&result);
     let (fold, attempt, worker) = (fold(1), Attempt(1), worker("w"));
-    let finished = Change::FoldFinished { fold, attempt, worker, digest, result };
+    let finished = Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result });
     let error = store.commit(&[finished]).unwrap_err();
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
     server.up();

@@ -5,7 +5,7 @@ use std::fs;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use togl_scheduler::{Change, Snapshot};
+use togl_scheduler::{Change, Snapshot, SweepChange};
 
 use super::{SqliteStore, beside, open_read_only, place, raw, read};
 use crate::store::contract::{fill, filled_sqlite, fold, sweep};
@@ -35,7 +35,9 @@ impl Killed {
         let piece = LogPiece { fold: fold(0), attempt: togl_sweeps::Attempt(1), text: "said\n".to_owned() };
         store.append_log(&[piece]).unwrap();
         for state in [togl_scheduler::SweepState::Paused, togl_scheduler::SweepState::Active] {
-            store.commit(&[Change::SweepStateSet { sweep: sweep("s"), state, note: None }]).unwrap();
+            store
+                .commit(&[Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note: None })])
+                .unwrap();
         }
         let expected = everything(&store).unwrap();
         let read = |ending| fs::read(beside(&path, ending)).unwrap();

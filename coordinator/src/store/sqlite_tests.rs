@@ -10,6 +10,7 @@ use std::fs;
 
 use rusqlite::params;
 use tempfile::TempDir;
+use togl_scheduler::{FoldChange, SweepChange};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepSpec};
 
 use super::*;
@@ -120,8 +121,11 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let (_folder, path) = place();
     let before = filled_sqlite(&path, 2);
     let mut store = SqliteStore::open(&path).unwrap();
-    let state =
-        Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None };
+    let state = Change::Sweep(SweepChange::StateSet {
+        sweep: sweep("s"),
+        state: togl_scheduler::SweepState::Paused,
+        note: None,
+    });
     let error = store.commit(&[state, impossible_fact()]).unwrap_err();
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);
@@ -135,7 +139,7 @@ fn output_that_cannot_be_kept_does_not_cost_a_decision() {
     let full = "CREATE TEMP TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END";
     store.connection.execute_batch(full).unwrap();
     let (state, note) = (togl_scheduler::SweepState::Paused, None);
-    let pause = Change::SweepStateSet { sweep: sweep("s"), state, note };
+    let pause = Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note });
     let piece = LogPiece { fold: fold(0), attempt: Attempt(1), text: "lost\n".to_owned() };
     store.commit_with_log(&[pause], &[piece]).unwrap();
     assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, state);
@@ -225,7 +229,10 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
     let fold = FoldKey { seed: u64::MAX, ..fold(0) };
     let (attempt, worker, host) = (Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store
-        .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
+        .commit(&[
+            Change::Fold(fold, FoldChange::SetAside),
+            Change::Fold(fold, FoldChange::Issued { attempt, worker, host }),
+        ])
         .unwrap();
     let told = store.reader().unwrap().history(&fold).unwrap();
     let told: Vec<_> = told.iter().map(|one| (one.event.as_str(), one.detail.as_str())).collect();
@@ -243,11 +250,11 @@ fn an_old_copy_put_in_place_by_hand_is_refused_with_a_way_out() {
     let old = fs::read(&path).unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
     store
-        .commit(&[Change::SweepStateSet {
+        .commit(&[Change::Sweep(SweepChange::StateSet {
             sweep: sweep("s"),
             state: togl_scheduler::SweepState::Paused,
             note: None,
-        }])
+        })])
         .unwrap();
     Box::new(store).close().unwrap();
     fs::write(&path, &old).unwrap();

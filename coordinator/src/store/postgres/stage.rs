@@ -5,12 +5,13 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
+use togl_scheduler::{
+    Change, DataChange, Digest, FleetChange, FoldChange, SweepChange, SweepSaved, SweepState, TrialChange,
+};
 use togl_sweeps::{Attempt, CheckedResult, FoldKey, SweepName, TrialId};
 
 use super::super::history::{self, Note};
 use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode};
-use super::fleet::FleetOp;
 
 /// What is written together. Operations are done in order.
 pub(super) enum Op {
@@ -35,7 +36,7 @@ pub(super) enum Op {
     /// Folds whose results become replicates.
     Aside(Keys),
     /// Something about workers and hosts.
-    Fleet(FleetOp),
+    Fleet(FleetChange),
 }
 
 /// A whole transaction.
@@ -157,16 +158,7 @@ pub(super) fn stage(
         if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
             notes.push(number, &note);
         }
-        if let Some(op) = alone(change) {
-            join(&mut ops, op);
-            continue;
-        }
-        if !matches!(ops.last(), Some(Op::Rows(_))) {
-            ops.push(Op::Rows(Box::default()));
-        }
-        if let Some(Op::Rows(rows)) = ops.last_mut() {
-            rows.take(number, change)?;
-        }
+        stage_one(&mut ops, number, change)?;
     }
     Ok(Staged { ops, notes, log: merge(log), at })
 }
@@ -187,28 +179,45 @@ pub(super) fn merge(pieces: &[LogPiece]) -> Vec<LogPiece> {
     merged
 }
 
-/// The operation of a fact that cannot be gathered with others.
-fn alone(change: &Change) -> Option<Op> {
-    Some(match change {
-        Change::FoldsGathered { from, folds } => Op::Gather(*from, folds.clone()),
-        Change::SweepSaved(sweep) => Op::Sweep(sweep.clone()),
-        Change::SweepStateSet { sweep, state, note } => Op::State(sweep.clone(), *state, note.clone()),
-        Change::SweepPrioritySet { sweep, priority } => Op::Priority(sweep.clone(), *priority),
-        Change::MemoryFloorRaised { trial, bytes } => Op::Floor(*trial, *bytes),
-        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+fn stage_one(ops: &mut Vec<Op>, number: i64, change: &Change) -> Result<(), StoreError> {
+    let op = match change {
+        Change::Trial(trial, TrialChange::Saved(canonical)) => {
+            let rows = rows(ops);
+            rows.trials.push(trial.as_bytes().to_vec());
+            rows.canonical.push(canonical.to_string());
+            return Ok(());
+        }
+        Change::Trial(trial, TrialChange::FloorRaised(bytes)) => Op::Floor(*trial, *bytes),
+        Change::Fold(fold, FoldChange::Retried) => Op::Retry([fold].into_iter().collect()),
+        Change::Fold(fold, FoldChange::SetAside) => Op::Aside([fold].into_iter().collect()),
+        Change::Fold(fold, change) => return rows(ops).take(number, fold, change),
+        Change::Sweep(SweepChange::Gathered { from, folds }) => Op::Gather(*from, folds.clone()),
+        Change::Sweep(SweepChange::Saved(sweep)) => Op::Sweep(sweep.clone()),
+        Change::Sweep(SweepChange::StateSet { sweep, state, note }) => {
+            Op::State(sweep.clone(), *state, note.clone())
+        }
+        Change::Sweep(SweepChange::PrioritySet { sweep, priority }) => Op::Priority(sweep.clone(), *priority),
+        Change::Data(DataChange::Pinned { data, digest } | DataChange::Settled { data, digest }) => {
             Op::Data(data.clone(), digest.clone())
         }
-        Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
-        Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
-        Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
-        Change::WorkerDrained { worker, host } => Op::Fleet(FleetOp::Drain(worker.clone(), host.clone())),
-        Change::WorkerUndrained { worker } => Op::Fleet(FleetOp::Undrain(worker.clone())),
-        Change::HostQuarantined { host, reason } => {
-            Op::Fleet(FleetOp::Quarantine(host.clone(), reason.to_string()))
+        Change::Data(DataChange::Disputed { data, fold, digest }) => {
+            Op::Dispute(data.clone(), *fold, digest.clone())
         }
-        Change::HostReleased { host } => Op::Fleet(FleetOp::Release(host.clone())),
-        _ => return None,
-    })
+        Change::Fleet(change) => Op::Fleet(change.clone()),
+    };
+    join(ops, op);
+    Ok(())
+}
+
+/// The rows that are being gathered.
+fn rows(ops: &mut Vec<Op>) -> &mut Rows {
+    if !matches!(ops.last(), Some(Op::Rows(_))) {
+        ops.push(Op::Rows(Box::default()));
+    }
+    match ops.last_mut() {
+        Some(Op::Rows(rows)) => rows,
+        _ => unreachable!("pushed above"),
+    }
 }
 
 /// Adds an operation; folds that are treated alike one after the other are treated together.
@@ -222,52 +231,33 @@ fn join(ops: &mut Vec<Op>, op: Op) {
 }
 
 impl Rows {
-    fn take(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
+    fn take(&mut self, number: i64, fold: &FoldKey, change: &FoldChange) -> Result<(), StoreError> {
         match change {
-            Change::TrialSaved { trial, canonical } => {
-                self.trials.push(trial.as_bytes().to_vec());
-                self.canonical.push(canonical.to_string());
-            }
-            Change::FoldAdded { fold } => self.added.push(fold),
-            Change::AttemptIssued { fold, attempt, worker, host } => {
+            FoldChange::Added => self.added.push(fold),
+            FoldChange::Issued { attempt, worker, host } => {
                 self.issue(fold, *attempt, worker.as_str(), host);
                 self.issued.numbers.push(number);
             }
-            Change::LeaseRevived { fold, attempt } => {
-                self.end(fold, *attempt, None, State::Leased);
-            }
-            Change::AttemptEnded { fold, attempt, ending, message } => {
+            FoldChange::Revived { attempt } => self.end(fold, *attempt, None, State::Leased),
+            FoldChange::Ended { attempt, ending, message } => {
                 self.end(fold, *attempt, Some((ending.as_str(), message.clone())), State::Pending);
             }
-            Change::FoldFailed { fold, failure } => {
+            FoldChange::Failed(failure) => {
                 self.states.insert(*fold, State::Failed(failure.class.as_str(), failure.message.clone()));
             }
-            kept => self.keep(number, kept)?,
-        }
-        Ok(())
-    }
-
-    /// Results; what is written alone has nothing to gather.
-    fn keep(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
-        match change {
-            Change::FoldFinished { fold, attempt, digest, result, .. } => {
+            FoldChange::Retried | FoldChange::SetAside => {} // written alone
+            FoldChange::Finished { attempt, digest, result, .. } => {
                 self.states.insert(*fold, State::Finished(*attempt, *digest));
                 self.results.push(fold, *attempt, ResultKind::Accepted, *digest, result)?;
                 self.results.numbers.push(number);
             }
-            Change::ReplicateKept { fold, attempt, digest, result, .. } => {
+            FoldChange::Replicate { attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Replicate, *digest, result)?;
                 self.results.numbers.push(0);
             }
-            Change::ConflictLogged { fold, attempt, digest, result, .. } => {
+            FoldChange::Conflict { attempt, digest, result, .. } => {
                 self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
                 self.results.numbers.push(0);
-            }
-            other => {
-                return Err(StoreError::Impossible {
-                    what: "fact",
-                    detail: format!("{other:?} has no table"),
-                });
             }
         }
         Ok(())

@@ -11,8 +11,8 @@ use togl_scheduler::SweepSaved;
 use togl_sweeps::FoldKey;
 
 use super::super::{LogPiece, StoreError, append_bounded, impossible};
-use super::Failed;
 use super::stage::{Keys, Notes, Op, Rows, Staged, State};
+use super::{Failed, fleet};
 
 type Written = Result<(), Failed>;
 
@@ -139,8 +139,8 @@ impl Writer<'_, '_> {
             }
             Op::Data(data, digest) => self.settle(data.as_bytes(), digest.as_bytes()),
             Op::Dispute(data, fold, digest) => self.dispute(data.as_bytes(), fold, digest.as_bytes()),
-            Op::Fleet(op) => {
-                let (sql, values) = op.sql();
+            Op::Fleet(change) => {
+                let (sql, values) = fleet::sql(change);
                 let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(|value| value as _).collect();
                 self.run(sql, &values).map(drop)
             }

@@ -5,32 +5,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rusqlite::{Connection, Transaction, params};
-use togl_scheduler::{Change, Snapshot};
+use togl_scheduler::{FleetChange, Snapshot};
 use togl_sweeps::WorkerId;
 
 use super::super::{StoreError, word};
 
-/// Writes a fact about a worker or a host; one of another kind is an error.
-pub(super) fn write(on: &Transaction<'_>, change: &Change) -> Result<(), StoreError> {
+/// Writes a fact about a worker or a host.
+pub(super) fn write(on: &Transaction<'_>, change: &FleetChange) -> Result<(), StoreError> {
     match change {
-        Change::WorkerDrained { worker, host } => {
+        FleetChange::Drained { worker, host } => {
             let sql = "INSERT INTO drain (worker, host) VALUES (?1, ?2)
                        ON CONFLICT (worker) DO UPDATE SET host = excluded.host";
             on.prepare_cached(sql)?.execute(params![worker.as_str(), host])?;
         }
-        Change::WorkerUndrained { worker } => {
+        FleetChange::Undrained { worker } => {
             on.prepare_cached("DELETE FROM drain WHERE worker = ?1")?.execute([worker.as_str()])?;
         }
-        Change::HostQuarantined { host, reason } => {
+        FleetChange::Quarantined { host, reason } => {
             let sql = "INSERT INTO quarantine (host, reason) VALUES (?1, ?2)
                        ON CONFLICT (host) DO UPDATE SET reason = excluded.reason";
             on.prepare_cached(sql)?.execute(params![host, &**reason])?;
         }
-        Change::HostReleased { host } => {
+        FleetChange::Released { host } => {
             on.prepare_cached("DELETE FROM quarantine WHERE host = ?1")?.execute([host])?;
-        }
-        other => {
-            return Err(StoreError::Impossible { what: "fact", detail: format!("{other:?} has no table") });
         }
     }
     Ok(())

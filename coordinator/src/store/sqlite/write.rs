@@ -3,7 +3,7 @@
 
 use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use togl_scheduler::{Change, Digest, SweepSaved};
+use togl_scheduler::{Change, DataChange, Digest, FoldChange, SweepChange, SweepSaved, TrialChange};
 use togl_sweeps::{Attempt, CheckedResult, FoldKey, WorkerId};
 
 use super::super::history::{self, Note};
@@ -59,72 +59,83 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write(&mut self, change: &Change) -> Written {
         match change {
-            Change::TrialSaved { trial, canonical } => {
+            Change::Trial(trial, TrialChange::Saved(canonical)) => {
                 let sql = "INSERT INTO trial (trial, canonical) VALUES (?1, ?2)";
                 self.on.prepare_cached(sql)?.execute(params![trial.as_bytes(), &**canonical])?;
                 Ok(())
             }
-            Change::FoldAdded { fold } => self.add_fold(fold),
-            Change::FoldsGathered { from, folds } => self.gather(*from, folds),
-            Change::SweepSaved(sweep) => self.save_sweep(sweep),
-            Change::AttemptIssued { fold, attempt, worker, host } => self.issue(fold, *attempt, worker, host),
-            Change::LeaseRevived { fold, attempt } => {
+            Change::Trial(trial, TrialChange::FloorRaised(bytes)) => {
+                let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
+                let values = params![trial.as_bytes(), bytes.cast_signed()];
+                one(self.on.prepare_cached(sql)?.execute(values)?, "trial", trial)
+            }
+            Change::Fold(fold, change) => self.write_fold(fold, change),
+            Change::Sweep(change) => self.write_sweep(change),
+            Change::Data(change) => self.write_data(change),
+            Change::Fleet(change) => fleet::write(self.on, change),
+        }
+    }
+
+    fn write_fold(&mut self, fold: &FoldKey, change: &FoldChange) -> Written {
+        match change {
+            FoldChange::Added => self.add_fold(fold),
+            FoldChange::Issued { attempt, worker, host } => self.issue(fold, *attempt, worker, host),
+            FoldChange::Revived { attempt } => {
                 let id = self.fold(fold)?;
                 self.end_attempt(fold, id, *attempt, None)?;
                 self.set_state(id, "leased")
             }
-            Change::AttemptEnded { fold, attempt, ending, message } => {
+            FoldChange::Ended { attempt, ending, message } => {
                 let id = self.fold(fold)?;
                 self.end_attempt(fold, id, *attempt, Some((ending.as_str(), message)))?;
                 self.set_state(id, "pending")
             }
-            Change::FoldFailed { fold, failure } => {
+            FoldChange::Failed(failure) => {
                 let sql = "UPDATE fold SET state = 'failed', class = ?2, message = ?3 WHERE id = ?1";
                 let values = params![self.fold(fold)?, failure.class.as_str(), failure.message];
                 self.on.prepare_cached(sql)?.execute(values)?;
                 Ok(())
             }
-            Change::FoldRetried { fold } => self.retry(fold),
-            Change::FoldFinished { fold, attempt, digest, result, .. } => {
+            FoldChange::Retried => self.retry(fold),
+            FoldChange::SetAside => self.set_aside(fold),
+            FoldChange::Finished { attempt, digest, result, .. } => {
                 self.finish(fold, *attempt, *digest, result)
             }
-            Change::ReplicateKept { fold, attempt, digest, result, .. } => {
+            FoldChange::Replicate { attempt, digest, result, .. } => {
                 self.keep(fold, *attempt, ResultKind::Replicate, *digest, result)
             }
-            Change::ConflictLogged { fold, attempt, digest, result, .. } => {
+            FoldChange::Conflict { attempt, digest, result, .. } => {
                 self.keep(fold, *attempt, ResultKind::Conflict, *digest, result)
             }
-            steering => self.write_steering(steering),
         }
     }
 
-    /// What operators said, and what was learnt about memory and data.
-    fn write_steering(&mut self, change: &Change) -> Written {
+    fn write_sweep(&mut self, change: &SweepChange) -> Written {
         match change {
-            Change::SweepStateSet { sweep, state, note } => {
+            SweepChange::Gathered { from, folds } => self.gather(*from, folds),
+            SweepChange::Saved(sweep) => self.save_sweep(sweep),
+            SweepChange::StateSet { sweep, state, note } => {
                 let sql = "UPDATE sweep SET state = ?2, note = ?3 WHERE name = ?1";
                 let values = params![sweep.as_str(), state.as_str(), note.as_deref()];
                 one(self.on.prepare_cached(sql)?.execute(values)?, "sweep", sweep)
             }
-            Change::SweepPrioritySet { sweep, priority } => {
+            SweepChange::PrioritySet { sweep, priority } => {
                 let sql = "UPDATE sweep SET priority = ?2 WHERE name = ?1";
                 one(self.on.prepare_cached(sql)?.execute(params![sweep.as_str(), priority])?, "sweep", sweep)
             }
-            Change::MemoryFloorRaised { trial, bytes } => {
-                let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
-                let values = params![trial.as_bytes(), bytes.cast_signed()];
-                one(self.on.prepare_cached(sql)?.execute(values)?, "trial", trial)
-            }
-            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
+        }
+    }
+
+    fn write_data(&mut self, change: &DataChange) -> Written {
+        match change {
+            DataChange::Pinned { data, digest } | DataChange::Settled { data, digest } => {
                 self.settle(data, digest)
             }
-            Change::DataDisputed { data, fold, digest } => {
+            DataChange::Disputed { data, fold, digest } => {
                 let sql = "INSERT OR REPLACE INTO dissent (fold, data_set, digest) VALUES (?1, ?2, ?3)";
                 self.on.prepare_cached(sql)?.execute(params![self.fold(fold)?, data, digest])?;
                 Ok(())
             }
-            Change::ResultSetAside { fold } => self.set_aside(fold),
-            fleet => fleet::write(self.on, fleet),
         }
     }
 
