@@ -171,9 +171,7 @@ fn stores_move_between_back_ends_and_back_without_a_difference() {
 fn every_column_is_copied(server: &Server) {
     let ours: BTreeSet<(String, String)> = TABLES
         .iter()
-        .flat_map(|table| {
-            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
-        })
+        .flat_map(|table| table.columns.iter().map(|column| (table.name.to_owned(), column.name.to_owned())))
         .collect();
     let config = server.database();
     let store = PostgresStore::open(&config).unwrap();
@@ -199,9 +197,7 @@ fn every_column_of_a_file_is_copied() {
     let there: BTreeSet<(String, String)> = there.map(Result::unwrap).collect();
     let ours: BTreeSet<(String, String)> = TABLES
         .iter()
-        .flat_map(|table| {
-            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
-        })
+        .flat_map(|table| table.columns.iter().map(|column| (table.name.to_owned(), column.name.to_owned())))
         .collect();
     assert_eq!(ours, there);
 }

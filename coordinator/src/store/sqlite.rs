@@ -1,21 +1,18 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
-//! the last transaction, `schema` the tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows
-//! they are about, `read` what a start needs of them, `facts` what people look at, `scan` whether all of it is whole,
-//! `explain` what SQLite complains about.
+//! the last transaction, `schema` which version it has, `write` the facts (`fleet` those about workers and hosts), `known`
+//! which rows they are about, `scan` whether all of it is whole, `explain` what SQLite complains about.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
 //! is acknowledged that is not in the file at its place.
 
 mod counter;
 mod explain;
-mod facts;
 mod fleet;
 mod held;
 mod known;
 mod pages;
 mod place;
-mod read;
 mod scan;
 mod schema;
 mod write;
@@ -37,6 +34,9 @@ use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 pub(super) use self::scan::{damaged_pages, inspect};
 use super::address::StoreAddress;
+use super::database::Database;
+use super::facts::Tables;
+use super::load::load;
 use super::{LogPiece, Readers, Store, StoreError};
 use crate::private;
 
@@ -192,7 +192,7 @@ pub(crate) fn seal(file: &mut [u8]) {
 impl SqliteReader {
     /// Everything a scheduler needs to start.
     pub(crate) fn load(&self) -> Result<Snapshot, StoreError> {
-        read::load(&self.connection).map_err(|error| refine(&self.path, error))
+        self.ask(load)
     }
 
     /// The connection, for copies.
@@ -206,6 +206,15 @@ impl SqliteReader {
         let held = self.connection.execute_batch("BEGIN; SELECT incarnation FROM store");
         held.map_err(|error| explain(&self.path, error))?;
         Ok(self)
+    }
+}
+
+impl Tables for SqliteReader {
+    fn ask<T: Send>(
+        &self,
+        question: impl FnOnce(&mut dyn Database) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        question(&mut &self.connection).map_err(|error| refine(&self.path, error))
     }
 }
 
@@ -321,7 +330,7 @@ pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Resu
 
 impl Store for SqliteStore {
     fn load(&self) -> Result<Snapshot, StoreError> {
-        read::load(&self.connection).map_err(|error| refine(&self.path, error))
+        load(&mut &self.connection).map_err(|error| refine(&self.path, error))
     }
 
     fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use togl_scheduler::{Change, Snapshot, SweepChange};
 
-use super::{SqliteStore, beside, open_read_only, place, raw, read};
+use super::{SqliteStore, beside, open_read_only, place, raw};
 use crate::store::contract::{fill, filled_sqlite, fold, sweep};
 use crate::store::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError};
 
@@ -159,8 +159,8 @@ fn values_that_cannot_be_are_errors_and_never_panics() {
     let whole = fs::read(&path).unwrap();
     let values = ["-1", "9223372036854775807", "'x'", "x'00'", "NULL"];
     let (mut seed, mut noticed) = (17, 0);
-    for table in &crate::store::copy::TABLES {
-        for (column, _) in table.columns {
+    for table in &crate::store::tables::TABLES {
+        for column in table.columns.iter().map(|column| column.name) {
             for value in values {
                 seed += 1;
                 fs::write(&path, &whole).unwrap();
@@ -181,7 +181,7 @@ fn values_that_cannot_be_are_errors_and_never_panics() {
                 let changed = connection.execute_batch(&sql).is_ok();
                 drop(connection);
                 let read = open_read_only(&path).and_then(|reader| {
-                    read::load(&reader.connection)?;
+                    reader.load()?;
                     reader.results(&ResultQuery::accepted(sweep("s")))?;
                     reader.log(&fold(0))
                 });
