@@ -21,7 +21,9 @@ pub mod reading;
 pub mod replicates;
 mod rows;
 pub mod sqlite;
+mod statement;
 mod tables;
+mod writes;
 
 #[cfg(test)]
 pub(crate) mod contract;

@@ -8,7 +8,6 @@
 //! of the first attempt, the commit fails and the coordinator stops; nothing was acknowledged.
 
 mod access;
-mod fleet;
 mod link;
 pub(super) mod schema;
 mod stage;

@@ -1,6 +1,6 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
-//! the last transaction, `schema` which version it has, `write` the facts (`fleet` those about workers and hosts), `known`
+//! the last transaction, `schema` which version it has, `write` keeps facts, `known` says
 //! which rows they are about, `scan` whether all of it is whole, `explain` what SQLite complains about.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
@@ -8,7 +8,6 @@
 
 mod counter;
 mod explain;
-mod fleet;
 mod held;
 mod known;
 mod pages;

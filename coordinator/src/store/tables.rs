@@ -92,7 +92,7 @@ impl Column {
 const FOLD: Column = column("fold", Fold, "NOT NULL REFERENCES fold (id)");
 
 /// All tables, those that others refer to first.
-pub(super) const TABLES: [Table; 14] = [
+pub(super) static TABLES: [Table; 14] = [
     // Transactions are counted, so that a lost one is noticed.
     Table {
         name: "store",
