@@ -10,12 +10,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use togl_scheduler::{Change, Ending, FoldChange, Snapshot, SweepChange, SweepState, Timestamp};
-use togl_sweeps::FailureClass;
+use togl_scheduler::{Change, Snapshot, SweepState, Timestamp};
 
 use crate::clock::{Clock, Stopwatch};
 use crate::driver::{CallError, Handle};
 use crate::store::{LogPiece, Readers, Store, StoreError};
+use crate::telling::{self, Counted};
 
 type ByWord = Family<[(&'static str, &'static str); 1], Gauge>;
 
@@ -115,34 +115,18 @@ impl Metrics {
     }
 
     fn count(&self, change: &Change) {
-        match change {
-            Change::Fold(_, change) => self.count_fold(change),
-            Change::Sweep(SweepChange::Saved(_)) => self.move_on(),
-            Change::Sweep(
-                SweepChange::Gathered { .. } | SweepChange::StateSet { .. } | SweepChange::PrioritySet { .. },
-            )
-            | Change::Trial(..)
-            | Change::Data(_)
-            | Change::Fleet(_) => {}
-        }
-    }
-
-    fn count_fold(&self, change: &FoldChange) {
-        let counter = match change {
-            FoldChange::Issued { .. } => {
+        let counter = match telling::counted(change) {
+            Some(Counted::Submitted) => return self.move_on(),
+            Some(Counted::Leased) => {
                 self.move_on();
                 &self.given
             }
-            FoldChange::Retried => return self.move_on(),
-            FoldChange::Ended { ending: Ending::Failed(FailureClass::WorkerLost), .. } => &self.expired,
-            FoldChange::Finished { .. } => &self.accepted,
-            FoldChange::Replicate { .. } => &self.replicates,
-            FoldChange::Conflict { .. } => &self.conflicts,
-            FoldChange::Failed(_) => &self.failed,
-            FoldChange::Added
-            | FoldChange::Revived { .. }
-            | FoldChange::Ended { .. }
-            | FoldChange::SetAside => return,
+            Some(Counted::Expired) => &self.expired,
+            Some(Counted::Accepted) => &self.accepted,
+            Some(Counted::Replicate) => &self.replicates,
+            Some(Counted::Conflict) => &self.conflicts,
+            Some(Counted::Failed) => &self.failed,
+            None => return,
         };
         counter.inc();
     }

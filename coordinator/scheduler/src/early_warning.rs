@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use togl_sweeps::Failure;
 
-use crate::change::{Change, SweepChange, SweepState};
+use crate::change::{Change, SweepChange};
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::state::Scheduler;
+use crate::words::SweepState;
 
 /// How the first folds of a sweep ended. In memory only: after a restart the count begins anew.
 #[derive(Debug, Default)]

@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use togl_sweeps::FailureClass;
 
-use crate::change::{Change, Ending, FleetChange};
+use crate::change::{Change, FleetChange};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, WorkerAt};
 use crate::state::{Scheduler, Timer, Worker};
+use crate::words::Ending;
 
 /// What speaks for and against each host that ever had a fold.
 #[derive(Debug, Default)]

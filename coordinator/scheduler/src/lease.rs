@@ -4,12 +4,13 @@
 
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::change::{Change, Ending, FoldChange};
+use crate::change::{Change, FoldChange};
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, SweepAt, WorkerAt};
 use crate::reply::{Abandon, Lease, Order, Rejection, Reply};
 use crate::state::{Scheduler, Timer};
+use crate::words::Ending;
 
 impl Scheduler {
     pub(crate) fn leases_asked(

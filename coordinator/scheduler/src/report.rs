@@ -5,12 +5,13 @@
 
 use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 
-use crate::change::{Change, Digest, Ending, FoldChange};
+use crate::change::{Change, FoldChange};
 use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::reply::{FailureAnswer, Refusal, Reply, ResultAnswer};
 use crate::state::Scheduler;
+use crate::words::{Digest, Ending};
 
 /// A result that may count, on its way into the state.
 struct Delivery {

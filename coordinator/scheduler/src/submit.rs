@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId, nearest};
 
-use crate::change::{Change, Ending, FoldChange, SweepChange, SweepSaved, SweepState, TrialChange};
+use crate::change::{Change, FoldChange, SweepChange, TrialChange};
 use crate::early_warning::EarlyWarning;
 use crate::event::{Part, Submission};
 use crate::fold::{State, Wait};
@@ -16,6 +16,7 @@ use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::reply::{Rejection, Reply, Submitted};
 use crate::state::Scheduler;
+use crate::words::{Ending, SweepSaved, SweepState};
 
 /// The folds of a sweep that is being submitted, each once, in order.
 #[derive(Debug)]

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use togl_sweeps::{Failure, FailureClass};
 
-use crate::change::{Change, Ending, FoldChange};
+use crate::change::{Change, FoldChange};
 use crate::fold::{Fold, State, Wait};
 use crate::limits::{Limits, Timestamp};
 use crate::place::{FoldAt, WorkerAt};
 use crate::state::Scheduler;
+use crate::words::Ending;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {

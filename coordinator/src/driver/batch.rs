@@ -4,15 +4,12 @@
 
 use std::sync::Arc;
 
-use togl_scheduler::{
-    Change, DataChange, Event, FleetChange, FoldChange, Rejection, Reply, Scheduler, SweepChange, Timestamp,
-    TrialChange,
-};
-use togl_sweeps::FoldKey;
+use togl_scheduler::{Change, Event, Rejection, Reply, Scheduler, Timestamp};
 use tokio::sync::oneshot;
 
 use super::handle::{CallError, Mail};
 use crate::store::{LogPiece, Store, StoreError};
+use crate::telling;
 
 /// Pieces of output that are written with decisions. More than that is written when everybody has heard.
 const ALONG: usize = 64;
@@ -79,7 +76,7 @@ impl Batch {
     /// Lets everybody hear. Says whether somebody asked to stop.
     pub(super) fn finish(self, store: &mut dyn Store) -> bool {
         for change in &self.changes {
-            log(change);
+            telling::log(change);
         }
         crate::crash::point("ack");
         for Waiting { reply, answers } in self.waiting {
@@ -96,76 +93,5 @@ impl Batch {
             _ = done.send(());
         }
         stopping
-    }
-}
-
-/// What an operator may want to read about.
-fn log(change: &Change) {
-    match change {
-        Change::Trial(_, TrialChange::Saved(_)) => {} // its sweep is told
-        Change::Trial(trial, TrialChange::FloorRaised(bytes)) => {
-            tracing::info!(%trial, bytes, "needs more memory");
-        }
-        Change::Fold(fold, change) => log_fold(fold, change),
-        Change::Sweep(change) => log_sweep(change),
-        Change::Data(change) => log_data(change),
-        Change::Fleet(change) => log_fleet(change),
-    }
-}
-
-fn log_fold(fold: &FoldKey, change: &FoldChange) {
-    match change {
-        FoldChange::Added | FoldChange::Retried => {} // too many, and somebody asked for them
-        FoldChange::Issued { attempt, worker, .. } => tracing::debug!(%fold, %attempt, %worker, "leased"),
-        FoldChange::Revived { attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
-        FoldChange::Ended { attempt, ending, message } => {
-            tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");
-        }
-        FoldChange::Failed(failure) => {
-            tracing::warn!(%fold, class = %failure.class, message = failure.message, "fold failed");
-        }
-        FoldChange::Finished { attempt, worker, .. } => {
-            tracing::debug!(%fold, %attempt, %worker, "finished");
-        }
-        FoldChange::SetAside => tracing::info!(%fold, "result set aside"),
-        FoldChange::Replicate { attempt, worker, agrees, .. } => {
-            tracing::info!(%fold, %attempt, %worker, agrees, "replicate kept");
-        }
-        FoldChange::Conflict { attempt, worker, .. } => {
-            tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
-        }
-    }
-}
-
-fn log_sweep(change: &SweepChange) {
-    match change {
-        SweepChange::Gathered { .. } => {} // told when it is saved
-        SweepChange::Saved(sweep) => {
-            tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
-        }
-        SweepChange::StateSet { sweep, state, note } => {
-            let note = note.as_deref().unwrap_or_default();
-            tracing::info!(%sweep, %state, note, "sweep changed");
-        }
-        SweepChange::PrioritySet { sweep, priority } => tracing::info!(%sweep, priority, "sweep changed"),
-    }
-}
-
-fn log_data(change: &DataChange) {
-    match change {
-        DataChange::Pinned { data, digest } => tracing::info!(data, digest, "data set is known"),
-        DataChange::Disputed { data, fold, digest } => {
-            tracing::warn!(data, %fold, digest, "a result comes from other data; an operator must decide");
-        }
-        DataChange::Settled { data, digest } => tracing::info!(data, digest, "dispute about data is settled"),
-    }
-}
-
-fn log_fleet(change: &FleetChange) {
-    match change {
-        FleetChange::Drained { worker, .. } => tracing::info!(%worker, "draining"),
-        FleetChange::Undrained { worker } => tracing::info!(%worker, "no longer draining"),
-        FleetChange::Quarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
-        FleetChange::Released { host } => tracing::info!(host, "quarantine ended"),
     }
 }

@@ -11,8 +11,10 @@ use togl_scheduler::{Change, FoldChange, Snapshot};
 use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use crate::clock;
+use crate::telling::{self, Note};
 
-use super::history::{self, Happened, Note};
+use super::history::Happened;
+use super::writes::result_of;
 use super::{LogPiece, Reader, Readers, ResultKind, Store, StoreError, append_bounded};
 
 /// The store. See the file's documentation.
@@ -115,7 +117,7 @@ impl Contents {
     }
 
     fn keep_history(&mut self, at: i64, change: &Change) {
-        let Some(Note { fold, event, attempt, detail }) = history::note(change) else { return };
+        let Some(Note { fold, event, attempt, detail }) = telling::note(change) else { return };
         let attempts =
             self.snapshot.folds.get(fold).map(|saved| saved.attempts.as_slice()).unwrap_or_default();
         let index = attempt.and_then(|attempt| attempt.0.checked_sub(1));
@@ -126,19 +128,9 @@ impl Contents {
 
     fn keep_result(&mut self, change: &Change) {
         let Change::Fold(fold, change) = change else { return };
-        let (attempt, kind, result) = match change {
-            FoldChange::Finished { attempt, result, .. } => (attempt, ResultKind::Accepted, result),
-            FoldChange::Replicate { attempt, result, .. } => (attempt, ResultKind::Replicate, result),
-            FoldChange::Conflict { attempt, result, .. } => (attempt, ResultKind::Conflict, result),
-            FoldChange::Added
-            | FoldChange::Issued { .. }
-            | FoldChange::Revived { .. }
-            | FoldChange::Ended { .. }
-            | FoldChange::Failed(_)
-            | FoldChange::Retried
-            | FoldChange::SetAside => return,
-        };
-        self.results.entry((*fold, kind, *attempt)).or_insert_with(|| FoldResult::clone(result));
+        if let Some((kind, attempt, _, result)) = result_of(change) {
+            self.results.entry((*fold, kind, attempt)).or_insert_with(|| FoldResult::clone(result));
+        }
     }
 
     /// An accepted result becomes a replicate; before the snapshot forgets whose it was.

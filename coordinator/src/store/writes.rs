@@ -7,9 +7,10 @@ use togl_scheduler::{
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey};
 
 use super::database::Cell;
-use super::history::{self, Note};
+use super::history;
 use super::statement::{Given, Statement};
 use super::{ResultKind, StoreError, encode, impossible};
+use crate::telling::{self, Note};
 
 static SAVE_TRIAL: Statement = Statement::insert("trial", &["trial", "canonical"], "trial");
 static RAISE_FLOOR: Statement = Statement::update("trial", &["trial"], &["memory_floor"]);
@@ -79,6 +80,29 @@ pub(super) fn write(changes: &[Change], transaction: u64, at: i64, put: Put<'_>)
     Ok(())
 }
 
+/// The result that a fact brings, and what it is.
+pub(super) fn result_of(change: &FoldChange) -> Option<(ResultKind, Attempt, Digest, &CheckedResult)> {
+    let (kind, attempt, digest, result) = match change {
+        FoldChange::Finished { attempt, digest, result, .. } => {
+            (ResultKind::Accepted, attempt, digest, result)
+        }
+        FoldChange::Replicate { attempt, digest, result, .. } => {
+            (ResultKind::Replicate, attempt, digest, result)
+        }
+        FoldChange::Conflict { attempt, digest, result, .. } => {
+            (ResultKind::Conflict, attempt, digest, result)
+        }
+        FoldChange::Added
+        | FoldChange::Issued { .. }
+        | FoldChange::Revived { .. }
+        | FoldChange::Ended { .. }
+        | FoldChange::Failed(_)
+        | FoldChange::Retried
+        | FoldChange::SetAside => return None,
+    };
+    Some((kind, *attempt, *digest, result))
+}
+
 fn number(number: impl Into<i64>) -> Given<'static> {
     Given::Plain(Cell::Number(number.into()))
 }
@@ -116,10 +140,10 @@ impl Writes<'_> {
             Change::Data(change) => self.data(change),
             Change::Fleet(change) => self.fleet(change),
         }?;
-        if history::is_dated(change) {
+        if telling::is_dated(change) {
             return Ok(()); // its row tells
         }
-        history::note(change).map_or(Ok(()), |note| self.remember(&note))
+        telling::note(change).map_or(Ok(()), |note| self.remember(&note))
     }
 
     fn fold(&mut self, fold: &FoldKey, change: &FoldChange) -> Written {
@@ -145,16 +169,11 @@ impl Writes<'_> {
             FoldChange::Failed(failure) => self.state(fold, "failed", None, Some(failure)),
             FoldChange::Retried => self.put(&RETRY, &[of]),
             FoldChange::SetAside => self.put(&SET_ASIDE, &[of]),
-            FoldChange::Finished { attempt, digest, result, .. } => {
+            FoldChange::Finished { attempt, digest, .. } => {
                 self.state(fold, "finished", Some((*attempt, *digest)), None)?;
-                self.keep(fold, *attempt, ResultKind::Accepted, *digest, result)
+                self.keep(fold, change)
             }
-            FoldChange::Replicate { attempt, digest, result, .. } => {
-                self.keep(fold, *attempt, ResultKind::Replicate, *digest, result)
-            }
-            FoldChange::Conflict { attempt, digest, result, .. } => {
-                self.keep(fold, *attempt, ResultKind::Conflict, *digest, result)
-            }
+            FoldChange::Replicate { .. } | FoldChange::Conflict { .. } => self.keep(fold, change),
         }
     }
 
@@ -176,22 +195,15 @@ impl Writes<'_> {
         self.put(&SET_STATE, &[Given::Fold(fold), text(word), attempt, digest, class, message])
     }
 
-    fn keep(
-        &mut self,
-        fold: &FoldKey,
-        attempt: Attempt,
-        kind: ResultKind,
-        digest: Digest,
-        result: &CheckedResult,
-    ) -> Written {
+    fn keep(&mut self, fold: &FoldKey, change: &FoldChange) -> Written {
+        let Some((kind, attempt, digest, result)) = result_of(change) else { return Ok(()) };
         let (statement, at, place) = match kind {
             ResultKind::Accepted => (&KEEP, self.at, self.number),
             ResultKind::Replicate => (&KEEP, 0, 0),
             ResultKind::Conflict => (&KEEP_CONFLICT, 0, 0),
         };
-        let (body, digest) = (encode(result)?, number(digest.0.cast_signed()));
-        let key = [Given::Fold(fold), text(kind.as_str()), number(attempt.0)];
-        let [fold, kind, attempt] = key;
+        let (fold, kind, attempt) = (Given::Fold(fold), text(kind.as_str()), number(attempt.0));
+        let (digest, body) = (number(digest.0.cast_signed()), encode(result)?);
         self.put(statement, &[fold, kind, attempt, digest, text(&body), number(at), number(place)])
     }
 
