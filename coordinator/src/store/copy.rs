@@ -186,20 +186,7 @@ pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Resu
     let from = StoreAddress::Sqlite(file.to_owned());
     let incarnation = Some(super::postgres::random()?);
     let hint = "use --replace to give up what it holds";
-    match to {
-        StoreAddress::Sqlite(path) => {
-            let place = sqlite::take_place(path, replace, hint)?;
-            sqlite_file::replace(&place.path, |target| {
-                read(&from, |source| copy(source, target, incarnation))
-            })
-        }
-        StoreAddress::Postgres(config) => {
-            let mut store = PostgresStore::open(config)?;
-            let rule = if replace { postgres::Rule::Replace } else { postgres::Rule::Empty(hint) };
-            postgres::fill(&mut store, rule, |target| read(&from, |source| copy(source, target, incarnation)))
-        }
-        StoreAddress::Memory => Err(StoreError::InMemory("be restored")),
-    }
+    fill(&from, to, (replace, hint), incarnation, "be restored")
 }
 
 /// Copies a store that nobody serves into an empty one of another kind or place. The copy is the same store: workers
@@ -218,17 +205,27 @@ pub fn migrate(from: &StoreAddress, to: &StoreAddress) -> Result<Summary, StoreE
         StoreAddress::Memory => return Err(StoreError::InMemory("be copied")),
     };
     let hint = "a migration needs an empty place";
+    fill(from, to, (false, hint), None, "take a copy")
+}
+
+/// Copies a store into a place that must be empty, unless what it holds is given up, and that nobody else uses meanwhile.
+fn fill(
+    from: &StoreAddress,
+    to: &StoreAddress,
+    (replace, hint): (bool, &'static str),
+    incarnation: Option<i64>,
+    what: &'static str,
+) -> Result<Summary, StoreError> {
+    let fill = |target: &mut dyn Target| read(from, |source| copy(source, target, incarnation));
     match to {
         StoreAddress::Sqlite(path) => {
-            let place = sqlite::take_place(path, false, hint)?;
-            sqlite_file::replace(&place.path, |target| read(from, |source| copy(source, target, None)))
+            let place = sqlite::take_place(path, replace, hint)?;
+            sqlite_file::replace(&place.path, fill)
         }
-        StoreAddress::Postgres(config) => {
-            let mut store = PostgresStore::open(config)?;
-            let rule = postgres::Rule::Empty(hint);
-            postgres::fill(&mut store, rule, |target| read(from, |source| copy(source, target, None)))
+        StoreAddress::Postgres(access) => {
+            postgres::fill(&mut PostgresStore::open(access)?, (replace, hint), fill)
         }
-        StoreAddress::Memory => Err(StoreError::InMemory("take a copy")),
+        StoreAddress::Memory => Err(StoreError::InMemory(what)),
     }
 }
 

@@ -85,15 +85,17 @@ fn sweeps(on: &mut dyn Database) -> Result<Vec<StoredSweep>, StoreError> {
     })
 }
 
-/// The row of a sweep, and why it paused.
-fn find_sweep(on: &mut dyn Database, sweep: &SweepName) -> Result<(i64, String), StoreError> {
-    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<Option<String>>(1)?.unwrap_or_default()));
-    let found = first(on, "SELECT id, note FROM sweep WHERE name = $1", &[Cell::Text(sweep.as_str())], read)?;
+/// The row of a sweep.
+fn sweep_id(on: &mut dyn Database, sweep: &SweepName) -> Result<i64, StoreError> {
+    let name = Cell::Text(sweep.as_str());
+    let found = first(on, "SELECT id FROM sweep WHERE name = $1", &[name], |row| row.get(0))?;
     found.ok_or_else(|| unknown_sweep(sweep))
 }
 
 fn counts(on: &mut dyn Database, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
-    let (id, note) = find_sweep(on, sweep)?;
+    let id = sweep_id(on, sweep)?;
+    let note = first(on, "SELECT note FROM sweep WHERE id = $1", &[Cell::Number(id)], |row| row.get(0))?;
+    let note: String = note.flatten().unwrap_or_default();
     let counted = first(on, queries::COUNTS, &[Cell::Number(id)], |row| {
         let (pending, running, finished) = (row.get(2)?, row.get(3)?, row.get(4)?);
         let folds = Counts { pending, running, finished, failed: row.get(5)? };
@@ -103,7 +105,7 @@ fn counts(on: &mut dyn Database, sweep: &SweepName) -> Result<SweepCounts, Store
 }
 
 fn results(on: &mut dyn Database, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-    let (sweep, _) = find_sweep(on, &query.sweep)?;
+    let sweep = sweep_id(on, &query.sweep)?;
     let limit = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     let (from, next) = (limit(query.from), limit(query.from.saturating_add(query.limit)));
     let values =
@@ -120,7 +122,7 @@ fn result_row(row: &Row<'_>) -> Result<ResultRow, StoreError> {
 }
 
 fn folds(on: &mut dyn Database, query: &FoldQuery) -> Result<FoldPage, StoreError> {
-    let (sweep, _) = find_sweep(on, &query.sweep)?;
+    let sweep = sweep_id(on, &query.sweep)?;
     let Query { sql, values } = queries::folds(query, sweep, on.dialect());
     let values: Vec<Cell<'_>> = values.iter().map(Value::cell).collect();
     let (mut folds, mut last): (_, u64) = (Vec::new(), 0);
@@ -134,7 +136,7 @@ fn folds(on: &mut dyn Database, query: &FoldQuery) -> Result<FoldPage, StoreErro
 }
 
 fn count_folds(on: &mut dyn Database, query: &FoldQuery) -> Result<u64, StoreError> {
-    let (sweep, _) = find_sweep(on, &query.sweep)?;
+    let sweep = sweep_id(on, &query.sweep)?;
     let Query { sql, values } = queries::count_folds(query, sweep, on.dialect());
     let values: Vec<Cell<'_>> = values.iter().map(Value::cell).collect();
     first(on, &sql, &values, |row| row.get(0))?.ok_or_else(|| impossible("count", "no row"))

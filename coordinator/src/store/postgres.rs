@@ -28,7 +28,7 @@ use super::database::{Database, Postgres};
 use super::facts::Tables;
 use super::load::load;
 use super::tables::TABLES;
-use super::{LogPiece, Readers, Store, StoreError};
+use super::{LogPiece, Readers, Store, StoreError, delete};
 use crate::clock::{self, Stopwatch};
 
 /// Between two looks.
@@ -104,37 +104,6 @@ impl PostgresStore {
         &self.address
     }
 
-    /// The number that a question is answered with; none if there is no row.
-    pub(super) fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
-        self.link().with(|client| match client.query_opt(sql, &[])? {
-            Some(row) => Ok(Some(row.try_get(0)?)),
-            None => Ok(None),
-        })
-    }
-
-    /// Bytes of the tables.
-    pub(super) fn size(&mut self) -> Result<u64, StoreError> {
-        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
-                   WHERE relnamespace = to_regnamespace('togl') AND relkind = 'r'";
-        Ok(self.number(sql)?.unwrap_or(0).cast_unsigned())
-    }
-
-    /// Carries out statements in one transaction, then gives back the room that they left.
-    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
-        let number = self.commits + 1;
-        self.link().with(|client| {
-            client.batch_execute(&format!(
-                "BEGIN; {statements}; UPDATE store SET commits = {number}; COMMIT"
-            ))?;
-            for table in &TABLES {
-                client.batch_execute(&format!("VACUUM FULL {}", table.name))?;
-            }
-            Ok(())
-        })?;
-        self.commits = number;
-        Ok(())
-    }
-
     /// The mark of this opening.
     pub(super) fn holder(&self) -> i64 {
         self.holder
@@ -162,6 +131,36 @@ impl PostgresStore {
         let (link, commits) = found.unwrap_or(Err(StoreError::Unreachable { address, reason }))?;
         *self.link() = link;
         Ok(commits)
+    }
+}
+
+impl delete::Held for PostgresStore {
+    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
+        self.link().with(|client| match client.query_opt(sql, &[])? {
+            Some(row) => Ok(Some(row.try_get(0)?)),
+            None => Ok(None),
+        })
+    }
+
+    fn size(&mut self) -> Result<u64, StoreError> {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+                   WHERE relnamespace = to_regnamespace('togl') AND relkind = 'r'";
+        Ok(self.number(sql)?.unwrap_or(0).cast_unsigned())
+    }
+
+    fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+        let number = self.commits + 1;
+        self.link().with(|client| {
+            client.batch_execute(&format!(
+                "BEGIN; {statements}; UPDATE store SET commits = {number}; COMMIT"
+            ))?;
+            for table in &TABLES {
+                client.batch_execute(&format!("VACUUM FULL {}", table.name))?;
+            }
+            Ok(())
+        })?;
+        self.commits = number;
+        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ use super::address::StoreAddress;
 use super::database::Database;
 use super::facts::Tables;
 use super::load::load;
-use super::{LogPiece, Readers, Store, StoreError};
+use super::{LogPiece, Readers, Store, StoreError, delete};
 use crate::private;
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -126,23 +126,19 @@ impl SqliteStore {
     }
 }
 
-/// What deleting needs.
-impl SqliteStore {
-    /// The number that a question is answered with; none if there is no row.
-    pub(super) fn number(&self, sql: &str) -> Result<Option<i64>, StoreError> {
+impl delete::Held for SqliteStore {
+    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
         let found = self.connection.query_row(sql, [], |row| row.get(0)).optional();
         found.map_err(|error| explain(&self.path, error))
     }
 
-    /// Bytes of the file.
-    pub(super) fn size(&self) -> Result<u64, StoreError> {
+    fn size(&mut self) -> Result<u64, StoreError> {
         settle(&self.connection, &self.path)?;
         let file = std::fs::metadata(&self.path);
         Ok(file.map_err(|source| StoreError::NotReadable { path: self.path.clone(), source })?.len())
     }
 
-    /// Carries out statements in one transaction, then gives back the room that they left.
-    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+    fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
         let number = self.commits + 1;
         let written = self.connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; {statements}; UPDATE store SET commits = {number}; COMMIT; VACUUM"

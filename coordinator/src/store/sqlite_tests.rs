@@ -249,6 +249,9 @@ fn an_older_store_is_brought_up_to_date_and_gets_checksums() {
     old_store(&path);
     let incarnation = schema::identity(&Connection::open(&path).unwrap()).unwrap().0;
     assert!(schema::is_unchecked(&path).unwrap());
+    let results =
+        |reader: &dyn Reader| reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len();
+    assert_eq!(results(&open_read_only(&path).unwrap()), 1, "who only reads takes it as it is");
     for _ in 0..2 {
         let store = SqliteStore::open(&path).unwrap();
         assert_eq!(store.incarnation(), incarnation);

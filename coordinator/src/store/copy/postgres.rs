@@ -9,14 +9,6 @@ use super::super::tables::{Kind, TABLES, Table};
 use super::super::{StoreError, impossible};
 use super::{Row, Source, Summary, Target};
 
-/// What may be there before.
-pub(super) enum Rule {
-    /// Nothing; otherwise this is what to do.
-    Empty(&'static str),
-    /// Anything; it is given up.
-    Replace,
-}
-
 struct Tables<'a, 'b> {
     transaction: &'a mut Transaction<'b>,
     holder: i64,
@@ -67,10 +59,10 @@ pub(super) fn read<T: Send>(
     })
 }
 
-/// Fills a store in one transaction, all or nothing.
+/// Fills a store in one transaction, all or nothing. What is there must be empty, unless it may be given up.
 pub(super) fn fill(
     store: &mut PostgresStore,
-    rule: Rule,
+    (replace, hint): (bool, &'static str),
     fill: impl FnOnce(&mut dyn Target) -> Result<Summary, StoreError> + Send,
 ) -> Result<Summary, StoreError> {
     let (place, holder) = (store.address().to_owned(), store.holder());
@@ -78,7 +70,7 @@ pub(super) fn fill(
         let mut transaction = client.transaction()?;
         let sql = "SELECT EXISTS (SELECT FROM sweep) OR EXISTS (SELECT FROM trial)";
         let filled: bool = transaction.query_one(sql, &[])?.try_get(0)?;
-        if let (true, Rule::Empty(hint)) = (filled, rule) {
+        if filled && !replace {
             return Err(StoreError::NotEmpty { place, hint }.into());
         }
         for table in TABLES.iter().rev().filter(|table| table.name != "store") {

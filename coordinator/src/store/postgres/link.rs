@@ -190,29 +190,11 @@ impl Link {
         &mut self,
         work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
     ) -> Result<T, StoreError> {
-        self.try_with(work).map_err(Failed::plain)
+        let Self { client, address, .. } = self;
+        let client = client.as_mut().ok_or_else(|| closed(address).plain())?;
+        apart(|| work(client))?.map_err(|failed| failed.at(address).plain())
     }
 
-    /// The same, for whom it matters whether the connection broke.
-    pub(in super::super) fn try_with<T: Send>(
-        &mut self,
-        work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
-    ) -> Result<T, Failed> {
-        self.try_write(|client, _| work(client))
-    }
-
-    /// The same, with the statements that this connection keeps ready.
-    pub(super) fn try_write<T: Send>(
-        &mut self,
-        work: impl FnOnce(&mut Client, &mut Statements) -> Result<T, Failed> + Send,
-    ) -> Result<T, Failed> {
-        let Self { client, statements, address, .. } = self;
-        let client = client.as_mut().ok_or_else(|| closed(address))?;
-        apart(|| work(client, statements))?.map_err(|failed| failed.at(address))
-    }
-}
-
-impl Link {
     /// The same, for work that decisions wait for: if the server says nothing for so long, the connection is given up.
     pub(super) fn try_within<T: Send + 'static>(
         &mut self,
