@@ -161,9 +161,9 @@ impl Statement {
     /// For PostgreSQL, where each value is an array with one element a row, and what a row elsewhere is about is given.
     pub(super) fn postgres(&self) -> &str {
         self.postgres.get_or_init(|| {
-            let mut from = From::default();
-            let values: Vec<String> = self.kinds().map(|kind| from.value(kind)).collect();
-            let from = from.text();
+            let mut arrays = Arrays::default();
+            let values: Vec<String> = self.kinds().map(|kind| arrays.value(kind)).collect();
+            let from = arrays.text();
             match self.verb {
                 Verb::Insert | Verb::InsertNew | Verb::Replace => {
                     self.inserted(&format!("SELECT {} FROM {from} ORDER BY u.place", values.join(", ")))
@@ -211,12 +211,12 @@ impl Statement {
 
 /// The arrays of a statement as rows called `u`, joined with the rows elsewhere that they are about.
 #[derive(Default)]
-struct From {
+struct Arrays {
     arrays: Vec<&'static str>,
     joins: String,
 }
 
-impl From {
+impl Arrays {
     /// Adds a value; how it is called.
     fn value(&mut self, kind: Kind) -> String {
         let at = self.arrays.len();

@@ -75,7 +75,7 @@ enum Key {
     Beside,
 }
 
-const PLAIN: Table = Table { name: "", since: 1, columns: &[], order: "", rules: "", key: Key::Number };
+const PLAIN: Table = Table { name: "", since: 1, columns: &[], order: "id", rules: "", key: Key::Number };
 
 const fn column(name: &'static str, kind: Kind, rule: &'static str) -> Column {
     Column { name, kind, rule, since: 1 }
@@ -111,7 +111,6 @@ pub(super) static TABLES: [Table; 14] = [
             column("canonical", Text, "NOT NULL"),
             column("memory_floor", Number, "NOT NULL DEFAULT 0").since(2),
         ],
-        order: "id",
         ..PLAIN
     },
     // `seed` and `digest` hold the bits of unsigned numbers. `attempt` and `digest` are those of the result, for a start that
@@ -130,7 +129,6 @@ pub(super) static TABLES: [Table; 14] = [
             column("forgiven", Number, "NOT NULL DEFAULT 0"),
             column("digest", Number, "").since(4),
         ],
-        order: "id",
         rules: "UNIQUE (trial, split, seed)",
         ..PLAIN
     },
@@ -148,7 +146,6 @@ pub(super) static TABLES: [Table; 14] = [
             column("resources", Text, "NOT NULL DEFAULT '{}'").since(2),
             column("note", Free, "").since(2),
         ],
-        order: "id",
         ..PLAIN
     },
     Table {
@@ -165,7 +162,6 @@ pub(super) static TABLES: [Table; 14] = [
     Table {
         name: "worker",
         columns: &[ID, column("name", Text, "NOT NULL"), column("host", Free, "NOT NULL")],
-        order: "id",
         rules: "UNIQUE (name, host)",
         ..PLAIN
     },
@@ -199,7 +195,6 @@ pub(super) static TABLES: [Table; 14] = [
             column("at", Number, "NOT NULL DEFAULT 0").since(6),
             column("number", Number, "NOT NULL DEFAULT 0").since(6),
         ],
-        order: "id",
         rules: "UNIQUE (fold, kind, attempt), FOREIGN KEY (fold, attempt) REFERENCES attempt (fold, attempt)",
         ..PLAIN
     },
