@@ -18,4 +18,5 @@ pub mod service;
 pub mod store;
 mod store_check;
 pub mod tasks;
+mod telling;
 pub mod tokens;

@@ -10,12 +10,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use togl_scheduler::{Change, Ending, Snapshot, SweepState, Timestamp};
-use togl_sweeps::FailureClass;
+use togl_scheduler::{Change, Snapshot, SweepState, Timestamp};
 
 use crate::clock::{Clock, Stopwatch};
 use crate::driver::{CallError, Handle};
 use crate::store::{LogPiece, Readers, Store, StoreError};
+use crate::telling::{self, Counted};
 
 type ByWord = Family<[(&'static str, &'static str); 1], Gauge>;
 
@@ -115,29 +115,20 @@ impl Metrics {
     }
 
     fn count(&self, change: &Change) {
-        match change {
-            Change::AttemptIssued { .. } => {
-                self.given.inc();
+        let counter = match telling::counted(change) {
+            Some(Counted::Submitted) => return self.move_on(),
+            Some(Counted::Leased) => {
                 self.move_on();
+                &self.given
             }
-            Change::SweepSaved(_) | Change::FoldRetried { .. } => self.move_on(),
-            Change::AttemptEnded { ending: Ending::Failed(FailureClass::WorkerLost), .. } => {
-                self.expired.inc();
-            }
-            Change::FoldFinished { .. } => {
-                self.accepted.inc();
-            }
-            Change::ReplicateKept { .. } => {
-                self.replicates.inc();
-            }
-            Change::ConflictLogged { .. } => {
-                self.conflicts.inc();
-            }
-            Change::FoldFailed { .. } => {
-                self.failed.inc();
-            }
-            _ => {}
-        }
+            Some(Counted::Expired) => &self.expired,
+            Some(Counted::Accepted) => &self.accepted,
+            Some(Counted::Replicate) => &self.replicates,
+            Some(Counted::Conflict) => &self.conflicts,
+            Some(Counted::Failed) => &self.failed,
+            None => return,
+        };
+        counter.inc();
     }
 
     fn move_on(&self) {

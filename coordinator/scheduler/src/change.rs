@@ -1,122 +1,44 @@
-//! Facts that must outlive the process: what a store is asked to keep. Domain words only; how they are kept
-//! is the store's business, what they amount to is told by [`crate::Snapshot::apply`].
+//! Facts that must outlive the process: what a store is asked to keep, and what each one amounts to. The memory store is a
+//! [`Snapshot`], the SQL stores are measured against it, and the scheduler starts from it. Domain words only; decides nothing.
 
-use std::fmt;
-use std::str::FromStr;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use togl_sweeps::failure::UnknownClass;
-use togl_sweeps::result::Metrics;
-use togl_sweeps::spec::{Limits as SweepLimits, Resources};
-use togl_sweeps::{
-    Attempt, CheckedResult, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId,
-};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
-/// One fact. Facts of one event belong into one transaction, in order.
+use crate::words::{Digest, Ending, SweepSaved, SweepState};
+
+/// One fact, by what it is about. Facts of one event belong into one transaction, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
-    /// The settings of a trial became known.
-    TrialSaved {
-        /// Its id.
-        trial: TrialId,
-        /// Its canonical JSON.
-        canonical: Arc<str>,
-    },
-    /// A fold exists from now on, pending.
-    FoldAdded {
-        /// Which; its trial was saved before.
-        fold: FoldKey,
-    },
-    /// The next folds of a sweep that is being submitted, from that position on; 0 begins anew. Nobody sees them before
-    /// [`Change::SweepSaved`] says whose they are, and a restart forgets them.
-    FoldsGathered {
-        /// Position of the first.
-        from: u64,
-        /// They were added before.
-        folds: Vec<FoldKey>,
-    },
-    /// A sweep was submitted or edited; replaces what was known of it.
-    SweepSaved(Box<SweepSaved>),
-    /// A sweep was cancelled, archived, paused or made active.
-    SweepStateSet {
-        /// Which.
-        sweep: SweepName,
-        /// From now on.
-        state: SweepState,
-        /// Why, if it did so by itself.
-        note: Option<Arc<str>>,
-    },
-    /// A sweep has another priority than its text says.
-    SweepPrioritySet {
-        /// Which.
-        sweep: SweepName,
-        /// From now on.
-        priority: i32,
-    },
-    /// A trial ran out of memory: it needs at least this much.
-    MemoryFloorRaised {
-        /// Which.
-        trial: TrialId,
-        /// In bytes.
-        bytes: u64,
-    },
-    /// What a data set must be from now on, by the catalogue or by its first result.
-    DataPinned {
-        /// Which data set; generated ones with their seed.
-        data: String,
-        /// Its digest.
-        digest: String,
-    },
-    /// The result of a fold comes from other data; none of the data set's folds is handed out until
-    /// [`Change::DataSettled`].
-    DataDisputed {
-        /// Which data set.
-        data: String,
-        /// Whose result.
-        fold: FoldKey,
-        /// The digest of the data it comes from.
-        digest: String,
-    },
-    /// The operator decided what a data set must be. Results from other data were set aside before.
-    DataSettled {
-        /// Which data set.
-        data: String,
-        /// Its digest.
-        digest: String,
-    },
-    /// A worker gets nothing new until [`Change::WorkerUndrained`].
-    WorkerDrained {
-        /// Which.
-        worker: WorkerId,
-        /// Where it runs.
-        host: String,
-    },
-    /// A worker gets work again, or will not come back.
-    WorkerUndrained {
-        /// Which.
-        worker: WorkerId,
-    },
-    /// A host is kept out until [`Change::HostReleased`].
-    HostQuarantined {
-        /// Which.
-        host: String,
-        /// For people.
-        reason: Arc<str>,
-    },
-    /// A host is no longer kept out.
-    HostReleased {
-        /// Which.
-        host: String,
-    },
-    /// The accepted result of a fold is a replicate from now on, and the fold is pending.
-    ResultSetAside {
-        /// Which fold.
-        fold: FoldKey,
-    },
+    /// About a trial.
+    Trial(TrialId, TrialChange),
+    /// About one fold.
+    Fold(FoldKey, FoldChange),
+    /// About a sweep.
+    Sweep(SweepChange),
+    /// About a data set.
+    Data(DataChange),
+    /// About workers and hosts.
+    Fleet(FleetChange),
+}
+
+/// What became known of a trial.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TrialChange {
+    /// Its settings, as canonical JSON.
+    Saved(Arc<str>),
+    /// It ran out of memory: it needs at least so many bytes.
+    FloorRaised(u64),
+}
+
+/// What happened to a fold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FoldChange {
+    /// It exists from now on, pending. Its trial was saved before.
+    Added,
     /// A lease was given; the attempt is known for ever.
-    AttemptIssued {
-        /// Which fold.
-        fold: FoldKey,
+    Issued {
         /// One more than the last.
         attempt: Attempt,
         /// To whom.
@@ -125,16 +47,12 @@ pub enum Change {
         host: String,
     },
     /// A lease that had ended goes on: its worker came back before anybody else took the fold.
-    LeaseRevived {
-        /// Which fold.
-        fold: FoldKey,
+    Revived {
         /// Its last attempt.
         attempt: Attempt,
     },
-    /// The current attempt ended without a result; the fold is pending unless [`Change::FoldFailed`] follows.
-    AttemptEnded {
-        /// Which fold.
-        fold: FoldKey,
+    /// The current attempt ended without a result; the fold is pending unless [`FoldChange::Failed`] follows.
+    Ended {
         /// The attempt that was running.
         attempt: Attempt,
         /// How it ended.
@@ -142,22 +60,12 @@ pub enum Change {
         /// For people.
         message: String,
     },
-    /// The fold will not be tried again by itself.
-    FoldFailed {
-        /// Which fold.
-        fold: FoldKey,
-        /// Why.
-        failure: Failure,
-    },
-    /// A failed fold gets a clean slate: endings so far no longer count.
-    FoldRetried {
-        /// Which fold.
-        fold: FoldKey,
-    },
-    /// The fold has its result.
-    FoldFinished {
-        /// Which fold.
-        fold: FoldKey,
+    /// It will not be tried again by itself.
+    Failed(Failure),
+    /// It failed and gets a clean slate: endings so far no longer count.
+    Retried,
+    /// It has its result.
+    Finished {
         /// The attempt that brought it.
         attempt: Attempt,
         /// The worker of that attempt.
@@ -167,10 +75,10 @@ pub enum Change {
         /// The result.
         result: Box<CheckedResult>,
     },
-    /// Another attempt of a finished fold brought a result too. At most one an attempt.
-    ReplicateKept {
-        /// Which fold.
-        fold: FoldKey,
+    /// Its accepted result is a replicate from now on, and it is pending.
+    SetAside,
+    /// Another attempt brought a result too, after it was finished. At most one an attempt.
+    Replicate {
         /// The attempt that brought it.
         attempt: Attempt,
         /// The worker of that attempt.
@@ -183,9 +91,7 @@ pub enum Change {
         result: Box<CheckedResult>,
     },
     /// An attempt reported twice, with different numbers. Said once an attempt; the store keeps the first such report.
-    ConflictLogged {
-        /// Which fold.
-        fold: FoldKey,
+    Conflict {
         /// Which attempt.
         attempt: Attempt,
         /// Who reported the second.
@@ -197,174 +103,278 @@ pub enum Change {
     },
 }
 
-/// A sweep as it is kept.
+/// What was submitted, and how it is steered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SweepSaved {
-    /// Its name and key.
-    pub name: SweepName,
-    /// Place in the order of first submissions, from 0.
-    pub order: u64,
-    /// The text as written.
-    pub yaml: Arc<str>,
-    /// Higher runs first.
-    pub priority: i32,
-    /// Guards.
-    pub limits: SweepLimits,
-    /// What its folds need.
-    pub resources: Resources,
-    /// Whether it runs.
-    pub state: SweepState,
-    /// Why it is in that state, if it went there by itself.
-    pub note: Option<Arc<str>>,
-    /// Its folds in order.
-    pub folds: Vec<FoldKey>,
-    /// How many of them were named by [`Change::FoldsGathered`] already, from the first on; 0 for most sweeps.
-    pub gathered: u64,
+pub enum SweepChange {
+    /// The next folds of a sweep that is being submitted, from that position on; 0 begins anew. Nobody sees them before
+    /// [`SweepChange::Saved`] says whose they are, and a restart forgets them.
+    Gathered {
+        /// Position of the first.
+        from: u64,
+        /// They were added before.
+        folds: Vec<FoldKey>,
+    },
+    /// It was submitted or edited; replaces what was known of it.
+    Saved(Box<SweepSaved>),
+    /// It was cancelled, archived, paused or made active.
+    StateSet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        state: SweepState,
+        /// Why, if it did so by itself.
+        note: Option<Arc<str>>,
+    },
+    /// It has another priority than its text says.
+    PrioritySet {
+        /// Which.
+        sweep: SweepName,
+        /// From now on.
+        priority: i32,
+    },
 }
 
-/// Whether a sweep runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SweepState {
-    /// Its folds are handed out.
-    Active,
-    /// No new leases; what runs goes on.
-    Paused,
-    /// Nobody wants it.
-    Cancelled,
-    /// Nobody wants it or wants to see it; what it has is kept.
-    Archived,
+/// What a data set must be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DataChange {
+    /// From now on, by the catalogue or by its first result.
+    Pinned {
+        /// Which data set; generated ones with their seed.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
+    /// The result of a fold comes from other data; none of the data set's folds is handed out until
+    /// [`DataChange::Settled`].
+    Disputed {
+        /// Which data set.
+        data: String,
+        /// Whose result.
+        fold: FoldKey,
+        /// The digest of the data it comes from.
+        digest: String,
+    },
+    /// The operator decided. Results from other data were set aside before.
+    Settled {
+        /// Which data set.
+        data: String,
+        /// Its digest.
+        digest: String,
+    },
 }
 
-impl SweepState {
-    /// The one spelling, on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Cancelled => "cancelled",
-            Self::Archived => "archived",
+/// Who gets no work.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FleetChange {
+    /// A worker gets nothing new until [`FleetChange::Undrained`].
+    Drained {
+        /// Which.
+        worker: WorkerId,
+        /// Where it runs.
+        host: String,
+    },
+    /// A worker gets work again, or will not come back.
+    Undrained {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// A host is kept out until [`FleetChange::Released`].
+    Quarantined {
+        /// Which.
+        host: String,
+        /// For people.
+        reason: Arc<str>,
+    },
+    /// A host is no longer kept out.
+    Released {
+        /// Which.
+        host: String,
+    },
+}
+
+/// Everything that the scheduler needs to go on after a restart. Results themselves are not part of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// Sweeps by name.
+    pub sweeps: BTreeMap<SweepName, SweepSaved>,
+    /// Canonical JSON of each trial.
+    pub trials: BTreeMap<TrialId, Arc<str>>,
+    /// Bytes that trials need at least, of those that ran out of memory.
+    pub floors: BTreeMap<TrialId, u64>,
+    /// Data sets whose digest is known.
+    pub data: BTreeMap<String, SavedData>,
+    /// Workers that get nothing new, and where they run.
+    pub drains: BTreeMap<WorkerId, String>,
+    /// Hosts that are kept out, and why.
+    pub quarantines: BTreeMap<String, Arc<str>>,
+    /// Every fold that was ever in a sweep.
+    pub folds: BTreeMap<FoldKey, SavedFold>,
+}
+
+/// A data set as it is kept.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SavedData {
+    /// The digest that counts.
+    pub digest: String,
+    /// Finished folds whose results come from other data, with their digests.
+    pub dissent: BTreeMap<FoldKey, String>,
+}
+
+/// A fold as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedFold {
+    /// Where it stands.
+    pub state: SavedState,
+    /// Attempts whose endings no longer count, because somebody asked for a retry after them.
+    pub forgiven: u32,
+    /// Every attempt that was issued, the first one first.
+    pub attempts: Vec<SavedAttempt>,
+}
+
+/// Where a fold stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SavedState {
+    /// Waits for a worker, or for somebody to want it.
+    Pending,
+    /// The last attempt is running.
+    Leased,
+    /// Has a result.
+    Finished {
+        /// The attempt that brought it.
+        attempt: Attempt,
+        /// Of the result.
+        digest: Digest,
+    },
+    /// Will not be tried again by itself.
+    Failed(Failure),
+}
+
+/// An issued attempt as it is kept.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedAttempt {
+    /// Who got it.
+    pub worker: WorkerId,
+    /// Where that worker ran.
+    pub host: String,
+    /// How it ended, if it ended without a result.
+    pub ending: Option<Ending>,
+    /// Of its result, if that is kept as a replicate.
+    pub replicate: Option<Digest>,
+}
+
+impl Snapshot {
+    /// Applies one fact. A fact about something unknown changes nothing.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Trial(trial, TrialChange::Saved(canonical)) => {
+                self.trials.insert(*trial, canonical.clone());
+            }
+            Change::Trial(trial, TrialChange::FloorRaised(bytes)) => _ = self.floors.insert(*trial, *bytes),
+            Change::Fold(fold, FoldChange::Added) => {
+                let new = SavedFold { state: SavedState::Pending, forgiven: 0, attempts: Vec::new() };
+                self.folds.entry(*fold).or_insert(new);
+            }
+            Change::Fold(fold, change) => {
+                if let Some(fold) = self.folds.get_mut(fold) {
+                    fold.apply(change);
+                }
+            }
+            Change::Sweep(change) => self.apply_to_sweep(change),
+            Change::Data(change) => self.apply_to_data(change),
+            Change::Fleet(change) => self.apply_to_fleet(change),
         }
     }
-}
 
-impl fmt::Display for SweepState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A word that is no sweep state.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a sweep state")]
-pub struct UnknownState(String);
-
-impl FromStr for SweepState {
-    type Err = UnknownState;
-
-    fn from_str(text: &str) -> Result<Self, UnknownState> {
-        let all = [Self::Active, Self::Paused, Self::Cancelled, Self::Archived];
-        all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| UnknownState(text.to_owned()))
-    }
-}
-
-/// How an attempt ended that brought no result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Ending {
-    /// It failed; the class decides what follows.
-    Failed(FailureClass),
-    /// Nobody wanted it any more. Never held against the fold.
-    Abandoned,
-}
-
-impl Ending {
-    /// The one spelling: the failure class, or `abandoned`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Failed(class) => class.as_str(),
-            Self::Abandoned => "abandoned",
-        }
-    }
-}
-
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Ending {
-    type Err = UnknownClass;
-
-    fn from_str(text: &str) -> Result<Self, UnknownClass> {
-        if text == "abandoned" { Ok(Self::Abandoned) } else { text.parse().map(Self::Failed) }
-    }
-}
-
-/// A short digest of what a result says: equal exactly when [`FoldResult::same_numbers`] holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub u64);
-
-impl Digest {
-    /// The digest of `result`.
-    pub fn of(result: &FoldResult) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        for Metrics { loss, accuracy } in
-            [result.test, result.validation, result.train, result.last_validation]
-        {
-            for number in [loss, accuracy] {
-                // Adding zero makes one zero of the two, as comparing does.
-                hasher.update(&(number + 0.0).to_bits().to_le_bytes());
+    fn apply_to_sweep(&mut self, change: &SweepChange) {
+        match change {
+            SweepChange::Gathered { .. } => {} // told again, and whose they are, when the sweep is saved
+            SweepChange::Saved(sweep) => {
+                let whole = SweepSaved { gathered: 0, ..SweepSaved::clone(sweep) };
+                self.sweeps.insert(sweep.name.clone(), whole);
+            }
+            SweepChange::StateSet { sweep, state, note } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    (sweep.state, sweep.note) = (*state, note.clone());
+                }
+            }
+            SweepChange::PrioritySet { sweep, priority } => {
+                if let Some(sweep) = self.sweeps.get_mut(sweep) {
+                    sweep.priority = *priority;
+                }
             }
         }
-        hasher.update(&result.best_epoch.to_le_bytes());
-        hasher.update(&result.epochs.to_le_bytes());
-        hasher.update(result.data_digest.as_bytes());
-        let mut first = [0; 8];
-        hasher.finalize_xof().fill(&mut first);
-        Self(u64::from_le_bytes(first))
+    }
+
+    fn apply_to_data(&mut self, change: &DataChange) {
+        match change {
+            DataChange::Pinned { data, digest } | DataChange::Settled { data, digest } => {
+                let saved = SavedData { digest: digest.clone(), dissent: BTreeMap::new() };
+                self.data.insert(data.clone(), saved);
+            }
+            DataChange::Disputed { data, fold, digest } => {
+                if let Some(data) = self.data.get_mut(data) {
+                    data.dissent.insert(*fold, digest.clone());
+                }
+            }
+        }
+    }
+
+    fn apply_to_fleet(&mut self, change: &FleetChange) {
+        match change {
+            FleetChange::Drained { worker, host } => {
+                self.drains.insert(worker.clone(), host.clone());
+            }
+            FleetChange::Undrained { worker } => _ = self.drains.remove(worker),
+            FleetChange::Quarantined { host, reason } => {
+                self.quarantines.insert(host.clone(), reason.clone());
+            }
+            FleetChange::Released { host } => _ = self.quarantines.remove(host),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use togl_sweeps::result::example;
-
-    use super::*;
-
-    #[test]
-    fn digests_agree_exactly_when_the_numbers_do() {
-        let base = example(0.5);
-        let edits: [fn(&mut FoldResult); 9] = [
-            |r| r.seconds = 99.0,
-            |r| r.provenance.host = "elsewhere".to_owned(),
-            |r| r.test.loss = 0.25,
-            |r| r.validation.accuracy = 0.25,
-            |r| r.train.loss = -0.0,
-            |r| r.last_validation.accuracy = 0.0,
-            |r| r.best_epoch = 0,
-            |r| r.epochs = 9,
-            |r| r.data_digest = "other".to_owned(),
-        ];
-        for (index, edit) in edits.into_iter().enumerate() {
-            let mut edited = base.clone();
-            edit(&mut edited);
-            let same = Digest::of(&base) == Digest::of(&edited);
-            assert_eq!(same, base.same_numbers(&edited), "edit {index}");
+impl SavedFold {
+    fn apply(&mut self, change: &FoldChange) {
+        match change {
+            FoldChange::Added => {} // it is there
+            FoldChange::Issued { worker, host, attempt: _ } => {
+                let (worker, host) = (worker.clone(), host.clone());
+                self.attempts.push(SavedAttempt { worker, host, ending: None, replicate: None });
+                self.state = SavedState::Leased;
+            }
+            FoldChange::Revived { attempt } => {
+                self.with(*attempt, |saved| saved.ending = None);
+                self.state = SavedState::Leased;
+            }
+            FoldChange::Ended { attempt, ending, message: _ } => {
+                self.with(*attempt, |saved| saved.ending = Some(*ending));
+                self.state = SavedState::Pending;
+            }
+            FoldChange::Failed(failure) => self.state = SavedState::Failed(failure.clone()),
+            FoldChange::Retried => {
+                self.forgiven = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
+                self.state = SavedState::Pending;
+            }
+            FoldChange::Finished { attempt, digest, .. } => {
+                self.state = SavedState::Finished { attempt: *attempt, digest: *digest };
+            }
+            FoldChange::SetAside => {
+                if let SavedState::Finished { attempt, digest } = self.state {
+                    self.with(attempt, |saved| saved.replicate = Some(digest));
+                    self.state = SavedState::Pending;
+                }
+            }
+            FoldChange::Replicate { attempt, digest, .. } => {
+                self.with(*attempt, |saved| saved.replicate = Some(*digest));
+            }
+            FoldChange::Conflict { .. } => {} // kept beside
         }
-        let (mut plus, mut minus) = (base.clone(), base);
-        (plus.test.loss, minus.test.loss) = (0.0, -0.0);
-        assert_eq!(Digest::of(&plus), Digest::of(&minus));
     }
 
-    #[test]
-    fn endings_and_states_read_back() {
-        for class in FailureClass::ALL {
-            let ending = Ending::Failed(class);
-            assert_eq!(ending.as_str().parse(), Ok(ending));
+    fn with(&mut self, attempt: Attempt, edit: impl FnOnce(&mut SavedAttempt)) {
+        let index = attempt.0.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        if let Some(saved) = index.and_then(|index| self.attempts.get_mut(index)) {
+            edit(saved);
         }
-        assert_eq!("abandoned".parse(), Ok(Ending::Abandoned));
-        assert_eq!("paused".parse(), Ok(SweepState::Paused));
-        assert_eq!("archived".parse(), Ok(SweepState::Archived));
-        assert!("sleeping".parse::<SweepState>().is_err());
     }
 }

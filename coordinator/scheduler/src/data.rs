@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use togl_sweeps::FoldKey;
 
-use crate::change::Change;
+use crate::change::{Change, DataChange, FoldChange};
 use crate::fold::{State, Wait};
 use crate::place::{DataAt, FoldAt};
 use crate::reply::{Rejection, Reply};
@@ -92,7 +92,8 @@ impl Scheduler {
         let data = &mut self.data.table[at.at()];
         if data.digest.is_none() && !digest.is_empty() {
             data.digest = Some(digest.into());
-            changes.push(Change::DataPinned { data: data.name.to_string(), digest: digest.to_owned() });
+            let (data, digest) = (data.name.to_string(), digest.to_owned());
+            changes.push(Change::Data(DataChange::Pinned { data, digest }));
         }
     }
 
@@ -109,7 +110,7 @@ impl Scheduler {
             Some(_) => {
                 data.dissent.insert(fold, digest.into());
                 let (data, digest) = (name.to_string(), digest.to_owned());
-                changes.push(Change::DataDisputed { data, fold, digest });
+                changes.push(Change::Data(DataChange::Disputed { data, fold, digest }));
                 self.revision += 1;
             }
         }
@@ -143,7 +144,8 @@ impl Scheduler {
         for at in &wrong {
             self.set_aside(*at, changes);
         }
-        changes.push(Change::DataSettled { data: name.to_owned(), digest: digest.to_owned() });
+        let (data, digest) = (name.to_owned(), digest.to_owned());
+        changes.push(Change::Data(DataChange::Settled { data, digest }));
         self.revision += 1;
         self.supply += 1;
         Ok(Reply::Settled { reopened: wrong.len() as u64 })
@@ -153,7 +155,7 @@ impl Scheduler {
     fn set_aside(&mut self, at: FoldAt, changes: &mut Vec<Change>) {
         let fold = &self.folds[at.at()];
         if let State::Finished { attempt, digest } = fold.state {
-            changes.push(Change::ResultSetAside { fold: fold.key });
+            changes.push(Change::Fold(fold.key, FoldChange::SetAside));
             self.replicates.insert((at, attempt), digest);
             self.set_state(at, State::Pending(Wait::Nothing));
         }

@@ -4,7 +4,7 @@
 
 use togl_sweeps::WorkerId;
 
-use crate::change::Change;
+use crate::change::{Change, FleetChange};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::reply::{Rejection, Reply};
@@ -17,7 +17,7 @@ impl Scheduler {
         if !entry.is_draining() {
             entry.draining = Draining::Here;
             let host = entry.host.to_string();
-            changes.push(Change::WorkerDrained { worker: worker.clone(), host });
+            changes.push(Change::Fleet(FleetChange::Drained { worker: worker.clone(), host }));
         }
         self.revision += 1;
         self.supply += 1; // if it waits for leases, it hears now that it may leave
@@ -50,7 +50,7 @@ impl Scheduler {
         let entry = &mut self.workers[at.at()];
         if entry.is_draining() {
             entry.draining = Draining::No;
-            changes.push(Change::WorkerUndrained { worker: entry.id.clone() });
+            changes.push(Change::Fleet(FleetChange::Undrained { worker: entry.id.clone() }));
         }
     }
 

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use togl_sweeps::Failure;
 
-use crate::change::{Change, SweepState};
+use crate::change::{Change, SweepChange};
 use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::state::Scheduler;
+use crate::words::SweepState;
 
 /// How the first folds of a sweep ended. In memory only: after a restart the count begins anew.
 #[derive(Debug, Default)]
@@ -78,7 +79,8 @@ impl Scheduler {
         let sweep = &mut self.sweeps[at.at()];
         if sweep.state != state || sweep.note != note {
             (sweep.state, sweep.note) = (state, note.clone());
-            changes.push(Change::SweepStateSet { sweep: sweep.name.clone(), state, note });
+            let sweep = sweep.name.clone();
+            changes.push(Change::Sweep(SweepChange::StateSet { sweep, state, note }));
             self.relist(at);
         }
     }

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use togl_sweeps::blocks::{DeviceKind, Resources};
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, WorkerId};
 
-use crate::change::{Ending, SweepState};
 use crate::fit::Obstacle;
 use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::state::{Presence, Scheduler};
 use crate::verdict::bytes;
+use crate::words::{Ending, SweepState};
 
 /// Workers that are named.
 const NAMES: usize = 5;

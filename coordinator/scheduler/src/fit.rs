@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use togl_sweeps::blocks::{DeviceKind, Resources};
 
-use crate::change::Change;
+use crate::change::{Change, TrialChange};
 use crate::event::WorkerInfo;
 use crate::fold::Fold;
 use crate::limits::Timestamp;
@@ -169,7 +169,7 @@ impl Scheduler {
             && entry.floor <= memory
         {
             entry.floor = memory.saturating_add(1);
-            changes.push(Change::MemoryFloorRaised { trial, bytes: entry.floor });
+            changes.push(Change::Trial(trial, TrialChange::FloorRaised(entry.floor)));
         }
         memory
     }

@@ -7,9 +7,9 @@ use std::ops::{Index, IndexMut};
 use smallvec::SmallVec;
 use togl_sweeps::{Attempt, Failure, FoldKey};
 
-use crate::change::{Digest, Ending};
 use crate::limits::Timestamp;
 use crate::place::{ObstacleAt, SweepAt, WorkerAt};
+use crate::words::{Digest, Ending};
 
 /// A fold. One sweep and two attempts need no memory beside it.
 #[derive(Debug)]

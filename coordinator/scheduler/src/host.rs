@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use togl_sweeps::FailureClass;
 
-use crate::change::{Change, Ending};
+use crate::change::{Change, FleetChange};
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, WorkerAt};
 use crate::state::{Scheduler, Timer, Worker};
+use crate::words::Ending;
 
 /// What speaks for and against each host that ever had a fold.
 #[derive(Debug, Default)]
@@ -118,7 +119,8 @@ impl Scheduler {
     }
 
     fn quarantine(&mut self, now: Timestamp, host: &Arc<str>, reason: Arc<str>, changes: &mut Vec<Change>) {
-        changes.push(Change::HostQuarantined { host: host.to_string(), reason: reason.clone() });
+        let change = FleetChange::Quarantined { host: host.to_string(), reason: reason.clone() };
+        changes.push(Change::Fleet(change));
         self.keep_out(now, host, reason);
     }
 
@@ -208,7 +210,8 @@ impl Scheduler {
         if !passing {
             *host = Host::default();
             let mut names = self.hosts.places.iter().filter(|(_, at)| **at == place);
-            changes.extend(names.next().map(|(name, _)| Change::HostReleased { host: name.to_string() }));
+            let released = names.next().map(|(name, _)| FleetChange::Released { host: name.to_string() });
+            changes.extend(released.map(Change::Fleet));
         }
         self.revision += 1;
         self.supply += 1;

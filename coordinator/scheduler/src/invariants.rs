@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::change::SweepState;
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, SweepAt, WorkerAt};
@@ -11,6 +10,7 @@ use crate::queue::Queues;
 use crate::standing::Standing;
 use crate::state::{Draining, Scheduler, Timer};
 use crate::views::Counts;
+use crate::words::SweepState;
 
 /// An invariant that does not hold, in words.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

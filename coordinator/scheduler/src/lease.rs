@@ -4,12 +4,13 @@
 
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::change::{Change, Ending};
+use crate::change::{Change, FoldChange};
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, SweepAt, WorkerAt};
 use crate::reply::{Abandon, Lease, Order, Rejection, Reply};
 use crate::state::{Scheduler, Timer};
+use crate::words::Ending;
 
 impl Scheduler {
     pub(crate) fn leases_asked(
@@ -92,7 +93,7 @@ impl Scheduler {
         fold.attempts.push(Issue { worker, ending: None });
         let (key, attempt) = (fold.key, fold.last_attempt());
         let (id, host) = (holder.id.clone(), holder.host.to_string());
-        changes.push(Change::AttemptIssued { fold: key, attempt, worker: id, host });
+        changes.push(Change::Fold(key, FoldChange::Issued { attempt, worker: id, host }));
         self.set_state(at, State::Leased { attempt, worker, slot, deadline: now.plus(term) });
         let trial = self.trials.get(&key.trial).map(|trial| trial.canonical.clone()).unwrap_or_default();
         Lease { fold: key, attempt, trial, term, fold_seconds: self.time_limit(at), slot }
@@ -192,7 +193,7 @@ impl Scheduler {
             issue.ending = None;
         }
         self.workers[worker.at()].unfinished = false;
-        changes.push(Change::LeaseRevived { fold: fold.key, attempt });
+        changes.push(Change::Fold(fold.key, FoldChange::Revived { attempt }));
         self.set_state(at, State::Leased { attempt, worker, slot, deadline });
     }
 

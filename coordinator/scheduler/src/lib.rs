@@ -30,16 +30,19 @@ mod queue;
 mod reply;
 mod report;
 mod restore;
-mod snapshot;
 mod standing;
 mod standstill;
 mod state;
 mod submit;
 mod verdict;
 mod views;
+mod words;
 mod worker;
 
-pub use change::{Change, Digest, Ending, SweepSaved, SweepState, UnknownState};
+pub use change::{
+    Change, DataChange, FleetChange, FoldChange, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot,
+    SweepChange, TrialChange,
+};
 pub use data::Dispute;
 pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
@@ -49,13 +52,13 @@ pub use limits::{Limits, Timestamp};
 pub use reply::{
     Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
 };
-pub use snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 pub use standstill::Standstill;
 pub use state::Scheduler;
 pub use submit::Compared;
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,
 };
+pub use words::{Digest, Ending, SweepSaved, SweepState, UnknownState};
 
 impl Scheduler {
     /// Decides about one event. A [`Rejection`] changed nothing. `now` must not run backwards.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use togl_sweeps::SweepName;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
 
-use crate::change::SweepState;
 use crate::early_warning::EarlyWarning;
 use crate::fold::{Fold, State, Wait};
 use crate::place::{FoldAt, ObstacleAt, WorkerAt};
 use crate::standing::Standing;
+use crate::words::SweepState;
 
 /// A sweep.
 #[derive(Debug)]

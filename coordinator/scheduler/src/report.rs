@@ -5,12 +5,13 @@
 
 use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 
-use crate::change::{Change, Digest, Ending};
+use crate::change::{Change, FoldChange};
 use crate::fold::State;
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::reply::{FailureAnswer, Refusal, Reply, ResultAnswer};
 use crate::state::Scheduler;
+use crate::words::{Digest, Ending};
 
 /// A result that may count, on its way into the state.
 struct Delivery {
@@ -71,7 +72,7 @@ impl Scheduler {
         let winner = self.folds[at.at()].issue(attempt).map(|issue| issue.worker);
         self.set_state(at, State::Finished { attempt, digest });
         let data = result.data_digest.clone();
-        changes.push(Change::FoldFinished { fold, attempt, worker, digest, result });
+        changes.push(Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result }));
         self.weigh_digest(at, &data, changes);
         if let Some(winner) = winner {
             self.weigh_success(now, at, winner, changes);
@@ -101,7 +102,7 @@ impl Scheduler {
     fn log_conflict(&mut self, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
         if self.conflicts.insert((at, attempt)) {
-            changes.push(Change::ConflictLogged { fold, attempt, worker, digest, result });
+            changes.push(Change::Fold(fold, FoldChange::Conflict { attempt, worker, digest, result }));
         }
         ResultAnswer::Conflict
     }
@@ -114,7 +115,8 @@ impl Scheduler {
     ) -> ResultAnswer {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
         self.replicates.insert((at, attempt), digest);
-        changes.push(Change::ReplicateKept { fold, attempt, worker, digest, agrees, result });
+        let kept = FoldChange::Replicate { attempt, worker, digest, agrees, result };
+        changes.push(Change::Fold(fold, kept));
         ResultAnswer::Replicate { agrees }
     }
 

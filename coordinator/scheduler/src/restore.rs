@@ -4,14 +4,14 @@
 
 use togl_sweeps::{Attempt, FoldKey};
 
-use crate::change::{Ending, SweepSaved};
+use crate::change::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 use crate::data::DataSet;
 use crate::fold::{Fold, Issue, State, Wait};
 use crate::limits::{Limits, Timestamp};
 use crate::place::{FoldAt, SweepAt};
-use crate::snapshot::{SavedAttempt, SavedData, SavedFold, SavedState, Snapshot};
 use crate::state::{Draining, Scheduler};
 use crate::verdict::should_go_elsewhere;
+use crate::words::{Ending, SweepSaved};
 
 impl Scheduler {
     /// Starts from what a store holds. References to folds that the store does not hold are left out.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use togl_sweeps::{FailureClass, WorkerId};
 
-use crate::change::{Ending, SweepState};
 use crate::explain::Reason;
 use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::FoldAt;
 use crate::queue::Sweep;
 use crate::state::Scheduler;
+use crate::words::{Ending, SweepState};
 
 /// Waiting folds that are looked at to find the one whose wait is over first.
 const LOOKED_AT: usize = 1_000;

@@ -11,7 +11,6 @@ use hashbrown::HashTable;
 use togl_sweeps::datasets::Metric;
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
-use crate::change::{Digest, SweepState};
 use crate::data::DataBooks;
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
@@ -24,6 +23,7 @@ use crate::queue::{Queues, Sweep};
 use crate::standing::Standing;
 use crate::submit::Arriving;
 use crate::views::Counts;
+use crate::words::{Digest, SweepState};
 
 /// All state. See the crate's documentation for how it is used.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId, nearest};
 
-use crate::change::{Change, Ending, SweepSaved, SweepState};
+use crate::change::{Change, FoldChange, SweepChange, TrialChange};
 use crate::early_warning::EarlyWarning;
 use crate::event::{Part, Submission};
 use crate::fold::{State, Wait};
@@ -16,6 +16,7 @@ use crate::place::{FoldAt, SweepAt};
 use crate::queue::Sweep;
 use crate::reply::{Rejection, Reply, Submitted};
 use crate::state::Scheduler;
+use crate::words::{Ending, SweepSaved, SweepState};
 
 /// The folds of a sweep that is being submitted, each once, in order.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ impl Scheduler {
         let before = arriving.folds.len();
         self.take_in(&mut arriving, trials, &folds, changes);
         let folds = arriving.folds[before..].iter().map(|at| self.folds[at.at()].key).collect();
-        changes.push(Change::FoldsGathered { from, folds });
+        changes.push(Change::Sweep(SweepChange::Gathered { from, folds }));
         let folds = arriving.folds.len() as u64;
         self.arriving = Some(arriving);
         Ok(Reply::Gathered { folds })
@@ -235,7 +236,7 @@ impl Scheduler {
         if !sweep.wants() {
             (sweep.state, sweep.note) = (SweepState::Active, None);
         }
-        changes.push(Change::SweepSaved(Box::new(SweepSaved {
+        let saved = SweepSaved {
             name: submission.name,
             order: at.0.into(),
             yaml: sweep.yaml.clone(),
@@ -246,7 +247,8 @@ impl Scheduler {
             note: sweep.note.clone(),
             folds,
             gathered: submission.gathered,
-        })));
+        };
+        changes.push(Change::Sweep(SweepChange::Saved(Box::new(saved))));
         self.link(at, places);
         at
     }
@@ -261,14 +263,14 @@ impl Scheduler {
             if used.contains(&trial) && !self.trials.contains_key(&trial) {
                 let canonical: Arc<str> = canonical.into();
                 self.add_trial(trial, canonical.clone());
-                changes.push(Change::TrialSaved { trial, canonical });
+                changes.push(Change::Trial(trial, TrialChange::Saved(canonical)));
             }
         }
     }
 
     fn find_or_add(&mut self, key: FoldKey, changes: &mut Vec<Change>) -> FoldAt {
         self.place_of(&key).unwrap_or_else(|| {
-            changes.push(Change::FoldAdded { fold: key });
+            changes.push(Change::Fold(key, FoldChange::Added));
             self.add_fold(key)
         })
     }
@@ -324,7 +326,8 @@ impl Scheduler {
         let sweep = &mut self.sweeps[at.at()];
         if sweep.priority != priority {
             sweep.priority = priority;
-            changes.push(Change::SweepPrioritySet { sweep: name.clone(), priority });
+            let sweep = name.clone();
+            changes.push(Change::Sweep(SweepChange::PrioritySet { sweep, priority }));
             self.relist(at);
         }
         Ok(Reply::Done)
@@ -336,7 +339,7 @@ impl Scheduler {
         for at in &failed {
             let fold = &mut self.folds[at.at()];
             fold.forgiven = fold.last_attempt().0;
-            changes.push(Change::FoldRetried { fold: fold.key });
+            changes.push(Change::Fold(fold.key, FoldChange::Retried));
             self.set_state(*at, State::Pending(Wait::Nothing));
         }
         self.sweeps[sweep.at()].early_warning = EarlyWarning::default();

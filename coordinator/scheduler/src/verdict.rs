@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use togl_sweeps::{Failure, FailureClass};
 
-use crate::change::{Change, Ending};
+use crate::change::{Change, FoldChange};
 use crate::fold::{Fold, State, Wait};
 use crate::limits::{Limits, Timestamp};
 use crate::place::{FoldAt, WorkerAt};
 use crate::state::Scheduler;
+use crate::words::Ending;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {
@@ -58,14 +59,15 @@ impl Scheduler {
         if let Some(issue) = fold.issue_mut(attempt) {
             issue.ending = Some(ending);
         }
-        changes.push(Change::AttemptEnded { fold: fold.key, attempt, ending, message: message.to_owned() });
+        let ended = FoldChange::Ended { attempt, ending, message: message.to_owned() };
+        changes.push(Change::Fold(fold.key, ended));
         let Ending::Failed(class) = ending else {
             return self.set_state(at, State::Pending(Wait::Nothing));
         };
         let exhausted = self.learn_from(now, at, (worker, slot), class, changes);
         match self.verdict(&self.folds[at.at()], class, message, exhausted) {
             Some(failure) => {
-                changes.push(Change::FoldFailed { fold: self.folds[at.at()].key, failure: failure.clone() });
+                changes.push(Change::Fold(self.folds[at.at()].key, FoldChange::Failed(failure.clone())));
                 self.set_state(at, State::Failed(Box::new(failure.clone())));
                 self.weigh_failure(at, &failure, changes);
             }

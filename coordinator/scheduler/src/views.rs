@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName, WorkerId};
 
-use crate::change::SweepState;
 use crate::event::WorkerInfo;
 use crate::fold::{Fold, State};
 use crate::limits::Timestamp;
@@ -13,6 +12,7 @@ use crate::place::FoldAt;
 use crate::queue::Sweep;
 use crate::standstill::Standstill;
 use crate::state::{Scheduler, Worker};
+use crate::words::SweepState;
 
 /// Running folds of a sweep that are listed.
 const RUNNING: usize = 200;

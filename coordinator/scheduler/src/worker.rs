@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, FailureClass, FoldKey, WorkerId};
 
-use crate::change::{Change, Ending};
+use crate::change::Change;
 use crate::event::WorkerInfo;
 use crate::fit;
 use crate::fold::State;
@@ -14,6 +14,7 @@ use crate::limits::Timestamp;
 use crate::place::{FoldAt, WorkerAt};
 use crate::reply::{Joined, Rejection, Reply};
 use crate::state::{Draining, Presence, Scheduler, Timer, Worker};
+use crate::words::Ending;
 
 impl Scheduler {
     pub(crate) fn worker_joined(

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::handle::{CallError, Mail};
 use crate::store::{LogPiece, Store, StoreError};
+use crate::telling;
 
 /// Pieces of output that are written with decisions. More than that is written when everybody has heard.
 const ALONG: usize = 64;
@@ -75,7 +76,7 @@ impl Batch {
     /// Lets everybody hear. Says whether somebody asked to stop.
     pub(super) fn finish(self, store: &mut dyn Store) -> bool {
         for change in &self.changes {
-            log(change);
+            telling::log(change);
         }
         crate::crash::point("ack");
         for Waiting { reply, answers } in self.waiting {
@@ -92,57 +93,5 @@ impl Batch {
             _ = done.send(());
         }
         stopping
-    }
-}
-
-/// What an operator may want to read about.
-fn log(change: &Change) {
-    match change {
-        Change::SweepSaved(sweep) => {
-            tracing::info!(sweep = %sweep.name, folds = sweep.folds.len(), "sweep submitted");
-        }
-        Change::SweepStateSet { sweep, state, note } => {
-            let note = note.as_deref().unwrap_or_default();
-            tracing::info!(%sweep, %state, note, "sweep changed");
-        }
-        Change::SweepPrioritySet { sweep, priority } => tracing::info!(%sweep, priority, "sweep changed"),
-        Change::MemoryFloorRaised { trial, bytes } => tracing::info!(%trial, bytes, "needs more memory"),
-        Change::DataPinned { data, digest } => tracing::info!(data, digest, "data set is known"),
-        Change::DataDisputed { data, fold, digest } => {
-            tracing::warn!(data, %fold, digest, "a result comes from other data; an operator must decide");
-        }
-        Change::DataSettled { data, digest } => tracing::info!(data, digest, "dispute about data is settled"),
-        Change::ResultSetAside { fold } => tracing::info!(%fold, "result set aside"),
-        Change::AttemptIssued { fold, attempt, worker, .. } => {
-            tracing::debug!(%fold, %attempt, %worker, "leased");
-        }
-        Change::LeaseRevived { fold, attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
-        Change::AttemptEnded { fold, attempt, ending, message } => {
-            tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");
-        }
-        Change::FoldFailed { fold, failure } => {
-            tracing::warn!(%fold, class = %failure.class, message = failure.message, "fold failed");
-        }
-        Change::FoldFinished { fold, attempt, worker, .. } => {
-            tracing::debug!(%fold, %attempt, %worker, "finished");
-        }
-        Change::ReplicateKept { fold, attempt, worker, agrees, .. } => {
-            tracing::info!(%fold, %attempt, %worker, agrees, "replicate kept");
-        }
-        Change::ConflictLogged { fold, attempt, worker, .. } => {
-            tracing::warn!(%fold, %attempt, %worker, "the same attempt reported different numbers");
-        }
-        fleet => log_fleet(fleet),
-    }
-}
-
-/// The same, about workers and hosts.
-fn log_fleet(change: &Change) {
-    match change {
-        Change::WorkerDrained { worker, .. } => tracing::info!(%worker, "draining"),
-        Change::WorkerUndrained { worker } => tracing::info!(%worker, "no longer draining"),
-        Change::HostQuarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
-        Change::HostReleased { host } => tracing::info!(host, "quarantine ended"),
-        _ => {} // told above, or not worth a line
     }
 }

@@ -9,7 +9,9 @@ use togl_scheduler::Digest;
 use togl_sweeps::{FoldKey, TrialId};
 
 use super::address::StoreAddress;
-use super::copy::{self, Row, Source, TABLES, Table, Value};
+use super::copy::{self, Row, Source};
+use super::database::{Cell, Stored, Value};
+use super::tables::{TABLES, Table};
 use super::{StoreError, decode, sqlite};
 
 /// Places that are named; the others are counted.
@@ -107,7 +109,7 @@ fn examine(source: &mut dyn Source, go_on: GoOn<'_>) -> Result<Checked, StoreErr
     }
     for table in &TABLES {
         let (mut patient, mut going) = (0u64, true);
-        let read = source.each(table, &mut |row| {
+        let read = copy::each(source, table, &mut |row| {
             patient += 1;
             going = going && (!patient.is_multiple_of(STRIDE) || go_on());
             if going {
@@ -156,49 +158,35 @@ struct Known {
 /// The row of a fold as a source knows it: its number, its trial's, split and seed.
 pub(super) type FoldRow = [i64; 4];
 
-fn number(value: &Value) -> Option<i64> {
-    match value {
-        Value::Number(number) => Some(*number),
-        Value::Null | Value::Text(_) | Value::Bytes(_) => None,
-    }
-}
+/// A row by the names of its columns.
+struct Cells<'a>(&'a Table, &'a Row);
 
-fn text(value: &Value) -> Option<&str> {
-    match value {
-        Value::Text(text) => Some(text),
-        Value::Null | Value::Number(_) | Value::Bytes(_) => None,
-    }
-}
-
-fn bytes(value: &Value) -> Option<&[u8]> {
-    match value {
-        Value::Bytes(bytes) => Some(bytes),
-        Value::Null | Value::Number(_) | Value::Text(_) => None,
+impl<'a> Cells<'a> {
+    fn get<T: Stored<'a>>(&self, name: &str) -> Option<T> {
+        let at = self.0.columns.iter().position(|column| column.name == name)?;
+        T::stored(self.1.get(at).map_or(Cell::Null, Value::cell))
     }
 }
 
 impl Books {
     fn take(&mut self, table: &Table, row: &Row) {
-        let cell = |name| row.get(table.columns.iter().position(|(column, _)| *column == name)?);
-        let number = |name| cell(name).and_then(number);
+        let cells = Cells(table, row);
+        let number = |name| cells.get::<i64>(name);
         match table.name {
-            "trial" => {
-                let bytes = cell("trial").and_then(bytes).and_then(|bytes| bytes.try_into().ok());
-                match (number("id"), bytes) {
-                    (Some(id), Some(bytes)) => _ = self.trials.insert(id, TrialId::from_bytes(bytes)),
-                    _ => self.checked.add(Some(table.name), None, "a trial has no name"),
-                }
-            }
+            "trial" => match (number("id"), cells.get("trial")) {
+                (Some(id), Some(trial)) => _ = self.trials.insert(id, trial),
+                _ => self.checked.add(Some(table.name), None, "a trial has no name"),
+            },
             "fold" => {
                 let key = (|| Some([number("id")?, number("trial")?, number("split")?, number("seed")?]))();
-                let finished = cell("state").and_then(text) == Some("finished");
+                let finished = cells.get("state") == Some("finished");
                 self.take_fold(number("id").unwrap_or(0), key, finished, number("digest"));
             }
             _ => self.refer(table, number("fold")),
         }
         if table.name == "result" {
-            let counts = cell("kind").and_then(text) == Some("accepted");
-            let body = cell("body").and_then(text).unwrap_or_default();
+            let counts = cells.get("kind") == Some("accepted");
+            let body = cells.get("body").unwrap_or_default();
             self.take_result(number("fold"), number("digest"), body, counts);
         }
     }

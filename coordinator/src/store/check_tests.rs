@@ -3,7 +3,7 @@
 use std::fs;
 
 use tempfile::TempDir;
-use togl_scheduler::{Change, SweepState};
+use togl_scheduler::{Change, SweepChange, SweepState};
 
 use super::*;
 use crate::store::contract::{filled_sqlite, fold, sweep};
@@ -35,7 +35,8 @@ fn a_whole_store_is_found_whole_also_while_it_is_served() {
     let checked = check(&address).unwrap();
     assert!(checked.is_whole() && checked.rows > 100, "{checked:?}");
     let mut store = address.open().unwrap();
-    let pause = Change::SweepStateSet { sweep: sweep("s"), state: SweepState::Paused, note: None };
+    let pause =
+        Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state: SweepState::Paused, note: None });
     store.commit(&[pause]).unwrap();
     assert!(check(&address).unwrap().is_whole());
     assert!(check_quietly(&address, &mut || true).unwrap().is_whole());

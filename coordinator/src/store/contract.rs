@@ -10,7 +10,8 @@ mod results;
 mod script;
 
 use togl_scheduler::{
-    Change, Event, Lease, Limits, Reply, Scheduler, Snapshot, SweepState, Timestamp, WorkerInfo,
+    Change, Event, FoldChange, Lease, Limits, Reply, Scheduler, Snapshot, SweepChange, SweepState, Timestamp,
+    WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
@@ -334,7 +335,7 @@ fn logs_are_kept_up_to_a_bound_and_only_for_issued_attempts(make: Make<'_>) {
 
     let more = [piece(1, 1, "with\n"), piece(1, 1, "facts\n"), piece(9, 1, "no such fold\n")];
     let note = Some("noted".into());
-    let fact = Change::SweepStateSet { sweep: sweep("s"), state: SweepState::Paused, note };
+    let fact = Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state: SweepState::Paused, note });
     script.store.commit_with_log(&[fact], &more).unwrap();
     assert_eq!(script.store.reader().unwrap().log(&fold(1)).unwrap(), [piece(1, 1, "with\nfacts\n")]);
     assert_eq!(script.store.reader().unwrap().sweeps().unwrap()[0].state, SweepState::Paused);
@@ -365,13 +366,15 @@ fn a_fold_has_a_history_that_only_grows(make: Make<'_>) {
     assert_eq!(words(script.store.as_ref(), 9), [], "no such fold");
     script
         .store
-        .commit(&[Change::ConflictLogged {
-            fold: fold(0),
-            attempt: Attempt(1),
-            worker: seen[1].2.as_ref().unwrap().parse().unwrap(),
-            digest: togl_scheduler::Digest(1),
-            result: Box::new(example(0.125).check().unwrap()),
-        }])
+        .commit(&[Change::Fold(
+            fold(0),
+            FoldChange::Conflict {
+                attempt: Attempt(1),
+                worker: seen[1].2.as_ref().unwrap().parse().unwrap(),
+                digest: togl_scheduler::Digest(1),
+                result: Box::new(example(0.125).check().unwrap()),
+            },
+        )])
         .unwrap();
     let grown = words(script.store.as_ref(), 0);
     assert_eq!((&grown[..3], grown[3].0.as_str()), (&seen[..], "conflict"));

@@ -1,11 +1,13 @@
 //! The contents of a store as plain tables, moved between back ends: backup, restore and migration are all one copy
-//! that is compared, table by table, with what was read. Knows the tables by name and nothing of what they mean.
+//! that is compared, table by table, with what was read. Knows nothing of what the tables mean.
 
 use super::StoreError;
 use super::address::StoreAddress;
 use super::check::FoldRow;
+use super::database::{self, Cell, Database, Value, first};
 use super::postgres::PostgresStore;
 use super::sqlite::{self, SqliteStore};
+use super::tables::{Dialect, Kind, TABLES, Table};
 
 pub(super) mod postgres;
 pub(super) mod sqlite_file;
@@ -13,150 +15,7 @@ pub(super) mod sqlite_file;
 /// Rows that are written together.
 const CHUNK: usize = 2_000;
 
-/// One cell.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
-    Null,
-    Number(i64),
-    Text(String),
-    Bytes(Vec<u8>),
-}
-
-/// What a column holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Kind {
-    /// A number.
-    Number,
-    /// Text without surprises.
-    Text,
-    /// Text that somebody wrote freely: bytes in PostgreSQL.
-    Free,
-    /// Bytes.
-    Bytes,
-}
-
-/// A table: name, columns, and the columns that put its rows in order.
-#[derive(Debug)]
-pub(super) struct Table {
-    pub(super) name: &'static str,
-    pub(super) columns: &'static [(&'static str, Kind)],
-    pub(super) order: &'static str,
-}
-
-use Kind::{Bytes, Free, Number, Text};
-
-/// All tables, those that others refer to first.
-pub(super) const TABLES: [Table; 14] = [
-    Table { name: "store", columns: &[("incarnation", Number), ("commits", Number)], order: "incarnation" },
-    Table {
-        name: "trial",
-        columns: &[("id", Number), ("trial", Bytes), ("canonical", Text), ("memory_floor", Number)],
-        order: "id",
-    },
-    Table {
-        name: "fold",
-        columns: &[
-            ("id", Number),
-            ("trial", Number),
-            ("split", Number),
-            ("seed", Number),
-            ("state", Text),
-            ("attempt", Number),
-            ("class", Text),
-            ("message", Free),
-            ("forgiven", Number),
-            ("digest", Number),
-        ],
-        order: "id",
-    },
-    Table {
-        name: "sweep",
-        columns: &[
-            ("id", Number),
-            ("name", Text),
-            ("place", Number),
-            ("yaml", Free),
-            ("priority", Number),
-            ("limits", Text),
-            ("state", Text),
-            ("resources", Text),
-            ("note", Free),
-        ],
-        order: "id",
-    },
-    Table {
-        name: "sweep_fold",
-        columns: &[("sweep", Number), ("position", Number), ("fold", Number)],
-        order: "sweep, position",
-    },
-    Table { name: "worker", columns: &[("id", Number), ("name", Text), ("host", Free)], order: "id" },
-    Table {
-        name: "attempt",
-        columns: &[
-            ("fold", Number),
-            ("attempt", Number),
-            ("worker", Number),
-            ("ending", Text),
-            ("message", Free),
-            ("at", Number),
-            ("number", Number),
-        ],
-        order: "fold, attempt",
-    },
-    Table {
-        name: "result",
-        columns: &[
-            ("id", Number),
-            ("fold", Number),
-            ("attempt", Number),
-            ("kind", Text),
-            ("digest", Number),
-            ("body", Text),
-            ("at", Number),
-            ("number", Number),
-        ],
-        order: "id",
-    },
-    Table { name: "data_set", columns: &[("name", Free), ("digest", Free)], order: "name" },
-    Table {
-        name: "dissent",
-        columns: &[("fold", Number), ("data_set", Free), ("digest", Free)],
-        order: "fold",
-    },
-    Table {
-        name: "history",
-        columns: &[
-            ("fold", Number),
-            ("number", Number),
-            ("at", Number),
-            ("event", Text),
-            ("attempt", Number),
-            ("detail", Free),
-        ],
-        order: "fold, number",
-    },
-    Table {
-        name: "log",
-        columns: &[("fold", Number), ("attempt", Number), ("text", Free)],
-        order: "fold, attempt",
-    },
-    Table { name: "drain", columns: &[("worker", Free), ("host", Free)], order: "worker" },
-    Table { name: "quarantine", columns: &[("host", Free), ("reason", Free)], order: "host" },
-];
-
-impl Table {
-    /// Its columns as SQL.
-    pub(super) fn list(&self) -> String {
-        self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-    }
-
-    /// The column that says to which fold a row belongs.
-    pub(super) fn fold_column(&self) -> Option<&'static str> {
-        let wanted = if self.name == "fold" { "id" } else { "fold" };
-        self.columns.iter().map(|(name, _)| *name).find(|name| *name == wanted)
-    }
-}
-
+/// One row, with everything that is a number as such, and everything that is text.
 pub(super) type Row = Vec<Value>;
 
 /// What takes rows one by one.
@@ -164,8 +23,8 @@ pub(super) type Take<'a> = &'a mut dyn FnMut(Row) -> Result<(), StoreError>;
 
 /// A store that does not change while it is read.
 pub(super) trait Source: Send {
-    /// Gives every row of a table, in order. A table that the store is too old to have is empty.
-    fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError>;
+    /// Where its tables are.
+    fn database(&mut self) -> Box<dyn Database + '_>;
 
     /// What is wrong with the place that the rows lie in, where that can be looked at.
     fn inspect(&mut self) -> Result<Vec<String>, StoreError> {
@@ -175,6 +34,37 @@ pub(super) trait Source: Send {
     /// Folds whose rows in a damaged table cannot be read, where that can be found out.
     fn unreadable(&mut self, _table: &Table) -> Vec<FoldRow> {
         Vec::new()
+    }
+}
+
+/// Gives every row of a table, in order. A table that the store is too old to have is empty.
+pub(super) fn each(source: &mut dyn Source, table: &Table, take: Take<'_>) -> Result<(), StoreError> {
+    let mut on = source.database();
+    let there = match on.dialect() {
+        Dialect::Sqlite => "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = $1)",
+        Dialect::Postgres => "SELECT to_regclass($1::text) IS NOT NULL",
+    };
+    if first(&mut *on, there, &[Cell::Text(table.name)], |row| row.get(0))? != Some(true) {
+        return Ok(());
+    }
+    let sql = format!("SELECT {} FROM {} ORDER BY {}", table.list(), table.name, table.order);
+    on.each(&sql, &[], &mut |row| {
+        let cells = table.columns.iter().enumerate().map(|(at, column)| column.kind.value(row, at));
+        take(cells.collect::<Result<_, _>>()?)
+    })
+}
+
+impl Kind {
+    /// What is in a column of this kind.
+    fn value(self, row: &database::Row<'_>, at: usize) -> Result<Value, StoreError> {
+        let value = match self {
+            Self::Row | Self::Trial | Self::Fold | Self::Worker | Self::Sweep | Self::Number => {
+                row.get::<Option<_>>(at)?.map(Value::Number)
+            }
+            Self::Text | Self::Free => row.get::<Option<_>>(at)?.map(Value::Text),
+            Self::Bytes => row.get::<Option<&[u8]>>(at)?.map(|bytes| Value::Bytes(bytes.to_vec())),
+        };
+        Ok(value.unwrap_or(Value::Null))
     }
 }
 
@@ -201,7 +91,7 @@ impl Summary {
         let mut tables = Vec::new();
         for table in &TABLES {
             let mut tally = Tally::default();
-            source.each(table, &mut |row| {
+            each(source, table, &mut |row| {
                 tally.add(&row);
                 Ok(())
             })?;
@@ -243,7 +133,7 @@ fn copy(from: &mut dyn Source, to: &mut dyn Target, incarnation: Option<i64>) ->
     let mut tables = Vec::new();
     for table in &TABLES {
         let (mut tally, mut waiting) = (Tally::default(), Vec::new());
-        from.each(table, &mut |mut row| {
+        each(from, table, &mut |mut row| {
             if let (Some(incarnation), "store", Some(cell)) = (incarnation, table.name, row.first_mut()) {
                 *cell = Value::Number(incarnation);
             }
@@ -296,20 +186,7 @@ pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Resu
     let from = StoreAddress::Sqlite(file.to_owned());
     let incarnation = Some(super::postgres::random()?);
     let hint = "use --replace to give up what it holds";
-    match to {
-        StoreAddress::Sqlite(path) => {
-            let place = sqlite::take_place(path, replace, hint)?;
-            sqlite_file::replace(&place.path, |target| {
-                read(&from, |source| copy(source, target, incarnation))
-            })
-        }
-        StoreAddress::Postgres(config) => {
-            let mut store = PostgresStore::open(config)?;
-            let rule = if replace { postgres::Rule::Replace } else { postgres::Rule::Empty(hint) };
-            postgres::fill(&mut store, rule, |target| read(&from, |source| copy(source, target, incarnation)))
-        }
-        StoreAddress::Memory => Err(StoreError::InMemory("be restored")),
-    }
+    fill(&from, to, (replace, hint), incarnation, "be restored")
 }
 
 /// Copies a store that nobody serves into an empty one of another kind or place. The copy is the same store: workers
@@ -328,17 +205,27 @@ pub fn migrate(from: &StoreAddress, to: &StoreAddress) -> Result<Summary, StoreE
         StoreAddress::Memory => return Err(StoreError::InMemory("be copied")),
     };
     let hint = "a migration needs an empty place";
+    fill(from, to, (false, hint), None, "take a copy")
+}
+
+/// Copies a store into a place that must be empty, unless what it holds is given up, and that nobody else uses meanwhile.
+fn fill(
+    from: &StoreAddress,
+    to: &StoreAddress,
+    (replace, hint): (bool, &'static str),
+    incarnation: Option<i64>,
+    what: &'static str,
+) -> Result<Summary, StoreError> {
+    let fill = |target: &mut dyn Target| read(from, |source| copy(source, target, incarnation));
     match to {
         StoreAddress::Sqlite(path) => {
-            let place = sqlite::take_place(path, false, hint)?;
-            sqlite_file::replace(&place.path, |target| read(from, |source| copy(source, target, None)))
+            let place = sqlite::take_place(path, replace, hint)?;
+            sqlite_file::replace(&place.path, fill)
         }
-        StoreAddress::Postgres(config) => {
-            let mut store = PostgresStore::open(config)?;
-            let rule = postgres::Rule::Empty(hint);
-            postgres::fill(&mut store, rule, |target| read(from, |source| copy(source, target, None)))
+        StoreAddress::Postgres(access) => {
+            postgres::fill(&mut PostgresStore::open(access)?, (replace, hint), fill)
         }
-        StoreAddress::Memory => Err(StoreError::InMemory("take a copy")),
+        StoreAddress::Memory => Err(StoreError::InMemory(what)),
     }
 }
 

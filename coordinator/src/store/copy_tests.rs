@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use tempfile::TempDir;
-use togl_scheduler::{Change, Snapshot, SweepState};
+use togl_scheduler::{Change, Snapshot, SweepChange, SweepState};
 
 use super::*;
 use crate::store::contract::{History, filled_sqlite};
@@ -41,7 +41,11 @@ fn a_backup_is_taken_while_a_coordinator_serves_and_restored_as_another_incarnat
     let made = backup(&served, &file).unwrap();
     let sweep_name = snapshot.sweeps.keys().next().unwrap().clone();
     serving
-        .commit(&[Change::SweepStateSet { sweep: sweep_name, state: SweepState::Cancelled, note: None }])
+        .commit(&[Change::Sweep(SweepChange::StateSet {
+            sweep: sweep_name,
+            state: SweepState::Cancelled,
+            note: None,
+        })])
         .unwrap();
     assert_eq!(made, summary(&StoreAddress::Sqlite(file.clone())).unwrap());
     assert_eq!(made.rows("fold"), snapshot.folds.len() as u64);
@@ -167,9 +171,7 @@ fn stores_move_between_back_ends_and_back_without_a_difference() {
 fn every_column_is_copied(server: &Server) {
     let ours: BTreeSet<(String, String)> = TABLES
         .iter()
-        .flat_map(|table| {
-            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
-        })
+        .flat_map(|table| table.columns.iter().map(|column| (table.name.to_owned(), column.name.to_owned())))
         .collect();
     let config = server.database();
     let store = PostgresStore::open(&config).unwrap();
@@ -195,9 +197,7 @@ fn every_column_of_a_file_is_copied() {
     let there: BTreeSet<(String, String)> = there.map(Result::unwrap).collect();
     let ours: BTreeSet<(String, String)> = TABLES
         .iter()
-        .flat_map(|table| {
-            table.columns.iter().map(|(column, _)| (table.name.to_owned(), (*column).to_owned()))
-        })
+        .flat_map(|table| table.columns.iter().map(|column| (table.name.to_owned(), column.name.to_owned())))
         .collect();
     assert_eq!(ours, there);
 }

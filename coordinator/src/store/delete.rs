@@ -10,7 +10,7 @@ use super::{Readers, StoreError, unknown_sweep};
 
 /// A sweep that may be deleted. The store is held until it is dropped, so that nothing changes while somebody thinks.
 pub struct Deletion {
-    store: Held,
+    store: Box<dyn Held + Send>,
     sweep: i64,
     /// Folds that only this sweep has; they go.
     pub folds: u64,
@@ -29,26 +29,16 @@ pub struct Freed {
     pub after: u64,
 }
 
-enum Held {
-    Sqlite(Box<SqliteStore>),
-    Postgres(Box<PostgresStore>),
-}
-
-impl Held {
+/// A store that is held, and from which rows can go.
+pub(super) trait Held {
     /// The number that a question is answered with; none if there is no row.
-    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
-        match self {
-            Self::Sqlite(store) => store.number(sql),
-            Self::Postgres(store) => store.number(sql),
-        }
-    }
+    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError>;
 
-    fn size(&mut self) -> Result<u64, StoreError> {
-        match self {
-            Self::Sqlite(store) => store.size(),
-            Self::Postgres(store) => store.size(),
-        }
-    }
+    /// Bytes that it takes.
+    fn size(&mut self) -> Result<u64, StoreError>;
+
+    /// Carries out statements in one transaction, then gives back the room that they left.
+    fn rewrite(&mut self, statements: &str) -> Result<(), StoreError>;
 }
 
 /// The folds that no other sweep has. Compared as wholes: there is no index by fold.
@@ -62,9 +52,9 @@ impl Deletion {
     /// Holds the store and counts what would go.
     pub fn prepare(store: &StoreAddress, name: &SweepName) -> Result<Self, StoreError> {
         store.open_reader()?; // a store that is not there is not made
-        let mut store = match store {
-            StoreAddress::Sqlite(path) => Held::Sqlite(Box::new(SqliteStore::open(path)?)),
-            StoreAddress::Postgres(access) => Held::Postgres(Box::new(PostgresStore::open(access)?)),
+        let mut store: Box<dyn Held + Send> = match store {
+            StoreAddress::Sqlite(path) => Box::new(SqliteStore::open(path)?),
+            StoreAddress::Postgres(access) => Box::new(PostgresStore::open(access)?),
             StoreAddress::Memory => return Err(StoreError::InMemory("be opened twice")),
         };
         // Names hold no quotes.
@@ -83,11 +73,7 @@ impl Deletion {
     /// Deletes it.
     pub fn carry_out(mut self) -> Result<Freed, StoreError> {
         let before = self.store.size()?;
-        let statements = statements(self.sweep);
-        match &mut self.store {
-            Held::Sqlite(store) => store.rewrite(&statements)?,
-            Held::Postgres(store) => store.rewrite(&statements)?,
-        }
+        self.store.rewrite(&statements(self.sweep))?;
         let after = self.store.size()?;
         Ok(Freed { before, after })
     }

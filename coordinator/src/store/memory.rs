@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use togl_scheduler::{Change, Snapshot};
+use togl_scheduler::{Change, FoldChange, Snapshot};
 use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use crate::clock;
+use crate::telling::{self, Note};
 
-use super::history::{self, Happened, Note};
+use super::history::Happened;
+use super::writes::result_of;
 use super::{LogPiece, Reader, Readers, ResultKind, Store, StoreError, append_bounded};
 
 /// The store. See the file's documentation.
@@ -115,7 +117,7 @@ impl Contents {
     }
 
     fn keep_history(&mut self, at: i64, change: &Change) {
-        let Some(Note { fold, event, attempt, detail }) = history::note(change) else { return };
+        let Some(Note { fold, event, attempt, detail }) = telling::note(change) else { return };
         let attempts =
             self.snapshot.folds.get(fold).map(|saved| saved.attempts.as_slice()).unwrap_or_default();
         let index = attempt.and_then(|attempt| attempt.0.checked_sub(1));
@@ -125,24 +127,15 @@ impl Contents {
     }
 
     fn keep_result(&mut self, change: &Change) {
-        let (fold, attempt, kind, result) = match change {
-            Change::FoldFinished { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Accepted, result)
-            }
-            Change::ReplicateKept { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Replicate, result)
-            }
-            Change::ConflictLogged { fold, attempt, result, .. } => {
-                (fold, attempt, ResultKind::Conflict, result)
-            }
-            _ => return,
-        };
-        self.results.entry((*fold, kind, *attempt)).or_insert_with(|| FoldResult::clone(result));
+        let Change::Fold(fold, change) = change else { return };
+        if let Some((kind, attempt, _, result)) = result_of(change) {
+            self.results.entry((*fold, kind, attempt)).or_insert_with(|| FoldResult::clone(result));
+        }
     }
 
     /// An accepted result becomes a replicate; before the snapshot forgets whose it was.
     fn set_aside(&mut self, change: &Change) {
-        let Change::ResultSetAside { fold } = change else { return };
+        let Change::Fold(fold, FoldChange::SetAside) = change else { return };
         let accepted =
             (*fold, ResultKind::Accepted, Attempt(0))..=(*fold, ResultKind::Accepted, Attempt(u32::MAX));
         let key = self.results.range(accepted).next().map(|(key, _)| *key);

@@ -8,8 +8,11 @@
 pub mod address;
 pub mod check;
 pub mod copy;
+mod database;
 pub mod delete;
+mod facts;
 pub mod history;
+mod load;
 mod lookup;
 pub mod memory;
 pub mod postgres;
@@ -18,6 +21,9 @@ pub mod reading;
 pub mod replicates;
 mod rows;
 pub mod sqlite;
+mod statement;
+mod tables;
+mod writes;
 
 #[cfg(test)]
 pub(crate) mod contract;

@@ -1,7 +1,6 @@
 //! The store in PostgreSQL, for labs that outgrow one machine: the schema `togl` of a database. Owns opening,
-//! locking, and knowing what became of a transaction when the connection breaks; `schema` has the tables, `stage`
-//! and `write` the facts, `read` what a start needs of them, `facts` what people look at, `link` the connection,
-//! `access` and `tls` how far the server is trusted.
+//! locking, and knowing what became of a transaction when the connection breaks; `schema` says which version it has,
+//! `stage` and `write` keep facts, `link` is the connection, `access` and `tls` say how far the server is trusted.
 //!
 //! A transaction raises a counter. When the connection breaks in the middle of one, the store connects again, waits
 //! until the server has buried the old session (it held the lock), and reads the counter: then the outcome is known.
@@ -9,10 +8,7 @@
 //! of the first attempt, the commit fails and the coordinator stops; nothing was acknowledged.
 
 mod access;
-mod facts;
-mod fleet;
 mod link;
-pub(super) mod read;
 pub(super) mod schema;
 mod stage;
 mod tls;
@@ -22,19 +18,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use togl_scheduler::{Change, Snapshot};
-use togl_sweeps::{FoldKey, SweepName};
 
 pub use self::access::Access;
-pub(super) use self::link::{Failed, Link};
+pub(super) use self::link::{Failed, Link, one_state};
 use self::stage::Staged;
 use self::write::{Answers, Statements};
 use super::address::{StoreAddress, shown};
-use super::copy::TABLES;
-use super::history::Happened;
-use super::{
-    FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, Readers, ResultPage, ResultQuery, Store,
-    StoreError, StoredSweep, SweepCounts,
-};
+use super::database::{Database, Postgres};
+use super::facts::Tables;
+use super::load::load;
+use super::tables::TABLES;
+use super::{LogPiece, Readers, Store, StoreError, delete};
 use crate::clock::{self, Stopwatch};
 
 /// Between two looks.
@@ -110,37 +104,6 @@ impl PostgresStore {
         &self.address
     }
 
-    /// The number that a question is answered with; none if there is no row.
-    pub(super) fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
-        self.link().with(|client| match client.query_opt(sql, &[])? {
-            Some(row) => Ok(Some(row.try_get(0)?)),
-            None => Ok(None),
-        })
-    }
-
-    /// Bytes of the tables.
-    pub(super) fn size(&mut self) -> Result<u64, StoreError> {
-        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
-                   WHERE relnamespace = to_regnamespace('togl') AND relkind = 'r'";
-        Ok(self.number(sql)?.unwrap_or(0).cast_unsigned())
-    }
-
-    /// Carries out statements in one transaction, then gives back the room that they left.
-    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
-        let number = self.commits + 1;
-        self.link().with(|client| {
-            client.batch_execute(&format!(
-                "BEGIN; {statements}; UPDATE store SET commits = {number}; COMMIT"
-            ))?;
-            for table in &TABLES {
-                client.batch_execute(&format!("VACUUM FULL {}", table.name))?;
-            }
-            Ok(())
-        })?;
-        self.commits = number;
-        Ok(())
-    }
-
     /// The mark of this opening.
     pub(super) fn holder(&self) -> i64 {
         self.holder
@@ -168,6 +131,36 @@ impl PostgresStore {
         let (link, commits) = found.unwrap_or(Err(StoreError::Unreachable { address, reason }))?;
         *self.link() = link;
         Ok(commits)
+    }
+}
+
+impl delete::Held for PostgresStore {
+    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
+        self.link().with(|client| match client.query_opt(sql, &[])? {
+            Some(row) => Ok(Some(row.try_get(0)?)),
+            None => Ok(None),
+        })
+    }
+
+    fn size(&mut self) -> Result<u64, StoreError> {
+        let sql = "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+                   WHERE relnamespace = to_regnamespace('togl') AND relkind = 'r'";
+        Ok(self.number(sql)?.unwrap_or(0).cast_unsigned())
+    }
+
+    fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+        let number = self.commits + 1;
+        self.link().with(|client| {
+            client.batch_execute(&format!(
+                "BEGIN; {statements}; UPDATE store SET commits = {number}; COMMIT"
+            ))?;
+            for table in &TABLES {
+                client.batch_execute(&format!("VACUUM FULL {}", table.name))?;
+            }
+            Ok(())
+        })?;
+        self.commits = number;
+        Ok(())
     }
 }
 
@@ -229,7 +222,10 @@ pub fn open_read_only(access: &Access) -> Result<PostgresReader, StoreError> {
 
 impl Store for PostgresStore {
     fn load(&self) -> Result<Snapshot, StoreError> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).with(read::load)
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).with(|client| {
+            let mut one_state = one_state(client)?;
+            Ok(load(&mut Postgres(&mut one_state))?)
+        })
     }
 
     fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
@@ -309,49 +305,12 @@ impl PostgresReader {
     }
 }
 
-impl Reader for PostgresReader {
-    fn sweeps(&self) -> Result<Vec<StoredSweep>, StoreError> {
-        self.read(facts::sweeps)
-    }
-
-    fn counts(&self, sweep: &SweepName) -> Result<SweepCounts, StoreError> {
-        self.read(|client| facts::counts(client, sweep))
-    }
-
-    fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError> {
-        self.read(|client| facts::results(client, query))
-    }
-
-    fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
-        self.read(|client| facts::folds(client, query))
-    }
-
-    fn count_folds(&self, query: &FoldQuery) -> Result<u64, StoreError> {
-        self.read(|client| facts::count_folds(client, query))
-    }
-
-    fn fold(&self, fold: &FoldKey) -> Result<Option<FoldDetail>, StoreError> {
-        self.read(|client| facts::fold(client, fold))
-    }
-
-    fn folds_between(&self, least: &FoldKey, greatest: &FoldKey) -> Result<Vec<FoldKey>, StoreError> {
-        self.read(|client| facts::folds_between(client, least, greatest))
-    }
-
-    fn digits(&self) -> Result<usize, StoreError> {
-        self.read(facts::digits)
-    }
-
-    fn log(&self, fold: &FoldKey) -> Result<Vec<LogPiece>, StoreError> {
-        self.read(|client| facts::log(client, fold))
-    }
-
-    fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
-        self.read(|client| facts::history(client, fold))
-    }
-
-    fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
-        self.read(facts::workers)
+impl Tables for PostgresReader {
+    fn ask<T: Send>(
+        &self,
+        question: impl FnOnce(&mut dyn Database) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        self.read(|client| Ok(question(&mut Postgres(client))?))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::postgres::NoTls;
+use togl_scheduler::{FoldChange, SweepChange};
 use togl_sweeps::Attempt;
 use togl_sweeps::result::example;
 
@@ -28,7 +29,11 @@ fn open_again(config: &Access) -> PostgresStore {
 }
 
 fn pause() -> Change {
-    Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None }
+    Change::Sweep(SweepChange::StateSet {
+        sweep: sweep("s"),
+        state: togl_scheduler::SweepState::Paused,
+        note: None,
+    })
 }
 
 /// One server for all of them: making it takes longer than the tests.
@@ -36,6 +41,7 @@ fn pause() -> Change {
 fn stores_in_postgres_are_refused_or_mended_as_files_are() {
     let Some(server) = Server::quick() else { return };
     what_is_not_ours_or_newer_is_refused_and_untouched(&server);
+    stores_of_every_released_version_become_what_is_made_today(&server);
     databases_that_cannot_be_used_are_named_with_a_hint(&server);
     a_transaction_is_kept_whole_or_not_at_all(&server);
     output_that_cannot_be_kept_does_not_cost_a_decision(&server);
@@ -44,6 +50,41 @@ fn stores_in_postgres_are_refused_or_mended_as_files_are() {
     a_store_that_was_rolled_back_is_not_written_any_more(&server);
     a_lock_that_is_never_let_go_ends_in_time(&server);
     readers_come_back_by_themselves(&server);
+}
+
+/// The tables of a store as PostgreSQL understands them.
+fn understood(config: &Access) -> Vec<String> {
+    let questions = "
+        SELECT concat_ws(' ', table_name, column_name, ordinal_position, data_type, is_nullable, is_identity)
+        FROM information_schema.columns WHERE table_schema = 'togl'
+        UNION ALL SELECT conrelid::regclass || ' ' || pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE connamespace = to_regnamespace('togl')
+        UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'togl'
+        UNION ALL SELECT 'version ' || version FROM togl.schema_version ORDER BY 1";
+    let rows = config.connect(NoTls).unwrap().query(questions, &[]).unwrap();
+    rows.iter().map(|row| row.get(0)).collect()
+}
+
+fn stores_of_every_released_version_become_what_is_made_today(server: &Server) {
+    let today = server.database();
+    drop(PostgresStore::open(&today).unwrap());
+    let steps: Vec<&str> = include_str!("released/postgres.sql").split("-- STEP").skip(1).collect();
+    for version in 1..=steps.len() {
+        let old = server.database();
+        let mut made =
+            "CREATE SCHEMA togl; CREATE TABLE togl.schema_version (version BIGINT NOT NULL PRIMARY KEY);
+                        SET search_path TO togl;"
+                .to_owned();
+        for (step, number) in steps[..version].iter().zip(1..) {
+            made += &format!(
+                "{}; INSERT INTO schema_version VALUES ({number});",
+                step.split_once('\n').unwrap().1
+            );
+        }
+        sql(&old, &(made + "INSERT INTO store VALUES (7, 0, 0)"));
+        assert_eq!(PostgresStore::open(&old).unwrap().incarnation(), 7);
+        assert_eq!(understood(&old), understood(&today), "version {version}");
+    }
 }
 
 fn what_is_not_ours_or_newer_is_refused_and_untouched(server: &Server) {
@@ -224,7 +265,7 @@ fn a_server_that_stays_away_stops_the_coordinator_before_it_acknowledges() {
     let result = Box::new(example(0.5).check().unwrap());
     let digest = togl_scheduler::Digest::of(&result);
     let (fold, attempt, worker) = (fold(1), Attempt(1), worker("w"));
-    let finished = Change::FoldFinished { fold, attempt, worker, digest, result };
+    let finished = Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result });
     let error = store.commit(&[finished]).unwrap_err();
     assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
     server.up();

@@ -1,21 +1,39 @@
 //! SQL that both databases understand as it is, with `$1` for values, and the few words that differ. Builds text;
 //! who runs it reads the rows.
 
-use super::copy::Value;
+use super::database::Value;
+use super::tables::Dialect;
 use super::{FoldFilter, FoldQuery, FoldWord};
-
-/// Which database is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Dialect {
-    Sqlite,
-    Postgres,
-}
 
 /// A statement with its values.
 pub(super) struct Query {
     pub(super) sql: String,
     pub(super) values: Vec<Value>,
 }
+
+/// All sweeps, in the order of their first submission.
+pub(super) const SWEEPS: &str =
+    "SELECT name, yaml, state, priority FROM sweep WHERE name <> '' ORDER BY place";
+
+/// The row of a fold: trial, split, seed.
+pub(super) const FOLD_ID: &str = "
+    SELECT fold.id FROM trial JOIN fold ON fold.trial = trial.id
+    WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3";
+
+/// What the trainers of a fold wrote, by trial, split and seed.
+pub(super) const LOG: &str = "
+    SELECT log.attempt, log.text FROM trial JOIN fold ON fold.trial = trial.id JOIN log ON log.fold = fold.id
+    WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3 ORDER BY log.attempt";
+
+/// What happened to a fold, by its row: its notes, and what the rows of its attempts and results tell.
+pub(super) const HISTORY: &str = "
+    SELECT h.at, h.event, h.attempt, worker.name, h.detail, worker.host
+    FROM (SELECT number, at, event, attempt, detail FROM history WHERE fold = $1
+        UNION ALL SELECT number, at, 'leased', attempt, NULL FROM attempt WHERE fold = $1 AND number <> 0
+        UNION ALL SELECT number, at, 'accepted', attempt, '' FROM result WHERE fold = $1 AND number <> 0) AS h
+    LEFT JOIN attempt ON attempt.fold = $1 AND attempt.attempt = h.attempt
+    LEFT JOIN worker ON worker.id = attempt.worker
+    ORDER BY h.number";
 
 /// A page of results: kind, sweep, first position, first position after it. SQLite numbers values as they first appear.
 pub(super) const RESULTS: &str = "

@@ -1,21 +1,17 @@
 //! The embedded store: one SQLite file in WAL mode, flushed at every commit. Owns opening and recognising the file;
 //! `place` has its names, `held` its lock and whether it is still there, `pages` the checksums, `counter` the number of
-//! the last transaction, `schema` the tables, `write` the facts (`fleet` those about workers and hosts), `known` which rows
-//! they are about, `read` what a start needs of them, `facts` what people look at, `scan` whether all of it is whole,
-//! `explain` what SQLite complains about.
+//! the last transaction, `schema` which version it has, `write` keeps facts, `known` says
+//! which rows they are about, `scan` whether all of it is whole, `explain` what SQLite complains about.
 //!
 //! A file that is not ours, is newer or is damaged is refused before anything is written to it. While it is served, nothing
 //! is acknowledged that is not in the file at its place.
 
 mod counter;
 mod explain;
-mod facts;
-mod fleet;
 mod held;
 mod known;
 mod pages;
 mod place;
-mod read;
 mod scan;
 mod schema;
 mod write;
@@ -37,7 +33,10 @@ use self::known::Known;
 pub(super) use self::place::{beside, publish, put_aside};
 pub(super) use self::scan::{damaged_pages, inspect};
 use super::address::StoreAddress;
-use super::{LogPiece, Readers, Store, StoreError};
+use super::database::Database;
+use super::facts::Tables;
+use super::load::load;
+use super::{LogPiece, Readers, Store, StoreError, delete};
 use crate::private;
 
 /// Statements that a connection keeps ready; there are fewer different ones.
@@ -127,23 +126,19 @@ impl SqliteStore {
     }
 }
 
-/// What deleting needs.
-impl SqliteStore {
-    /// The number that a question is answered with; none if there is no row.
-    pub(super) fn number(&self, sql: &str) -> Result<Option<i64>, StoreError> {
+impl delete::Held for SqliteStore {
+    fn number(&mut self, sql: &str) -> Result<Option<i64>, StoreError> {
         let found = self.connection.query_row(sql, [], |row| row.get(0)).optional();
         found.map_err(|error| explain(&self.path, error))
     }
 
-    /// Bytes of the file.
-    pub(super) fn size(&self) -> Result<u64, StoreError> {
+    fn size(&mut self) -> Result<u64, StoreError> {
         settle(&self.connection, &self.path)?;
         let file = std::fs::metadata(&self.path);
         Ok(file.map_err(|source| StoreError::NotReadable { path: self.path.clone(), source })?.len())
     }
 
-    /// Carries out statements in one transaction, then gives back the room that they left.
-    pub(super) fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
+    fn rewrite(&mut self, statements: &str) -> Result<(), StoreError> {
         let number = self.commits + 1;
         let written = self.connection.execute_batch(&format!(
             "BEGIN IMMEDIATE; {statements}; UPDATE store SET commits = {number}; COMMIT; VACUUM"
@@ -192,7 +187,7 @@ pub(crate) fn seal(file: &mut [u8]) {
 impl SqliteReader {
     /// Everything a scheduler needs to start.
     pub(crate) fn load(&self) -> Result<Snapshot, StoreError> {
-        read::load(&self.connection).map_err(|error| refine(&self.path, error))
+        self.ask(load)
     }
 
     /// The connection, for copies.
@@ -206,6 +201,15 @@ impl SqliteReader {
         let held = self.connection.execute_batch("BEGIN; SELECT incarnation FROM store");
         held.map_err(|error| explain(&self.path, error))?;
         Ok(self)
+    }
+}
+
+impl Tables for SqliteReader {
+    fn ask<T: Send>(
+        &self,
+        question: impl FnOnce(&mut dyn Database) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        question(&mut &self.connection).map_err(|error| refine(&self.path, error))
     }
 }
 
@@ -321,7 +325,7 @@ pub(super) fn take_place(path: &Path, replace: bool, hint: &'static str) -> Resu
 
 impl Store for SqliteStore {
     fn load(&self) -> Result<Snapshot, StoreError> {
-        read::load(&self.connection).map_err(|error| refine(&self.path, error))
+        load(&mut &self.connection).map_err(|error| refine(&self.path, error))
     }
 
     fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {

@@ -5,9 +5,9 @@ use std::fs;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use togl_scheduler::{Change, Snapshot};
+use togl_scheduler::{Change, Snapshot, SweepChange};
 
-use super::{SqliteStore, beside, open_read_only, place, raw, read};
+use super::{SqliteStore, beside, open_read_only, place, raw};
 use crate::store::contract::{fill, filled_sqlite, fold, sweep};
 use crate::store::{LogPiece, Reader, ResultPage, ResultQuery, Store, StoreError};
 
@@ -35,7 +35,9 @@ impl Killed {
         let piece = LogPiece { fold: fold(0), attempt: togl_sweeps::Attempt(1), text: "said\n".to_owned() };
         store.append_log(&[piece]).unwrap();
         for state in [togl_scheduler::SweepState::Paused, togl_scheduler::SweepState::Active] {
-            store.commit(&[Change::SweepStateSet { sweep: sweep("s"), state, note: None }]).unwrap();
+            store
+                .commit(&[Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note: None })])
+                .unwrap();
         }
         let expected = everything(&store).unwrap();
         let read = |ending| fs::read(beside(&path, ending)).unwrap();
@@ -157,8 +159,8 @@ fn values_that_cannot_be_are_errors_and_never_panics() {
     let whole = fs::read(&path).unwrap();
     let values = ["-1", "9223372036854775807", "'x'", "x'00'", "NULL"];
     let (mut seed, mut noticed) = (17, 0);
-    for table in &crate::store::copy::TABLES {
-        for (column, _) in table.columns {
+    for table in &crate::store::tables::TABLES {
+        for column in table.columns.iter().map(|column| column.name) {
             for value in values {
                 seed += 1;
                 fs::write(&path, &whole).unwrap();
@@ -179,7 +181,7 @@ fn values_that_cannot_be_are_errors_and_never_panics() {
                 let changed = connection.execute_batch(&sql).is_ok();
                 drop(connection);
                 let read = open_read_only(&path).and_then(|reader| {
-                    read::load(&reader.connection)?;
+                    reader.load()?;
                     reader.results(&ResultQuery::accepted(sweep("s")))?;
                     reader.log(&fold(0))
                 });

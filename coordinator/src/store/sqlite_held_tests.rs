@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use rusqlite::Connection;
-use togl_scheduler::{Change, Snapshot, SweepState};
+use togl_scheduler::{Change, Snapshot, SweepChange, SweepState};
 
 use super::{SqliteStore, beside, open_read_only, place, raw, refused};
 use crate::store::address::StoreAddress;
@@ -20,7 +20,7 @@ type Path = std::path::PathBuf;
 type Touch = fn(&Path);
 
 fn steer(state: SweepState) -> [Change; 1] {
-    [Change::SweepStateSet { sweep: sweep("s"), state, note: None }]
+    [Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note: None })]
 }
 
 /// A store that is being served, with something in its log. What was in that a transaction before is kept beside it.

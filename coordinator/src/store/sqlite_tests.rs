@@ -10,11 +10,13 @@ use std::fs;
 
 use rusqlite::params;
 use tempfile::TempDir;
+use togl_scheduler::{FoldChange, SweepChange};
 use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepSpec};
 
 use super::*;
 use crate::store::contract::{filled_sqlite, fold, impossible_fact, sweep};
-use crate::store::queries::{self, Dialect};
+use crate::store::queries;
+use crate::store::tables::{self, Dialect};
 use crate::store::{FoldFilter, FoldQuery, Reader, ResultQuery};
 
 fn place() -> (TempDir, PathBuf) {
@@ -120,8 +122,11 @@ fn a_transaction_is_kept_whole_or_not_at_all() {
     let (_folder, path) = place();
     let before = filled_sqlite(&path, 2);
     let mut store = SqliteStore::open(&path).unwrap();
-    let state =
-        Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note: None };
+    let state = Change::Sweep(SweepChange::StateSet {
+        sweep: sweep("s"),
+        state: togl_scheduler::SweepState::Paused,
+        note: None,
+    });
     let error = store.commit(&[state, impossible_fact()]).unwrap_err();
     assert!(error.to_string().contains("impossible fold"), "{error}");
     assert_eq!(store.load().unwrap(), before);
@@ -148,7 +153,7 @@ fn output_that_cannot_be_kept_does_not_cost_a_decision() {
     let full = "CREATE TEMP TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(ABORT, 'full'); END";
     store.connection.execute_batch(full).unwrap();
     let (state, note) = (togl_scheduler::SweepState::Paused, None);
-    let pause = Change::SweepStateSet { sweep: sweep("s"), state, note };
+    let pause = Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note });
     let piece = LogPiece { fold: fold(0), attempt: Attempt(1), text: "lost\n".to_owned() };
     store.commit_with_log(&[pause], &[piece]).unwrap();
     assert_eq!(store.reader().unwrap().sweeps().unwrap()[0].state, state);
@@ -181,6 +186,49 @@ fn a_store_of_a_newer_program_is_refused_and_untouched() {
     assert_eq!(fs::read(&path).unwrap(), contents);
 }
 
+/// What a released program did to come to this step.
+fn released(step: usize) -> &'static str {
+    include_str!("released/sqlite.sql").split("-- STEP").nth(step).unwrap().split_once('\n').unwrap().1
+}
+
+/// The tables of a database as SQLite understands them: columns, keys, references, indices, options.
+fn understood(connection: &Connection) -> Vec<String> {
+    let mut lines = Vec::new();
+    let questions = [
+        "SELECT t.name || ' ' || t.wr || t.strict || ' ' || c.cid || ' ' || c.name || ' ' || c.type || ' ' || c.\"notnull\"
+             || ' ' || coalesce(c.dflt_value, '') || ' ' || c.pk
+         FROM pragma_table_list AS t, pragma_table_xinfo(t.name) AS c WHERE t.schema = 'main' ORDER BY 1",
+        "SELECT t.name || ' -> ' || f.\"table\" || ' ' || f.\"from\" || ' ' || f.\"to\" || ' ' || f.seq
+         FROM pragma_table_list AS t, pragma_foreign_key_list(t.name) AS f WHERE t.schema = 'main' ORDER BY 1",
+        "SELECT t.name || ' ' || i.\"unique\" || i.origin || i.partial || ' ' || group_concat(c.name)
+         FROM pragma_table_list AS t, pragma_index_list(t.name) AS i, pragma_index_info(i.name) AS c
+         WHERE t.schema = 'main' GROUP BY t.name, i.name ORDER BY 1",
+        "SELECT name || ' ' || sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY 1",
+    ];
+    for question in questions {
+        let mut statement = connection.prepare(question).unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        lines.extend(rows.map(Result::unwrap).filter(|line| !line.starts_with("sqlite_")));
+    }
+    lines
+}
+
+#[test]
+fn every_step_makes_the_tables_that_it_made_when_it_was_released() {
+    for upgraded in 0..tables::LAST_STEP as usize {
+        let [today, before] = [(); 2].map(|()| Connection::open_in_memory().unwrap());
+        for step in 1..=tables::LAST_STEP as usize {
+            let made = tables::step(step as u32, Dialect::Sqlite);
+            before.execute_batch(released(step)).unwrap();
+            today.execute_batch(if step <= upgraded { released(step) } else { &made }).unwrap();
+            assert_eq!(understood(&today), understood(&before), "step {step} after {upgraded}");
+        }
+        let checks = "SELECT count(*) FROM sqlite_schema WHERE sql LIKE '%CHECK (state IN (''pending'', ''leased'', ''finished'', ''failed''))%'
+                      OR sql LIKE '%CHECK (kind IN (''accepted'', ''replicate'', ''conflict''))%' OR sql LIKE '%CHECK (length(trial) = 16)%'";
+        assert_eq!(today.query_row(checks, [], |row| row.get::<_, i64>(0)).unwrap(), 3);
+    }
+}
+
 /// The first version, whose pages had no checksums, with one finished fold in it. Its result was accepted before results
 /// that contradict themselves were refused.
 pub(crate) fn old_store(path: &Path) {
@@ -188,7 +236,7 @@ pub(crate) fn old_store(path: &Path) {
     connection.pragma_update(None, "application_id", schema::APPLICATION_ID).unwrap();
     let version = "CREATE TABLE schema_version (version INTEGER NOT NULL PRIMARY KEY) STRICT;
                    INSERT INTO schema_version VALUES (1);";
-    connection.execute_batch(&format!("{version}{}", schema::FIRST)).unwrap();
+    connection.execute_batch(&format!("{version}{}", released(1))).unwrap();
     let result = FoldResult { best_epoch: 99, ..togl_sweeps::result::example(0.25) };
     assert!(result.clone().check().is_err());
     let (body, digest) = (serde_json::to_string(&result).unwrap(), togl_scheduler::Digest::of(&result));
@@ -214,6 +262,9 @@ fn an_older_store_is_brought_up_to_date_and_gets_checksums() {
     old_store(&path);
     let incarnation = schema::identity(&Connection::open(&path).unwrap()).unwrap().0;
     assert!(schema::is_unchecked(&path).unwrap());
+    let results =
+        |reader: &dyn Reader| reader.results(&ResultQuery::accepted(sweep("s"))).unwrap().rows.len();
+    assert_eq!(results(&open_read_only(&path).unwrap()), 1, "who only reads takes it as it is");
     for _ in 0..2 {
         let store = SqliteStore::open(&path).unwrap();
         assert_eq!(store.incarnation(), incarnation);
@@ -238,7 +289,10 @@ fn a_history_that_an_older_version_noted_goes_on_in_order_and_nothing_is_told_tw
     let fold = FoldKey { seed: u64::MAX, ..fold(0) };
     let (attempt, worker, host) = (Attempt(2), "w2".parse().unwrap(), "there".to_owned());
     store
-        .commit(&[Change::ResultSetAside { fold }, Change::AttemptIssued { fold, attempt, worker, host }])
+        .commit(&[
+            Change::Fold(fold, FoldChange::SetAside),
+            Change::Fold(fold, FoldChange::Issued { attempt, worker, host }),
+        ])
         .unwrap();
     let told = store.reader().unwrap().history(&fold).unwrap();
     let told: Vec<_> = told.iter().map(|one| (one.event.as_str(), one.detail.as_str())).collect();
@@ -256,11 +310,11 @@ fn an_old_copy_put_in_place_by_hand_is_refused_with_a_way_out() {
     let old = fs::read(&path).unwrap();
     let mut store = SqliteStore::open(&path).unwrap();
     store
-        .commit(&[Change::SweepStateSet {
+        .commit(&[Change::Sweep(SweepChange::StateSet {
             sweep: sweep("s"),
             state: togl_scheduler::SweepState::Paused,
             note: None,
-        }])
+        })])
         .unwrap();
     Box::new(store).close().unwrap();
     fs::write(&path, &old).unwrap();

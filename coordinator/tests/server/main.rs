@@ -5,6 +5,7 @@
 
 mod crowding;
 mod hostile;
+mod lies;
 mod looking;
 mod observed;
 mod played;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use togl_coordinator::store::memory::MemoryStore;
 use togl_coordinator::store::{Reader, ResultKind, ResultQuery};
-use togl_scheduler::Change;
+use togl_scheduler::{Change, FleetChange, FoldChange};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName};
 
 use crate::coordinator::{self, STANDSTILL};
@@ -188,39 +188,51 @@ impl Ledger {
     /// Looks at what is committed.
     pub fn committed(&self, change: &Change) {
         match change {
-            Change::AttemptIssued { fold, attempt, worker, .. } => {
-                self.notes().issued.insert((*fold, *attempt), worker.to_string());
+            Change::Fold(fold, change) => self.committed_about(*fold, change),
+            Change::Fleet(FleetChange::Quarantined { .. }) => self.count("quarantines"),
+            Change::Fleet(
+                FleetChange::Drained { .. } | FleetChange::Undrained { .. } | FleetChange::Released { .. },
+            )
+            | Change::Trial(..)
+            | Change::Sweep(_)
+            | Change::Data(_) => {}
+        }
+    }
+
+    fn committed_about(&self, fold: FoldKey, change: &FoldChange) {
+        match change {
+            FoldChange::Issued { attempt, worker, .. } => {
+                self.notes().issued.insert((fold, *attempt), worker.to_string());
                 let awake = self.notes().awake();
-                self.notes().began.insert((*fold, *attempt), awake);
-                let before = self.notes().running.insert(*fold, *attempt);
+                self.notes().began.insert((fold, *attempt), awake);
+                let before = self.notes().running.insert(fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was given away while {before} runs"));
                 }
-                self.check_slots(*fold, *attempt);
+                self.check_slots(fold, *attempt);
             }
-            Change::LeaseRevived { fold, attempt } => {
-                self.notes().running.insert(*fold, *attempt);
+            FoldChange::Revived { attempt } => {
+                self.notes().running.insert(fold, *attempt);
                 self.count("revived leases");
-                self.check_slots(*fold, *attempt);
+                self.check_slots(fold, *attempt);
             }
-            Change::AttemptEnded { fold, attempt, message, .. } => {
-                self.notes().running.remove(fold);
-                self.check_term(*fold, *attempt, message);
+            FoldChange::Ended { attempt, message, .. } => {
+                self.notes().running.remove(&fold);
+                self.check_term(fold, *attempt, message);
                 self.count("ended attempts");
             }
-            Change::FoldFinished { fold, attempt, .. } => {
-                self.notes().running.remove(fold);
-                let before = self.notes().finished.insert(*fold, *attempt);
+            FoldChange::Finished { attempt, .. } => {
+                self.notes().running.remove(&fold);
+                let before = self.notes().finished.insert(fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was accepted after {before}"));
                 }
                 self.count("finished");
             }
-            Change::ReplicateKept { .. } => self.count("replicates"),
-            Change::ConflictLogged { .. } => self.count("conflicts"),
-            Change::FoldFailed { fold, failure } => self.check_failure(*fold, failure),
-            Change::HostQuarantined { .. } => self.count("quarantines"),
-            _ => {}
+            FoldChange::Replicate { .. } => self.count("replicates"),
+            FoldChange::Conflict { .. } => self.count("conflicts"),
+            FoldChange::Failed(failure) => self.check_failure(fold, failure),
+            FoldChange::Added | FoldChange::Retried | FoldChange::SetAside => {}
         }
     }
 

@@ -1,6 +1,8 @@
 //! Which message counts: one test per row of the acceptance table.
 
-use togl_scheduler::{Abandon, Change, Connection, FailureAnswer, FoldState, Refusal, ResultAnswer};
+use togl_scheduler::{
+    Abandon, Change, Connection, FailureAnswer, FoldChange, FoldState, Refusal, ResultAnswer,
+};
 use togl_sweeps::result::example;
 use togl_sweeps::{Attempt, FailureClass, FoldResult};
 
@@ -70,7 +72,7 @@ fn the_same_attempt_with_other_numbers_is_a_logged_conflict_and_the_first_stays(
     let before = world.store.clone();
     assert_eq!(world.report("w", &lease, 0.75), ResultAnswer::Conflict);
     assert_eq!(world.store, before);
-    assert!(matches!(world.history.last(), Some(Change::ConflictLogged { .. })));
+    assert!(matches!(world.history.last(), Some(Change::Fold(_, FoldChange::Conflict { .. }))));
 }
 
 #[test]
@@ -88,7 +90,8 @@ fn a_replicate_with_other_numbers_is_kept_and_said_to_disagree() {
     let (mut world, first, second) = with_two_attempts();
     world.report("v", &second, 0.5);
     assert_eq!(world.report("w", &first, 0.75), ResultAnswer::Replicate { agrees: false });
-    assert!(matches!(world.history.last(), Some(Change::ReplicateKept { agrees: false, .. })));
+    let last = world.history.last();
+    assert!(matches!(last, Some(Change::Fold(_, FoldChange::Replicate { agrees: false, .. }))));
 }
 
 #[test]

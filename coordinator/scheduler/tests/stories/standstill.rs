@@ -1,14 +1,15 @@
 //! The coordinator stands still for longer than a lease: a stopped process, a frozen machine, a slow disk. Nobody is blamed
 //! for what it did not hear.
 
-use togl_scheduler::{Change, Ending, Event, FoldState};
+use togl_scheduler::{Change, Ending, Event, FoldChange, FoldState};
 use togl_sweeps::FailureClass;
 
 use crate::world::{World, fold, submission, worker};
 
 fn losses(world: &World) -> usize {
     let lost = |change: &&Change| {
-        matches!(change, Change::AttemptEnded { ending: Ending::Failed(FailureClass::WorkerLost), .. })
+        let ending = Ending::Failed(FailureClass::WorkerLost);
+        matches!(change, Change::Fold(_, FoldChange::Ended { ending: how, .. }) if *how == ending)
     };
     world.history.iter().filter(lost).count()
 }

@@ -1,7 +1,7 @@
 //! Sweeps come, change and go; folds belong to no sweep.
 
 use togl_scheduler::{
-    Abandon, Change, Event, FoldState, Rejection, Reply, ResultAnswer, Submitted, SweepState,
+    Abandon, Change, Event, FoldChange, FoldState, Rejection, Reply, ResultAnswer, Submitted, SweepState,
 };
 use togl_sweeps::Attempt;
 
@@ -152,12 +152,8 @@ fn the_detail_of_a_sweep_shows_what_runs_and_what_failed() {
 fn every_lease_is_a_stored_fact_with_worker_and_host() {
     let mut world = World::with_sweep(1, 1);
     world.lease("w");
-    let expected = Change::AttemptIssued {
-        fold: fold(0),
-        attempt: Attempt(1),
-        worker: worker("w"),
-        host: "h".to_owned(),
-    };
+    let issued = FoldChange::Issued { attempt: Attempt(1), worker: worker("w"), host: "h".to_owned() };
+    let expected = Change::Fold(fold(0), issued);
     assert_eq!(world.history.last(), Some(&expected));
 }
 

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use togl_scheduler::{
-    Abandon, Change, Ending, Event, FailureAnswer, FoldState, Joined, Lease, Limits, Rejection, Reply,
-    ResultAnswer, SavedState, Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp, WorkerInfo,
+    Abandon, Change, Ending, Event, FailureAnswer, FoldChange, FoldState, Joined, Lease, Limits, Rejection,
+    Reply, ResultAnswer, SavedState, Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp,
+    WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::spec::{Limits as SweepLimits, Resources};
@@ -139,7 +140,7 @@ impl World {
     /// A worker that outlived the coordinator has a whole term to come back before its folds go to others, unless it says
     /// that it gives one up.
     fn check_patience(&self, change: &Change) {
-        if let Change::AttemptEnded { fold, attempt, ending, .. } = change
+        if let Change::Fold(fold, FoldChange::Ended { attempt, ending, .. }) = change
             && *ending == Ending::Failed(FailureClass::WorkerLost)
             && let Some(holder) = self.awaited.get(&(*fold, *attempt))
         {

@@ -1,6 +1,6 @@
 //! What every back end must tell people who look: one state a read, folds by what they are like, who trained what.
 
-use togl_scheduler::{Change, Counts, Event, FoldState, Submission};
+use togl_scheduler::{Change, Counts, Event, FoldState, Submission, SweepChange};
 use togl_sweeps::result::example;
 use togl_sweeps::{Attempt, FailureClass, FoldKey, TrialId};
 
@@ -197,7 +197,10 @@ pub(super) fn folds_say_where_they_stand_and_sweeps_count_them(make: Make<'_>) {
     assert_eq!(reader.counts(&sweep("s")).unwrap(), counts);
     let note: std::sync::Arc<str> = "seen enough".into();
     let state = togl_scheduler::SweepState::Paused;
-    script.store.commit(&[Change::SweepStateSet { sweep: sweep("s"), state, note: Some(note) }]).unwrap();
+    script
+        .store
+        .commit(&[Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note: Some(note) })])
+        .unwrap();
     assert_eq!(script.store.reader().unwrap().counts(&sweep("s")).unwrap().note, "seen enough");
 }
 

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use togl_scheduler::{
-    Change, Event, Lease, Limits, Part, Reply, Scheduler, Snapshot, Submission, Timestamp, WorkerInfo,
+    Change, Event, FoldChange, Lease, Limits, Part, Reply, Scheduler, Snapshot, Submission, Timestamp,
+    WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
@@ -125,5 +126,5 @@ pub(crate) fn filled_sqlite(path: &Path, folds: u32) -> Snapshot {
 
 /// A fact that no store can hold: it is about a fold that was never added.
 pub(crate) fn impossible_fact() -> Change {
-    Change::FoldRetried { fold: fold(12_345) }
+    Change::Fold(fold(12_345), FoldChange::Retried)
 }

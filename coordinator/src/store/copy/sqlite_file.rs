@@ -3,57 +3,21 @@
 use std::fs;
 use std::path::Path;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql};
+use rusqlite::Connection;
 
+use super::super::StoreError;
 use super::super::check::FoldRow;
+use super::super::database::{Database, Value};
 use super::super::sqlite::{self, beside};
-use super::super::{StoreError, impossible};
-use super::{Kind, Row, Source, Summary, Table, Take, Target, Value};
+use super::super::tables::Table;
+use super::{Row, Source, Summary, Target};
 
 /// Borrowed for good measure: a copy may be made from another thread.
 struct File<'a>(&'a mut Connection);
 
-impl ToSql for Value {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        match self {
-            Self::Null => Ok(ToSqlOutput::Borrowed(ValueRef::Null)),
-            Self::Number(number) => Ok(ToSqlOutput::Borrowed(ValueRef::Integer(*number))),
-            Self::Text(text) => Ok(ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes()))),
-            Self::Bytes(bytes) => Ok(ToSqlOutput::Borrowed(ValueRef::Blob(bytes))),
-        }
-    }
-}
-
-fn value(kind: Kind, cell: ValueRef<'_>) -> Result<Value, StoreError> {
-    match (kind, cell) {
-        (_, ValueRef::Null) => Ok(Value::Null),
-        (Kind::Number, ValueRef::Integer(number)) => Ok(Value::Number(number)),
-        (Kind::Bytes, ValueRef::Blob(bytes)) => Ok(Value::Bytes(bytes.to_vec())),
-        (Kind::Text | Kind::Free, ValueRef::Text(text)) => {
-            let text = std::str::from_utf8(text).map_err(|error| impossible("text", error))?;
-            Ok(Value::Text(text.to_owned()))
-        }
-        (_, other) => Err(impossible("cell", format!("a {}", other.data_type()))),
-    }
-}
-
 impl Source for File<'_> {
-    fn each(&mut self, table: &Table, take: Take<'_>) -> Result<(), StoreError> {
-        let there = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1)";
-        if !self.0.query_row(there, [table.name], |row| row.get(0))? {
-            return Ok(());
-        }
-        let sql = format!("SELECT {} FROM {} ORDER BY {}", table.list(), table.name, table.order);
-        let mut statement = self.0.prepare(&sql)?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let cells = table.columns.iter().enumerate();
-            let row: Result<Row, StoreError> =
-                cells.map(|(index, (_, kind))| value(*kind, row.get_ref(index)?)).collect();
-            take(row?)?;
-        }
-        Ok(())
+    fn database(&mut self) -> Box<dyn Database + '_> {
+        Box::new(&*self.0)
     }
 
     fn inspect(&mut self) -> Result<Vec<String>, StoreError> {
@@ -87,7 +51,7 @@ impl Target for File<'_> {
         let sql = format!("INSERT INTO {} ({}) VALUES ({marks})", table.name, table.list());
         let mut statement = self.0.prepare_cached(&sql)?;
         for row in rows {
-            statement.execute(rusqlite::params_from_iter(row))?;
+            statement.execute(rusqlite::params_from_iter(row.iter().map(Value::cell)))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ::postgres::config::SslMode;
 use ::postgres::error::SqlState;
-use ::postgres::{Client, NoTls};
+use ::postgres::{Client, IsolationLevel, NoTls, Transaction};
 
 use super::super::StoreError;
 use super::super::address::{said, shown};
@@ -35,12 +35,28 @@ pub(in super::super) enum Failed {
 }
 
 impl Failed {
+    /// The same, for whom it does not matter whether anything happened.
+    pub(in super::super) fn plain(self) -> StoreError {
+        match self {
+            Self::Lost(StoreError::Postgres { address, reason }) => {
+                StoreError::Unreachable { address, reason }
+            }
+            Self::Lost(error) | Self::Refused(error) => error,
+        }
+    }
+
     /// The same, of this store.
     fn at(self, address: &str) -> Self {
         match self {
             Self::Lost(error) => Self::Lost(named(error, address)),
             Self::Refused(error) => Self::Refused(named(error, address)),
         }
+    }
+}
+
+impl From<::postgres::Error> for StoreError {
+    fn from(error: ::postgres::Error) -> Self {
+        Failed::from(error).plain()
     }
 }
 
@@ -174,34 +190,11 @@ impl Link {
         &mut self,
         work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
     ) -> Result<T, StoreError> {
-        self.try_with(work).map_err(|failed| match failed {
-            Failed::Lost(StoreError::Postgres { address, reason }) => {
-                StoreError::Unreachable { address, reason }
-            }
-            Failed::Lost(error) | Failed::Refused(error) => error,
-        })
+        let Self { client, address, .. } = self;
+        let client = client.as_mut().ok_or_else(|| closed(address).plain())?;
+        apart(|| work(client))?.map_err(|failed| failed.at(address).plain())
     }
 
-    /// The same, for whom it matters whether the connection broke.
-    pub(in super::super) fn try_with<T: Send>(
-        &mut self,
-        work: impl FnOnce(&mut Client) -> Result<T, Failed> + Send,
-    ) -> Result<T, Failed> {
-        self.try_write(|client, _| work(client))
-    }
-
-    /// The same, with the statements that this connection keeps ready.
-    pub(super) fn try_write<T: Send>(
-        &mut self,
-        work: impl FnOnce(&mut Client, &mut Statements) -> Result<T, Failed> + Send,
-    ) -> Result<T, Failed> {
-        let Self { client, statements, address, .. } = self;
-        let client = client.as_mut().ok_or_else(|| closed(address))?;
-        apart(|| work(client, statements))?.map_err(|failed| failed.at(address))
-    }
-}
-
-impl Link {
     /// The same, for work that decisions wait for: if the server says nothing for so long, the connection is given up.
     pub(super) fn try_within<T: Send + 'static>(
         &mut self,
@@ -231,6 +224,11 @@ impl Drop for Link {
     }
 }
 
+/// A transaction that sees one state of the store and changes nothing.
+pub(in super::super) fn one_state(client: &mut Client) -> Result<Transaction<'_>, ::postgres::Error> {
+    client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start()
+}
+
 fn closed(address: &str) -> Failed {
     Failed::Lost(StoreError::Postgres { address: address.to_owned(), reason: "closed".to_owned() })
 }
@@ -238,6 +236,9 @@ fn closed(address: &str) -> Failed {
 pub(super) fn named(error: StoreError, name: &str) -> StoreError {
     match error {
         StoreError::Postgres { reason, .. } => StoreError::Postgres { address: name.to_owned(), reason },
+        StoreError::Unreachable { reason, .. } => {
+            StoreError::Unreachable { address: name.to_owned(), reason }
+        }
         StoreError::TakenOver { .. } => StoreError::TakenOver { address: name.to_owned() },
         StoreError::Unusable { problem, .. } => StoreError::Unusable { address: name.to_owned(), problem },
         other => other,

@@ -1,148 +1,86 @@
-//! Facts of one transaction gathered by table, so that a thousand of them take a handful of statements. Folds do not
+//! Facts of one transaction gathered by statement, so that a thousand of them take a handful of statements. Folds do not
 //! depend on each other, so facts about different folds may change places; facts about one fold keep their order,
-//! because of each column only the last value is kept. Facts that depend on what is stored end a gathering.
+//! because of each column only the last value is kept. Statements that depend on what is stored end a gathering.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use togl_scheduler::{Change, Digest, SweepSaved, SweepState};
-use togl_sweeps::{Attempt, CheckedResult, FoldKey, SweepName, TrialId};
+use togl_scheduler::Change;
+use togl_sweeps::{Attempt, FoldKey};
 
-use super::super::history::{self, Note};
-use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode};
-use super::fleet::FleetOp;
-
-/// What is written together. Operations are done in order.
-pub(super) enum Op {
-    /// Rows of folds.
-    Rows(Box<Rows>),
-    /// Folds that get a clean slate.
-    Retry(Keys),
-    /// Folds of a sweep that is being submitted, from that position on.
-    Gather(u64, Vec<FoldKey>),
-    /// A sweep that was submitted or edited.
-    Sweep(Box<SweepSaved>),
-    /// A sweep that was steered, and why.
-    State(SweepName, SweepState, Option<Arc<str>>),
-    /// A sweep that is more or less urgent.
-    Priority(SweepName, i32),
-    /// Bytes that a trial needs.
-    Floor(TrialId, u64),
-    /// What a data set must be; nobody disagrees any more.
-    Data(String, String),
-    /// A data set, a fold and the digest of the other data that its result comes from.
-    Dispute(String, FoldKey, String),
-    /// Folds whose results become replicates.
-    Aside(Keys),
-    /// Something about workers and hosts.
-    Fleet(FleetOp),
-}
+use super::super::database::{Cell, Value};
+use super::super::facts::key;
+use super::super::statement::{Given, Statement, Verb};
+use super::super::writes::{self, REMEMBER};
+use super::super::{LogPiece, StoreError, append_bounded};
 
 /// A whole transaction.
 pub(super) struct Staged {
-    pub(super) ops: Vec<Op>,
-    pub(super) notes: Notes,
+    /// Carried out in order.
+    pub(super) batches: Vec<Batch>,
     /// Output of trainers.
     pub(super) log: Vec<LogPiece>,
-    /// When, in milliseconds since 1970.
-    pub(super) at: i64,
 }
 
-/// What is added to the histories of folds.
-#[derive(Default)]
-pub(super) struct Notes {
-    pub(super) folds: Keys,
-    pub(super) numbers: Vec<i64>,
-    pub(super) events: Vec<&'static str>,
-    pub(super) attempts: Vec<Option<i64>>,
-    pub(super) details: Vec<Vec<u8>>,
+/// Rows for one statement.
+pub(super) struct Batch {
+    pub(super) statement: &'static Statement,
+    /// Values by column.
+    pub(super) columns: Vec<Vec<Value>>,
+    /// Rows by what they are found by.
+    places: HashMap<Vec<Value>, usize>,
 }
 
-impl Notes {
-    fn push(&mut self, number: i64, note: &Note<'_>) {
-        self.folds.push(note.fold);
-        self.numbers.push(number);
-        self.events.push(note.event);
-        self.attempts.push(note.attempt.map(|attempt| attempt.0.into()));
-        self.details.push(note.detail.as_bytes().to_vec());
+/// Workers that attempts were issued to.
+static MEET: Statement = Statement::insert_new("worker", &["name", "host"], &[]);
+
+impl Batch {
+    fn new(statement: &'static Statement) -> Self {
+        Self { statement, columns: Vec::new(), places: HashMap::new() }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, Vec::len)
+    }
+
+    /// Adds a row. Of two that are found by the same, the first new one stays, and the last change counts.
+    fn push(&mut self, values: &[Given<'_>]) {
+        let flattened = |values: &[Given<'_>]| values.iter().flat_map(flat).collect::<Vec<_>>();
+        let (found_by, row) = (flattened(&values[..self.statement.by.len()]), flattened(values));
+        if !found_by.is_empty()
+            && let Some(place) = self.places.get(&found_by)
+        {
+            if self.statement.verb != Verb::InsertNew {
+                self.columns.iter_mut().zip(row).for_each(|(column, value)| column[*place] = value);
+            }
+            return;
+        }
+        if !found_by.is_empty() {
+            self.places.insert(found_by, self.rows());
+        }
+        self.columns.resize_with(row.len(), Vec::new);
+        self.columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
     }
 }
 
-/// Keys of folds, a column each.
-#[derive(Default)]
-pub(super) struct Keys {
-    pub(super) trials: Vec<Vec<u8>>,
-    pub(super) splits: Vec<i64>,
-    pub(super) seeds: Vec<i64>,
-}
-
-impl Keys {
-    pub(super) fn push(&mut self, fold: &FoldKey) {
-        self.trials.push(fold.trial.as_bytes().to_vec());
-        self.splits.push(fold.split.into());
-        self.seeds.push(fold.seed.cast_signed());
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.trials.len()
-    }
-
-    fn extend(&mut self, more: Self) {
-        self.trials.extend(more.trials);
-        self.splits.extend(more.splits);
-        self.seeds.extend(more.seeds);
+/// The values that the server gets for one that is given.
+fn flat(given: &Given<'_>) -> Vec<Value> {
+    let text = |text: &str| Value::Text(text.to_owned());
+    match given {
+        Given::Plain(cell) => vec![kept(*cell)],
+        Given::Trial(trial) => vec![Value::Bytes(trial.as_bytes().to_vec())],
+        Given::Fold(fold) => key(fold).map(kept).to_vec(),
+        Given::Worker(worker, host) => vec![text(worker.as_str()), text(host)],
+        Given::Sweep(name) => vec![text(name)],
     }
 }
 
-impl<'a> FromIterator<&'a FoldKey> for Keys {
-    fn from_iter<I: IntoIterator<Item = &'a FoldKey>>(folds: I) -> Self {
-        let mut keys = Self::default();
-        folds.into_iter().for_each(|fold| keys.push(fold));
-        keys
+fn kept(cell: Cell<'_>) -> Value {
+    match cell {
+        Cell::Null => Value::Null,
+        Cell::Number(number) => Value::Number(number),
+        Cell::Text(text) => Value::Text(text.to_owned()),
+        Cell::Bytes(bytes) => Value::Bytes(bytes.to_vec()),
     }
-}
-
-/// Rows to insert and to change, by table, in the order in which they are written.
-#[derive(Default)]
-pub(super) struct Rows {
-    pub(super) trials: Vec<Vec<u8>>,
-    pub(super) canonical: Vec<String>,
-    pub(super) added: Keys,
-    pub(super) workers: HashSet<(String, Vec<u8>)>,
-    pub(super) issued: Issued,
-    pub(super) endings: HashMap<(FoldKey, Attempt), Option<(&'static str, String)>>,
-    pub(super) states: HashMap<FoldKey, State>,
-    pub(super) results: Results,
-}
-
-/// Attempts that were issued.
-#[derive(Default)]
-pub(super) struct Issued {
-    pub(super) folds: Keys,
-    pub(super) attempts: Vec<i64>,
-    pub(super) workers: Vec<String>,
-    pub(super) hosts: Vec<Vec<u8>>,
-    pub(super) numbers: Vec<i64>,
-}
-
-/// Results to keep.
-#[derive(Default)]
-pub(super) struct Results {
-    pub(super) folds: Keys,
-    pub(super) attempts: Vec<i64>,
-    pub(super) kinds: Vec<&'static str>,
-    pub(super) digests: Vec<i64>,
-    pub(super) bodies: Vec<String>,
-    /// 0 for those that do not count.
-    pub(super) numbers: Vec<i64>,
-}
-
-/// Where a fold stands after the transaction.
-pub(super) enum State {
-    Pending,
-    Leased,
-    Finished(Attempt, Digest),
-    Failed(&'static str, String),
 }
 
 /// Gathers the facts of the transaction of this number.
@@ -152,23 +90,58 @@ pub(super) fn stage(
     transaction: u64,
     at: i64,
 ) -> Result<Staged, StoreError> {
-    let (mut ops, mut notes) = (Vec::new(), Notes::default());
-    for (number, change) in (history::first_number(transaction)..).zip(changes) {
-        if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
-            notes.push(number, &note);
-        }
-        if let Some(op) = alone(change) {
-            join(&mut ops, op);
-            continue;
-        }
-        if !matches!(ops.last(), Some(Op::Rows(_))) {
-            ops.push(Op::Rows(Box::default()));
-        }
-        if let Some(Op::Rows(rows)) = ops.last_mut() {
-            rows.take(number, change)?;
+    let mut stage = Stage { batches: Vec::new(), gathering: Vec::new(), notes: Batch::new(&REMEMBER) };
+    writes::write(changes, transaction, at, &mut |statement, values| {
+        stage.put(statement, values);
+        Ok(())
+    })?;
+    stage.close();
+    let mut batches = stage.batches;
+    batches.push(stage.notes);
+    Ok(Staged { batches, log: merge(log) })
+}
+
+struct Stage {
+    batches: Vec<Batch>,
+    /// What may still change places.
+    gathering: Vec<Batch>,
+    notes: Batch,
+}
+
+impl Stage {
+    fn put(&mut self, statement: &'static Statement, values: &[Given<'_>]) {
+        if std::ptr::eq(statement, &REMEMBER) {
+            self.notes.push(values);
+        } else if statement.is_alone() {
+            self.close();
+            batch_of(&mut self.batches, statement, true).push(values);
+        } else {
+            for value in values {
+                if let Given::Worker(worker, host) = value {
+                    let worker = [worker.as_str(), host].map(|text| Given::Plain(Cell::Text(text)));
+                    batch_of(&mut self.gathering, &MEET, false).push(&worker);
+                }
+            }
+            batch_of(&mut self.gathering, statement, false).push(values);
         }
     }
-    Ok(Staged { ops, notes, log: merge(log), at })
+
+    /// Ends a gathering.
+    fn close(&mut self) {
+        self.gathering.sort_by_key(|batch| batch.statement.rank());
+        self.batches.append(&mut self.gathering);
+    }
+}
+
+/// The rows of a statement; what is done alone is only done with what came just before.
+fn batch_of<'a>(batches: &'a mut Vec<Batch>, statement: &'static Statement, alone: bool) -> &'a mut Batch {
+    let candidates = if alone { batches.len().saturating_sub(1) } else { 0 };
+    let found = batches[candidates..].iter().position(|batch| std::ptr::eq(batch.statement, statement));
+    let place = found.map_or(batches.len(), |found| candidates + found);
+    if place == batches.len() {
+        batches.push(Batch::new(statement));
+    }
+    &mut batches[place]
 }
 
 /// One piece an attempt.
@@ -185,131 +158,4 @@ pub(super) fn merge(pieces: &[LogPiece]) -> Vec<LogPiece> {
         }
     }
     merged
-}
-
-/// The operation of a fact that cannot be gathered with others.
-fn alone(change: &Change) -> Option<Op> {
-    Some(match change {
-        Change::FoldsGathered { from, folds } => Op::Gather(*from, folds.clone()),
-        Change::SweepSaved(sweep) => Op::Sweep(sweep.clone()),
-        Change::SweepStateSet { sweep, state, note } => Op::State(sweep.clone(), *state, note.clone()),
-        Change::SweepPrioritySet { sweep, priority } => Op::Priority(sweep.clone(), *priority),
-        Change::MemoryFloorRaised { trial, bytes } => Op::Floor(*trial, *bytes),
-        Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
-            Op::Data(data.clone(), digest.clone())
-        }
-        Change::DataDisputed { data, fold, digest } => Op::Dispute(data.clone(), *fold, digest.clone()),
-        Change::FoldRetried { fold } => Op::Retry([fold].into_iter().collect()),
-        Change::ResultSetAside { fold } => Op::Aside([fold].into_iter().collect()),
-        Change::WorkerDrained { worker, host } => Op::Fleet(FleetOp::Drain(worker.clone(), host.clone())),
-        Change::WorkerUndrained { worker } => Op::Fleet(FleetOp::Undrain(worker.clone())),
-        Change::HostQuarantined { host, reason } => {
-            Op::Fleet(FleetOp::Quarantine(host.clone(), reason.to_string()))
-        }
-        Change::HostReleased { host } => Op::Fleet(FleetOp::Release(host.clone())),
-        _ => return None,
-    })
-}
-
-/// Adds an operation; folds that are treated alike one after the other are treated together.
-fn join(ops: &mut Vec<Op>, op: Op) {
-    match (ops.last_mut(), op) {
-        (Some(Op::Retry(keys)), Op::Retry(more)) | (Some(Op::Aside(keys)), Op::Aside(more)) => {
-            keys.extend(more)
-        }
-        (_, op) => ops.push(op),
-    }
-}
-
-impl Rows {
-    fn take(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
-        match change {
-            Change::TrialSaved { trial, canonical } => {
-                self.trials.push(trial.as_bytes().to_vec());
-                self.canonical.push(canonical.to_string());
-            }
-            Change::FoldAdded { fold } => self.added.push(fold),
-            Change::AttemptIssued { fold, attempt, worker, host } => {
-                self.issue(fold, *attempt, worker.as_str(), host);
-                self.issued.numbers.push(number);
-            }
-            Change::LeaseRevived { fold, attempt } => {
-                self.end(fold, *attempt, None, State::Leased);
-            }
-            Change::AttemptEnded { fold, attempt, ending, message } => {
-                self.end(fold, *attempt, Some((ending.as_str(), message.clone())), State::Pending);
-            }
-            Change::FoldFailed { fold, failure } => {
-                self.states.insert(*fold, State::Failed(failure.class.as_str(), failure.message.clone()));
-            }
-            kept => self.keep(number, kept)?,
-        }
-        Ok(())
-    }
-
-    /// Results; what is written alone has nothing to gather.
-    fn keep(&mut self, number: i64, change: &Change) -> Result<(), StoreError> {
-        match change {
-            Change::FoldFinished { fold, attempt, digest, result, .. } => {
-                self.states.insert(*fold, State::Finished(*attempt, *digest));
-                self.results.push(fold, *attempt, ResultKind::Accepted, *digest, result)?;
-                self.results.numbers.push(number);
-            }
-            Change::ReplicateKept { fold, attempt, digest, result, .. } => {
-                self.results.push(fold, *attempt, ResultKind::Replicate, *digest, result)?;
-                self.results.numbers.push(0);
-            }
-            Change::ConflictLogged { fold, attempt, digest, result, .. } => {
-                self.results.push(fold, *attempt, ResultKind::Conflict, *digest, result)?;
-                self.results.numbers.push(0);
-            }
-            other => {
-                return Err(StoreError::Impossible {
-                    what: "fact",
-                    detail: format!("{other:?} has no table"),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn end(
-        &mut self,
-        fold: &FoldKey,
-        attempt: Attempt,
-        ending: Option<(&'static str, String)>,
-        state: State,
-    ) {
-        self.endings.insert((*fold, attempt), ending);
-        self.states.insert(*fold, state);
-    }
-
-    fn issue(&mut self, fold: &FoldKey, attempt: Attempt, worker: &str, host: &str) {
-        let (worker, host) = (worker.to_owned(), host.as_bytes().to_vec());
-        self.workers.insert((worker.clone(), host.clone()));
-        self.issued.folds.push(fold);
-        self.issued.attempts.push(attempt.0.into());
-        self.issued.workers.push(worker);
-        self.issued.hosts.push(host);
-        self.states.insert(*fold, State::Leased);
-    }
-}
-
-impl Results {
-    fn push(
-        &mut self,
-        fold: &FoldKey,
-        attempt: Attempt,
-        kind: ResultKind,
-        digest: Digest,
-        result: &CheckedResult,
-    ) -> Result<(), StoreError> {
-        let body = encode(result)?;
-        self.folds.push(fold);
-        self.attempts.push(attempt.0.into());
-        self.kinds.push(kind.as_str());
-        self.digests.push(digest.0.cast_signed());
-        self.bodies.push(body);
-        Ok(())
-    }
 }

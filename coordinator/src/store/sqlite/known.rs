@@ -1,4 +1,4 @@
-//! Which rows trials, folds and workers are: looked up once and remembered, because every fact names them and rows keep
+//! Which rows trials, folds, sweeps and workers are: looked up once and remembered, because every fact names them and rows keep
 //! their numbers for ever. Holds nothing that the tables do not say, and is forgotten when a transaction fails.
 
 use std::collections::HashMap;
@@ -17,6 +17,8 @@ pub(super) struct Known {
     trials: HashMap<TrialId, i64>,
     folds: HashMap<FoldKey, i64>,
     workers: HashMap<WorkerId, (String, i64)>,
+    /// The one that was asked for last: all its folds are listed one after the other.
+    sweep: Option<(String, i64)>,
 }
 
 impl Known {
@@ -49,6 +51,24 @@ impl Known {
         Ok(id)
     }
 
+    /// The row of a sweep, if there is one of that name.
+    pub(super) fn sweep(&mut self, on: &Connection, name: &str) -> Result<Option<i64>, StoreError> {
+        if let Some((last, id)) = &self.sweep
+            && last == name
+        {
+            return Ok(Some(*id));
+        }
+        let sql = "SELECT id FROM sweep WHERE name = ?1";
+        let id = on.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()?;
+        self.sweep = id.map(|id| (name.to_owned(), id));
+        Ok(id)
+    }
+
+    /// A sweep may have another row from now on.
+    pub(super) fn forget_sweep(&mut self) {
+        self.sweep = None;
+    }
+
     /// The row of a worker, which is made if it is new.
     pub(super) fn worker(
         &mut self,
@@ -69,14 +89,6 @@ impl Known {
         self.workers.insert(worker.clone(), (host.to_owned(), id));
         Ok(id)
     }
-}
-
-/// The row of a fold, if it is there.
-pub(super) fn find_fold(on: &Connection, fold: &FoldKey) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT fold.id FROM trial JOIN fold ON fold.trial = trial.id
-               WHERE trial.trial = ?1 AND fold.split = ?2 AND fold.seed = ?3";
-    let values = params![fold.trial.as_bytes(), fold.split, fold.seed.cast_signed()];
-    Ok(on.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
 }
 
 /// What was named and is not in the tables.

@@ -1,15 +1,14 @@
-//! Facts into tables. One transaction a call; one short function a fact. A fact about something that the
-//! store does not hold is an error, never silently dropped.
+//! Carries statements out, one transaction a call. A fact about something that the store does not hold is an error, never
+//! silently dropped.
 
-use rusqlite::types::Null;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use togl_scheduler::{Change, Digest, SweepSaved};
-use togl_sweeps::{Attempt, CheckedResult, FoldKey, WorkerId};
+use togl_scheduler::Change;
 
-use super::super::history::{self, Note};
-use super::super::{LogPiece, ResultKind, StoreError, append_bounded, encode, impossible};
-use super::fleet;
-use super::known::{Known, find_fold, missing};
+use super::super::database::{Cell, first};
+use super::super::facts::key;
+use super::super::statement::{Given, Statement, Verb};
+use super::super::{LogPiece, StoreError, append_bounded, queries, writes};
+use super::known::{Known, missing};
 use crate::clock;
 
 type Written = Result<(), StoreError>;
@@ -28,15 +27,9 @@ pub(super) fn commit(
     if transaction.prepare_cached(sql)?.execute(identity)? != 1 {
         return Ok(false);
     }
-    let at = clock::unix_milliseconds();
-    let mut writer = Writer { on: &transaction, known, at, number: history::first_number(number) };
-    for change in changes {
-        writer.write(change)?;
-        if let Some(note) = history::note(change).filter(|_| !history::is_dated(change)) {
-            writer.remember(&note)?;
-        }
-        writer.number += 1;
-    }
+    let mut writer = Writer { on: &transaction, known };
+    let put = &mut |statement: &'static Statement, values: &[Given<'_>]| writer.put(statement, values);
+    writes::write(changes, number, clock::unix_milliseconds(), put)?;
     if !log.is_empty()
         && let Err(error) = keep_log(&mut transaction, log)
     {
@@ -49,285 +42,55 @@ pub(super) fn commit(
 
 /// A transaction that is being written.
 struct Writer<'a> {
-    on: &'a Transaction<'a>,
+    on: &'a Connection,
     known: &'a mut Known,
-    at: i64,
-    /// Of the fact that is being written, in the histories of folds.
-    number: i64,
 }
 
 impl Writer<'_> {
-    fn write(&mut self, change: &Change) -> Written {
-        match change {
-            Change::TrialSaved { trial, canonical } => {
-                let sql = "INSERT INTO trial (trial, canonical) VALUES (?1, ?2)";
-                self.on.prepare_cached(sql)?.execute(params![trial.as_bytes(), &**canonical])?;
-                Ok(())
-            }
-            Change::FoldAdded { fold } => self.add_fold(fold),
-            Change::FoldsGathered { from, folds } => self.gather(*from, folds),
-            Change::SweepSaved(sweep) => self.save_sweep(sweep),
-            Change::AttemptIssued { fold, attempt, worker, host } => self.issue(fold, *attempt, worker, host),
-            Change::LeaseRevived { fold, attempt } => {
-                let id = self.fold(fold)?;
-                self.end_attempt(fold, id, *attempt, None)?;
-                self.set_state(id, "leased")
-            }
-            Change::AttemptEnded { fold, attempt, ending, message } => {
-                let id = self.fold(fold)?;
-                self.end_attempt(fold, id, *attempt, Some((ending.as_str(), message)))?;
-                self.set_state(id, "pending")
-            }
-            Change::FoldFailed { fold, failure } => {
-                let sql = "UPDATE fold SET state = 'failed', class = ?2, message = ?3 WHERE id = ?1";
-                let values = params![self.fold(fold)?, failure.class.as_str(), failure.message];
-                self.on.prepare_cached(sql)?.execute(values)?;
-                Ok(())
-            }
-            Change::FoldRetried { fold } => self.retry(fold),
-            Change::FoldFinished { fold, attempt, digest, result, .. } => {
-                self.finish(fold, *attempt, *digest, result)
-            }
-            Change::ReplicateKept { fold, attempt, digest, result, .. } => {
-                self.keep(fold, *attempt, ResultKind::Replicate, *digest, result)
-            }
-            Change::ConflictLogged { fold, attempt, digest, result, .. } => {
-                self.keep(fold, *attempt, ResultKind::Conflict, *digest, result)
-            }
-            steering => self.write_steering(steering),
+    fn put(&mut self, statement: &'static Statement, values: &[Given<'_>]) -> Written {
+        let mut ready = self.on.prepare_cached(statement.sqlite())?;
+        for (place, value) in (1..).zip(values) {
+            ready.raw_bind_parameter(place, self.cell(statement, value)?)?;
         }
-    }
-
-    /// What operators said, and what was learnt about memory and data.
-    fn write_steering(&mut self, change: &Change) -> Written {
-        match change {
-            Change::SweepStateSet { sweep, state, note } => {
-                let sql = "UPDATE sweep SET state = ?2, note = ?3 WHERE name = ?1";
-                let values = params![sweep.as_str(), state.as_str(), note.as_deref()];
-                one(self.on.prepare_cached(sql)?.execute(values)?, "sweep", sweep)
-            }
-            Change::SweepPrioritySet { sweep, priority } => {
-                let sql = "UPDATE sweep SET priority = ?2 WHERE name = ?1";
-                one(self.on.prepare_cached(sql)?.execute(params![sweep.as_str(), priority])?, "sweep", sweep)
-            }
-            Change::MemoryFloorRaised { trial, bytes } => {
-                let sql = "UPDATE trial SET memory_floor = ?2 WHERE trial = ?1";
-                let values = params![trial.as_bytes(), bytes.cast_signed()];
-                one(self.on.prepare_cached(sql)?.execute(values)?, "trial", trial)
-            }
-            Change::DataPinned { data, digest } | Change::DataSettled { data, digest } => {
-                self.settle(data, digest)
-            }
-            Change::DataDisputed { data, fold, digest } => {
-                let sql = "INSERT OR REPLACE INTO dissent (fold, data_set, digest) VALUES (?1, ?2, ?3)";
-                self.on.prepare_cached(sql)?.execute(params![self.fold(fold)?, data, digest])?;
-                Ok(())
-            }
-            Change::ResultSetAside { fold } => self.set_aside(fold),
-            fleet => fleet::write(self.on, fleet),
+        let rows = ready.raw_execute()?;
+        if statement.verb == Verb::Update && rows != 1 {
+            return Err(missing(statement.what, meant(&values[..statement.by.len()])));
         }
-    }
-
-    fn add_fold(&mut self, fold: &FoldKey) -> Written {
-        let sql = "INSERT INTO fold (trial, split, seed, state)
-                   SELECT id, ?2, ?3, 'pending' FROM trial WHERE trial = ?1";
-        let values = params![fold.trial.as_bytes(), fold.split, fold.seed.cast_signed()];
-        one(self.on.prepare_cached(sql)?.execute(values)?, "trial", fold.trial)
-    }
-
-    /// Lists folds under a sweep without a name, which nobody sees, until the sweep that they belong to is saved.
-    fn gather(&mut self, from: u64, folds: &[FoldKey]) -> Written {
-        if from == 0 {
-            let sql = "DELETE FROM sweep_fold WHERE sweep = (SELECT id FROM sweep WHERE name = '')";
-            self.on.prepare_cached(sql)?.execute([])?;
-            let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state)
-                       VALUES ('', 0, '', 0, '{}', 'archived') ON CONFLICT DO NOTHING";
-            self.on.prepare_cached(sql)?.execute([])?;
+        if statement.table == "sweep" {
+            self.known.forget_sweep();
         }
-        let id = self.sweep_id("")?.ok_or_else(|| missing("sweep that is being submitted", ""))?;
-        self.refer(id, from, folds)
+        statement.then.map_or(Ok(()), |next| self.put(next, values))
     }
 
-    /// The folds that were gathered become those of a sweep; what it had is given up.
-    fn adopt(&mut self, sweep: &SweepSaved) -> Written {
-        let gathered = self.sweep_id("")?.ok_or_else(|| missing("gathered folds", &sweep.name))?;
-        let sql = "SELECT coalesce(max(position) + 1, 0) FROM sweep_fold WHERE sweep = ?1";
-        let folds: i64 = self.on.prepare_cached(sql)?.query_row([gathered], |row| row.get(0))?;
-        if folds.cast_unsigned() != sweep.gathered {
-            return Err(impossible("gathered folds", format!("{folds} instead of {}", sweep.gathered)));
-        }
-        if let Some(old) = self.sweep_id(sweep.name.as_str())? {
-            self.on.prepare_cached("DELETE FROM sweep_fold WHERE sweep = ?1")?.execute([old])?;
-            self.on.prepare_cached("DELETE FROM sweep WHERE id = ?1")?.execute([old])?;
-        }
-        let sql = "UPDATE sweep SET name = ?2 WHERE id = ?1";
-        self.on.prepare_cached(sql)?.execute(params![gathered, sweep.name.as_str()])?;
-        Ok(())
-    }
-
-    fn sweep_id(&self, name: &str) -> Result<Option<i64>, StoreError> {
-        let sql = "SELECT id FROM sweep WHERE name = ?1";
-        Ok(self.on.prepare_cached(sql)?.query_row([name], |row| row.get(0)).optional()?)
-    }
-
-    fn refer(&mut self, sweep: i64, from: u64, folds: &[FoldKey]) -> Written {
-        let sql = "INSERT INTO sweep_fold (sweep, position, fold) VALUES (?1, ?2, ?3)";
-        let mut insert = self.on.prepare_cached(sql)?;
-        for (position, fold) in (from.cast_signed()..).zip(folds) {
-            insert.execute([sweep, position, self.fold(fold)?])?;
-        }
-        Ok(())
-    }
-
-    fn save_sweep(&mut self, sweep: &SweepSaved) -> Written {
-        if sweep.gathered > 0 {
-            self.adopt(sweep)?;
-        }
-        let limits =
-            serde_json::to_string(&sweep.limits).map_err(|error| impossible("limits of a sweep", error))?;
-        let resources = serde_json::to_string(&sweep.resources)
-            .map_err(|error| impossible("resources of a sweep", error))?;
-        let sql = "INSERT INTO sweep (name, place, yaml, priority, limits, state, resources, note)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                   ON CONFLICT (name) DO UPDATE SET place = excluded.place, yaml = excluded.yaml,
-                       priority = excluded.priority, limits = excluded.limits, state = excluded.state,
-                       resources = excluded.resources, note = excluded.note
-                   RETURNING id";
-        let values = params![
-            sweep.name.as_str(),
-            sweep.order.cast_signed(),
-            &*sweep.yaml,
-            sweep.priority,
-            limits,
-            sweep.state.as_str(),
-            resources,
-            sweep.note.as_deref()
-        ];
-        let id: i64 = self.on.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
-        let gathered = sweep.gathered;
-        let sql = "DELETE FROM sweep_fold WHERE sweep = ?1 AND position >= ?2";
-        self.on.prepare_cached(sql)?.execute([id, gathered.cast_signed()])?;
-        let rest = usize::try_from(gathered).ok().and_then(|first| sweep.folds.get(first..));
-        self.refer(id, gathered, rest.unwrap_or_default())
-    }
-
-    fn end_attempt(
-        &mut self,
-        fold: &FoldKey,
-        id: i64,
-        attempt: Attempt,
-        ending: Option<(&str, &str)>,
-    ) -> Written {
-        let sql = "UPDATE attempt SET ending = ?3, message = ?4 WHERE fold = ?1 AND attempt = ?2";
-        let mut statement = self.on.prepare_cached(sql)?;
-        let rows = match ending {
-            Some((ending, message)) => statement.execute(params![id, attempt.0, ending, message])?,
-            None => statement.execute(params![id, attempt.0, Null, Null])?,
-        };
-        one(rows, "attempt", format!("{attempt} of {fold}"))
-    }
-
-    fn set_state(&self, id: i64, state: &str) -> Written {
-        self.on.prepare_cached("UPDATE fold SET state = ?2 WHERE id = ?1")?.execute(params![id, state])?;
-        Ok(())
-    }
-
-    /// From now on the data set has this digest and nobody disagrees.
-    fn settle(&self, data: &str, digest: &str) -> Written {
-        let sql = "INSERT INTO data_set (name, digest) VALUES (?1, ?2)
-                   ON CONFLICT (name) DO UPDATE SET digest = excluded.digest";
-        self.on.prepare_cached(sql)?.execute([data, digest])?;
-        self.on.prepare_cached("DELETE FROM dissent WHERE data_set = ?1")?.execute([data])?;
-        Ok(())
-    }
-
-    fn set_aside(&mut self, fold: &FoldKey) -> Written {
-        let id = self.fold(fold)?;
-        let sql = "UPDATE result SET kind = 'replicate' WHERE fold = ?1 AND kind = 'accepted'";
-        one(self.on.prepare_cached(sql)?.execute([id])?, "result", fold)?;
-        self.on
-            .prepare_cached("UPDATE fold SET state = 'pending', attempt = NULL, digest = NULL WHERE id = ?1")?
-            .execute([id])?;
-        Ok(())
-    }
-
-    fn retry(&mut self, fold: &FoldKey) -> Written {
-        let sql = "UPDATE fold SET state = 'pending', class = NULL, message = NULL,
-                       forgiven = (SELECT count(*) FROM attempt WHERE attempt.fold = fold.id)
-                   WHERE id = ?1";
-        self.on.prepare_cached(sql)?.execute([self.fold(fold)?])?;
-        Ok(())
-    }
-
-    fn finish(
-        &mut self,
-        fold: &FoldKey,
-        attempt: Attempt,
-        digest: Digest,
-        result: &CheckedResult,
-    ) -> Written {
-        let id = self.fold(fold)?;
-        let sql =
-            "UPDATE fold SET state = 'finished', attempt = ?2, digest = ?3, class = NULL, message = NULL
-                   WHERE id = ?1";
-        self.on.prepare_cached(sql)?.execute(params![id, attempt.0, digest.0.cast_signed()])?;
-        self.keep(fold, attempt, ResultKind::Accepted, digest, result)
-    }
-
-    /// Keeps a result. Of conflicts of one attempt the first stays; of the others there is only one.
-    fn keep(
-        &mut self,
-        fold: &FoldKey,
-        attempt: Attempt,
-        kind: ResultKind,
-        digest: Digest,
-        result: &CheckedResult,
-    ) -> Written {
-        let (fold, body) = (self.fold(fold)?, encode(result)?);
-        let (at, number) =
-            if kind == ResultKind::Accepted { (self.at, self.number) } else { Default::default() };
-        let sql = match kind {
-            ResultKind::Conflict => {
-                "INSERT INTO result (fold, attempt, kind, digest, body, at, number)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (fold, kind, attempt) DO NOTHING"
-            }
-            _ => {
-                "INSERT INTO result (fold, attempt, kind, digest, body, at, number)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-            }
-        };
-        let digest = digest.0.cast_signed();
-        let values = params![fold, attempt.0, kind.as_str(), digest, body, at, number];
-        self.on.prepare_cached(sql)?.execute(values)?;
-        Ok(())
-    }
-
-    fn fold(&mut self, fold: &FoldKey) -> Result<i64, StoreError> {
-        self.known.fold(self.on, fold)
-    }
-
-    /// Adds to the history of a fold.
-    fn remember(&mut self, note: &Note<'_>) -> Written {
-        let sql =
-            "INSERT INTO history (fold, number, at, event, attempt, detail) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let Note { fold, event, attempt, detail } = note;
-        let (fold, attempt) = (self.fold(fold)?, attempt.map(|attempt| attempt.0));
-        let values = params![fold, self.number, self.at, event, attempt, detail];
-        self.on.prepare_cached(sql)?.execute(values)?;
-        Ok(())
-    }
-
-    fn issue(&mut self, fold: &FoldKey, attempt: Attempt, worker: &WorkerId, host: &str) -> Written {
-        let (id, worker) = (self.fold(fold)?, self.known.worker(self.on, worker, host)?);
-        let sql = "INSERT INTO attempt (fold, attempt, worker, at, number) VALUES (?1, ?2, ?3, ?4, ?5)";
-        self.on.prepare_cached(sql)?.execute(params![id, attempt.0, worker, self.at, self.number])?;
-        self.set_state(id, "leased")
+    /// What is bound for a value: rows are known by their numbers.
+    fn cell<'v>(&mut self, statement: &Statement, value: &Given<'v>) -> Result<Cell<'v>, StoreError> {
+        Ok(match value {
+            Given::Plain(cell) => *cell,
+            Given::Trial(trial) => Cell::Number(self.known.trial(self.on, trial)?),
+            Given::Fold(fold) => Cell::Number(self.known.fold(self.on, fold)?),
+            Given::Worker(worker, host) => Cell::Number(self.known.worker(self.on, worker, host)?),
+            Given::Sweep(name) => match self.known.sweep(self.on, name)? {
+                Some(id) => Cell::Number(id),
+                None if statement.verb == Verb::Delete => Cell::Null, // nothing goes
+                None => return Err(missing("sweep", name)),
+            },
+        })
     }
 }
 
-/// Refuses a statement that did not find its one row.
-fn one(rows: usize, what: &'static str, which: impl ToString) -> Written {
-    if rows == 1 { Ok(()) } else { Err(missing(what, which)) }
+/// Which row was meant, in words.
+fn meant(by: &[Given<'_>]) -> String {
+    let word = |value: &Given<'_>| match value {
+        Given::Plain(Cell::Number(number)) => number.to_string(),
+        Given::Plain(Cell::Text(text)) => (*text).to_owned(),
+        Given::Plain(Cell::Bytes(bytes)) => format!("{bytes:02x?}"),
+        Given::Plain(Cell::Null) => String::new(),
+        Given::Trial(trial) => trial.to_string(),
+        Given::Fold(fold) => fold.to_string(),
+        Given::Worker(worker, _) => worker.to_string(),
+        Given::Sweep(name) => (*name).to_owned(),
+    };
+    by.iter().rev().map(word).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" of ")
 }
 
 /// Adds output of trainers, apart from everything else.
@@ -344,7 +107,8 @@ pub(super) fn append_log(connection: &mut Connection, pieces: &[LogPiece]) -> Wr
 fn keep_log(transaction: &mut Transaction<'_>, pieces: &[LogPiece]) -> Written {
     let part = transaction.savepoint()?; // undone without the rest if it fails
     for LogPiece { fold, attempt, text } in pieces {
-        let Some(id) = find_fold(&part, fold)? else { continue };
+        let id = first(&mut &*part, queries::FOLD_ID, &key(fold), |row| row.get::<i64>(0))?;
+        let Some(id) = id else { continue };
         let sql = "SELECT coalesce(log.text, '') FROM attempt LEFT JOIN log USING (fold, attempt)
                    WHERE attempt.fold = ?1 AND attempt.attempt = ?2";
         let values = params![id, attempt.0];
