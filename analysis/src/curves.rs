@@ -9,6 +9,7 @@ use togl_sweeps::TrialConfig;
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::trial::setting_names;
 
+use crate::atomic;
 use crate::columns::{Identity, column, identity_columns};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -116,7 +117,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
         column("validation_loss", &epochs, |(_, epoch)| epoch.validation.loss),
         column("validation_accuracy", &epochs, |(_, epoch)| epoch.validation.accuracy),
     ]);
-    files::stage(&DataFrame::new(epochs.len(), columns)?, path)?.publish()
+    atomic::publish(files::draft(&DataFrame::new(epochs.len(), columns)?, path)?)
 }
 
 #[cfg(test)]

@@ -18,11 +18,12 @@ use polars::prelude::{
 };
 use polars_arrow::io::ipc::read::read_file_metadata;
 use polars_io::prelude::*;
+use togl_durable::Draft;
 use togl_sweeps::bounded;
 
 use self::contained::contained;
 pub(crate) use self::declared::Declared;
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::{impossible, ndjson, schema, spreadsheet};
@@ -57,7 +58,7 @@ impl Format {
 impl FoldFrame {
     /// Writes the frame in the format that the file's name promises; a reader never sees half of it.
     pub fn write(&self, path: &Path) -> Result<()> {
-        self.stage(path)?.publish().map(|_| ())
+        atomic::publish(self.draft(path)?).map(drop)
     }
 
     /// Reads what [`FoldFrame::write`] wrote, or a file with the same columns from elsewhere.
@@ -125,18 +126,15 @@ impl FoldFrame {
     }
 
     /// Writes the frame beside `path`, to be published together with other files.
-    pub(crate) fn stage(&self, path: &Path) -> Result<Staged> {
-        stage(self.data(), path)
+    pub(crate) fn draft(&self, path: &Path) -> Result<Draft> {
+        draft(self.data(), path)
     }
 }
 
 /// Writes data beside `path` in the format that the file's name promises.
-pub(crate) fn stage(data: &DataFrame, path: &Path) -> Result<Staged> {
+pub(crate) fn draft(data: &DataFrame, path: &Path) -> Result<Draft> {
     let format = Format::of(path)?;
-    Staged::write(path, |writer| {
-        let written = write(format, writer, &mut data.clone());
-        written.map_err(|error| Error::io("cannot write", path, error))
-    })
+    atomic::draft(path, |writer| write(format, writer, &mut data.clone()))
 }
 
 /// The bytes of a file that is really one; devices and pipes may never end.

@@ -16,7 +16,6 @@ mod pdf;
 mod style;
 mod timeline;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
@@ -29,7 +28,7 @@ pub use heat::fold_heat_maps;
 pub use lines::MOST_CURVES;
 pub use timeline::{Work, timeline};
 
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::{Error, Result};
 use crate::render::escape;
 use style::{BODY, GREY, HEADING, Side, wrapped, write};
@@ -160,10 +159,7 @@ impl Figure {
             "pdf" => self.pdf()?,
             _ => return Err(Error::UnknownPicture { path: path.to_owned() }),
         };
-        let staged = Staged::write(path, |writer| {
-            writer.write_all(&bytes).map_err(|source| Error::io("cannot write", path, source))
-        });
-        staged?.publish()
+        atomic::publish(atomic::draft_of(path, bytes)?)
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use togl_sweeps::SweepSpec;
 
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::Result;
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
@@ -114,7 +114,7 @@ pub fn html(input: &ReportInput<'_>) -> Result<String> {
 
 /// Writes the report to a file; a reader never sees half of it.
 pub fn write(path: &Path, input: &ReportInput<'_>) -> Result<PathBuf> {
-    Staged::write_text(path, &html(input)?)?.publish()
+    atomic::publish(atomic::draft_of(path, html(input)?)?)
 }
 
 #[cfg(test)]

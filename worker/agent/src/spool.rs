@@ -91,13 +91,13 @@ impl Spool {
         let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
         durable::make_folder(&folder.join("rejected")).map_err(io)?;
         let mut options = File::options();
-        let lock = options.write(true).create(true).truncate(false).mode(durable::MINE);
+        let lock = options.write(true).create(true).truncate(false).mode(togl_durable::MINE);
         let lock = lock.open(folder.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
         let mut entries = BTreeMap::new();
         for file in fs::read_dir(folder).map_err(io)? {
             let path = file.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == durable::PARTIAL) {
+            if path.extension().is_some_and(|e| e == togl_durable::PARTIAL) {
                 let _ = fs::remove_file(&path); // left by a writer that was killed; the lock says it is no more
             } else if path.extension().is_some_and(|e| e == "json") {
                 match read(&path) {
@@ -164,7 +164,7 @@ impl Spool {
     pub fn save(&mut self, entry: Entry) -> io::Result<()> {
         let text = serde_json::to_string(&entry)?;
         let sealed = format!("{text}\n{}\n", seal(&text));
-        durable::write(&self.folder, &entry.file_name(), sealed.as_bytes())?;
+        durable::write(&self.folder.join(entry.file_name()), sealed.as_bytes())?;
         self.hold(entry);
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Spool {
     pub fn reject(&mut self, store: &str, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
-        durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
+        durable::write(&aside.join(format!("{name}.reason.txt")), reason.as_bytes())?;
         absent_is_fine(fs::rename(self.folder.join(&name), aside.join(&name)))
     }
 

@@ -5,12 +5,13 @@
 //! on the same machine wait for it.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::io::{BufWriter, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
+use togl_durable::Draft;
 
 use crate::dataset::Dataset;
 use crate::error::Error;
@@ -112,18 +113,11 @@ impl Slot {
     /// behind is overwritten by the next attempt.
     fn store(&self, dataset: &Dataset) -> std::io::Result<()> {
         let unfinished = self.path.with_extension("unfinished");
-        let written = self.write(&unfinished, dataset).and_then(|()| fs::rename(&unfinished, &self.path));
-        if written.is_err() {
-            let _ = fs::remove_file(&unfinished);
-        }
-        written
-    }
-
-    fn write(&self, path: &Path, dataset: &Dataset) -> std::io::Result<()> {
-        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
-        let mut out = flat::write(out, dataset, &self.fingerprint)?;
-        out.flush()?;
-        out.get_ref().sync_all()
+        let draft =
+            Draft::at(unfinished, &self.path, File::options().write(true).create(true).truncate(true))?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, draft);
+        let out = flat::write(out, dataset, &self.fingerprint)?;
+        out.into_inner()?.publish().map(drop)
     }
 }
 
