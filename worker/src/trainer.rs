@@ -31,7 +31,7 @@ pub struct Trainer {
 impl Trainer {
     /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        signals::stop_on(&[libc::SIGTERM]);
+        signals::stop_on(&[libc::SIGTERM])?;
         device::use_threads(self.threads);
         device::use_interop_threads(1)?;
         let requests = listen();
@@ -126,8 +126,7 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let FoldKey { split, seed, .. } = request.fold;
-    let time_limit = None; // the agent keeps the time and kills
-    let job = Job { trial: &trial, split, seed, device, time_limit, clock: &seconds };
+    let job = Job { trial: &trial, split, seed, device, clock: &seconds };
     note(&format!(
         "{} on {}, {} graphs, device {}",
         trial.method(),

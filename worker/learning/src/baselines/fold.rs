@@ -154,10 +154,7 @@ impl<'a> Search<'a> {
         if let Flow::Stop | Flow::SaveAndStop = self.observer.epoch(&progress) {
             return Err(TrainError::Stopped { epochs: epoch + 1 });
         }
-        match self.job.time_limit {
-            Some(limit) if seconds > limit => Err(TrainError::TimeLimit { limit, epoch }),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn finish(self) -> Result<FoldResult> {
