@@ -111,6 +111,23 @@ pub fn list<R: Row>(rows: &[R], format: Format) -> Result<(), Problem> {
     print(&text)
 }
 
+/// The same; where there is nothing, people are told why instead.
+pub fn list_unless_empty<R: Row>(rows: &[R], format: Format, why: &str) -> Result<(), Problem> {
+    if rows.is_empty() && format == Format::Human {
+        eprintln!("{why}");
+        return Ok(());
+    }
+    list(rows, format)
+}
+
+/// Prints something that is not a list, in words or as JSON.
+pub fn one<T: Serialize>(value: &T, format: Plain, words: fn(&T) -> String) -> Result<(), Problem> {
+    print(&match format {
+        Plain::Human => words(value),
+        Plain::Json => json(value)?,
+    })
+}
+
 /// Indented JSON with a final newline.
 pub fn json(value: &impl Serialize) -> Result<String, Problem> {
     let text = serde_json::to_string_pretty(value).map_err(Problem::ours)?;

@@ -2,7 +2,6 @@
 //! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -12,7 +11,7 @@ use togl_proto::client;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::{Outcome, submit};
+use super::submit;
 use crate::bench::Server;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
@@ -108,7 +107,7 @@ struct Requeued {
 }
 
 impl Bench {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         match self.what {
             What::Dispatch(dispatch) => dispatch.run().await,
             What::Requeue(requeue) => requeue.run().await,
@@ -182,14 +181,9 @@ fn sweep(folds: u64) -> String {
 }
 
 impl Dispatch {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> Result<(), Problem> {
         descriptors::raise();
-        let measured = self.measure().await?;
-        match self.format {
-            Plain::Human => output::print(&measured.describe())?,
-            Plain::Json => output::print(&output::json(&measured)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&self.measure().await?, self.format, Dispatched::describe)
     }
 
     async fn measure(&self) -> Result<Dispatched, Problem> {
@@ -304,9 +298,7 @@ impl Dispatched {
             self.turns.map_or_else(String::new, |turns| self.compare(turns)),
         )
     }
-}
 
-impl Dispatched {
     /// What watchers cost.
     fn compare(&self, [without, with]: [Turns; 2]) -> String {
         format!(
@@ -323,16 +315,12 @@ impl Dispatched {
 }
 
 impl Requeue {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> Result<(), Problem> {
         let after_close = self.measure(true).await?;
         let after_silence = self.measure(false).await?;
         let measured =
             Requeued { after_close: Latency::of(after_close), after_silence: Latency::of(after_silence) };
-        match self.format {
-            Plain::Human => output::print(&measured.describe())?,
-            Plain::Json => output::print(&output::json(&measured)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&measured, self.format, Requeued::describe)
     }
 
     async fn measure(&self, close: bool) -> Result<Vec<Duration>, Problem> {

@@ -2,12 +2,10 @@
 //! `togl-analysis`; this collects and prints.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use togl_analysis::{FoldFrame, Plan};
 use togl_sweeps::spec::Metric;
 
-use super::Outcome;
 use super::table::explained;
 use super::table_block::{condition, metric};
 use crate::facts::{self, Depth};
@@ -44,7 +42,7 @@ pub struct Best {
 }
 
 impl Best {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let filter: Vec<(String, Vec<String>)> =
             self.filter.iter().map(|text| condition(text)).collect::<Result<_, Problem>>()?;
         let (frame, plan, usual) = match &self.sweep {
@@ -79,6 +77,6 @@ impl Best {
         if self.format == Format::Human {
             eprintln!("{}", best.caption());
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

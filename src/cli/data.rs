@@ -331,10 +331,7 @@ fn advance(bar: &ProgressBar, progress: &Progress) {
 fn check(folders: &Folders, name: &str, format: Plain) -> Outcome {
     let dataset = open(folders, name)?;
     let report = togl_data::check_with(&dataset, &folders.options());
-    match format {
-        Plain::Human => output::print(&describe(&report))?,
-        Plain::Json => output::print(&output::json(&report)?)?,
-    }
+    output::one(&report, format, describe)?;
     Ok(ExitCode::from(if report.passed() { problem::DONE } else { problem::NEGATIVE }))
 }
 

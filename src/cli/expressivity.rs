@@ -4,13 +4,11 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_data::SimpleGraph;
 use togl_topology::FlagComplex;
 
-use super::Outcome;
 use crate::output::{self, Format, Row};
 use crate::problem::Problem;
 
@@ -66,11 +64,10 @@ impl Row for Family {
 }
 
 impl Expressivity {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let families: Result<Vec<Family>, Problem> =
             self.files.iter().map(|file| family(file, self.complement)).collect();
-        output::list(&families?, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&families?, self.format)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `togl folds SWEEP` lists the folds of a sweep; `togl explain FOLD` says why one is not running.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
@@ -9,7 +8,6 @@ use togl_coordinator::store::{FoldFilter, FoldState, FoldWord, StoredFold, trial
 use togl_sweeps::settings::Setting;
 use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
 
-use super::Outcome;
 use super::history::rfc3339;
 use crate::facts::{Explanation, sweep_name};
 use crate::output::{self, Format, Plain, Row};
@@ -175,7 +173,7 @@ impl Listing {
 }
 
 impl Folds {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let trials = self.trial.as_deref().map(|text| {
             trials_beginning(text).ok_or_else(|| {
                 Problem::usage(format!("`{text}` is not the beginning of a trial's id")).hint(
@@ -211,18 +209,14 @@ impl Folds {
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
 impl Explain {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let explanation = self.target.live().await?.explain(&self.fold).await?;
-        match self.format {
-            Plain::Human => output::print(&describe(&explanation))?,
-            Plain::Json => output::print(&output::json(&explanation)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&explanation, self.format, describe)
     }
 }
 

@@ -1,12 +1,9 @@
 //! `togl history FOLD`: what happened to a fold, line by line.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_coordinator::store::history::Happened;
 use togl_sweeps::WorkerId;
 
-use super::Outcome;
 use crate::output::{self, Format, Row};
 use crate::problem::Problem;
 use crate::remote::Target;
@@ -66,7 +63,7 @@ pub fn rfc3339(milliseconds: i64) -> String {
 }
 
 impl History {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let (fold, entries) = self.target.facts().await?.history(&self.fold).await?;
         if entries.is_empty() {
             return Err(Problem::negative(format!(
@@ -76,8 +73,7 @@ impl History {
         if self.format == Format::Human {
             eprintln!("{fold}");
         }
-        output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)
     }
 }
 

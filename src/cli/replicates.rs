@@ -1,15 +1,13 @@
 //! `togl replicates [SWEEP]`: folds that were trained more than once, and whether the numbers agree. A free check of
 //! reproducibility: nothing here is ever counted in a table.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_coordinator::store::replicates;
 
-use super::Outcome;
 use crate::facts::sweep_name;
 use crate::output::{self, Format, Row};
+use crate::problem::Problem;
 use crate::remote::Target;
 
 /// List results of further attempts with what they say differently
@@ -88,7 +86,7 @@ impl Row for Replicate {
 }
 
 impl Replicates {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let sweep = self.sweep.as_deref().map(sweep_name).transpose()?;
         let wanted = Wanted { sweep, replicates: true, ..Wanted::default() };
         let mut rows: Vec<Replicate> = Vec::new();
@@ -103,11 +101,10 @@ impl Replicates {
             let agree = rows.iter().filter(|row| row.agrees).count();
             eprintln!("{} further results, {agree} of them with the same numbers", rows.len());
             if rows.is_empty() {
-                return Ok(ExitCode::SUCCESS);
+                return Ok(());
             }
         }
-        output::list(&rows, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&rows, self.format)
     }
 }
 

@@ -34,13 +34,9 @@ pub struct Watch {
 }
 
 impl Status {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let status = self.target.live().await?.status(&self.sweep).await?;
-        match self.format {
-            Plain::Human => output::print(&describe(&status))?,
-            Plain::Json => output::print(&output::json(&status)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&status, self.format, describe)
     }
 }
 
