@@ -8,7 +8,7 @@ use togl_sweeps::grid::PointError;
 use togl_sweeps::nearest;
 use togl_sweeps::result::ResultError;
 
-use crate::statistics::Refusal;
+use crate::statistics::TestRefusal;
 
 /// How many folds or cells a message names before it says "and n more".
 const NAMED_IN_MESSAGES: usize = 5;
@@ -142,7 +142,7 @@ pub enum Error {
     },
     /// A test of significance would not be honest here.
     #[error("no test: {0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] TestRefusal),
     /// A ranking for which too little has finished.
     #[error(
         "cannot rank: {refusal}; not counted, because not everything has finished there: {}; finish these, or leave out \
@@ -151,7 +151,7 @@ pub enum Error {
     )]
     Unfinished {
         /// Why there is no test.
-        refusal: Refusal,
+        refusal: TestRefusal,
         /// The data sets that are incomplete.
         sets: Vec<String>,
     },

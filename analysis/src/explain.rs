@@ -50,7 +50,7 @@ pub struct ExplainedFold {
 
 /// A cell with everything behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explanation {
+pub struct CellExplanation {
     /// The labels of its row.
     pub row: Vec<String>,
     /// The label of its column.
@@ -73,7 +73,7 @@ pub struct Explanation {
     pub folds: Vec<ExplainedFold>,
 }
 
-impl Explanation {
+impl CellExplanation {
     /// Explains the cell in the row and column of these names. A row is named by its labels with commas between;
     /// labels may be left out as long as one row is meant. `frame` is the one that the table was made from.
     pub fn of(table: &Table, frame: &FoldFrame, row: &str, column: &str) -> Result<Self> {

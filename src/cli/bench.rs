@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::submit;
-use crate::bench::Server;
+use crate::bench::ServerUnderTest;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
 use crate::bench::watchers::{Turns, Watchers, longest_silence};
@@ -117,7 +117,7 @@ impl Bench {
 
 /// A coordinator with a sweep of so many folds, and how to be a worker of it. The folder goes with it, unless it is kept.
 struct Stage {
-    server: Server,
+    server: ServerUnderTest,
     manner: Manner,
     operator: String,
     submit_seconds: f64,
@@ -141,7 +141,7 @@ impl Stage {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        let server = Server::start(&folder).await?;
+        let server = ServerUnderTest::start(&folder).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
@@ -164,7 +164,7 @@ impl Stage {
 /// Starts the coordinator of a folder once more: how long it takes until it listens, and what it occupies then.
 async fn restart(folder: &Path) -> Result<(f64, u64), Problem> {
     let begin = clock::now();
-    let again = Server::start(folder).await?;
+    let again = ServerUnderTest::start(folder).await?;
     let found = (begin.elapsed().as_secs_f64(), again.usage().resident);
     again.stop().await?;
     Ok(found)

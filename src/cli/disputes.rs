@@ -3,7 +3,7 @@
 use serde::Serialize;
 use togl_proto::wire;
 
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -14,7 +14,7 @@ pub struct Disputes {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Say which data a data set is made of
@@ -36,7 +36,7 @@ struct Dissent {
     fold: String,
 }
 
-impl Row for Dissent {
+impl ListRow for Dissent {
     const COLUMNS: &'static [&'static str] = &["DATA", "EXPECTED", "FOUND", "FOLD"];
 
     fn cells(&self) -> Vec<String> {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use togl_data::SimpleGraph;
 use togl_topology::FlagComplex;
 
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 
 /// Count the pairs of graphs that persistence cannot tell apart
@@ -23,7 +23,7 @@ pub struct Expressivity {
     complement: bool,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// One file.
@@ -43,7 +43,7 @@ struct Family {
     wl_error_rate: f64,
 }
 
-impl Row for Family {
+impl ListRow for Family {
     const COLUMNS: &'static [&'static str] =
         &["FILE", "GRAPHS", "PAIRS", "BETTI", "RATE", "PERSISTENCE", "RATE", "WL[1]", "RATE"];
 

@@ -9,8 +9,8 @@ use togl_sweeps::settings::Setting;
 use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
 
 use super::history::rfc3339;
-use crate::facts::{Explanation, sweep_name};
-use crate::output::{self, Format, Plain, Row};
+use crate::facts::{FoldExplanation, sweep_name};
+use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -47,7 +47,7 @@ pub struct Folds {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Say why a fold is not running, or what became of it
@@ -83,7 +83,7 @@ struct Fold {
     failure: Option<String>,
 }
 
-impl Row for Fold {
+impl ListRow for Fold {
     const COLUMNS: &'static [&'static str] = &[
         "FOLD", "METHOD", "DATASET", "SETTINGS", "SPLIT", "SEED", "STATE", "VALUE", "SECONDS", "WORKER",
         "ATTEMPTS", "FAILURE",
@@ -111,7 +111,7 @@ impl Row for Fold {
 
 /// The folds of a sweep as they come in.
 struct Listing {
-    format: Format,
+    format: ListFormat,
     varying: Vec<&'static Setting>,
     total: u64,
     digits: usize,
@@ -141,8 +141,8 @@ impl Listing {
         let (trial, rest) = whole.split_at(32);
         Fold {
             shown: match self.format {
-                Format::Human => format!("{}{rest}", &trial[..self.digits]),
-                Format::Json | Format::Ndjson | Format::Csv => whole.clone(),
+                ListFormat::Human => format!("{}{rest}", &trial[..self.digits]),
+                ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => whole.clone(),
             },
             method: show("method"),
             dataset: show("dataset"),
@@ -166,7 +166,7 @@ impl Listing {
     /// People get one line a fold; `togl explain` has the rest.
     fn cut(&self, text: String) -> String {
         match text.char_indices().nth(72) {
-            Some((end, _)) if self.format == Format::Human => format!("{}...", &text[..end]),
+            Some((end, _)) if self.format == ListFormat::Human => format!("{}...", &text[..end]),
             _ => text,
         }
     }
@@ -188,7 +188,7 @@ impl Folds {
             trials: trials.transpose()?,
             dataset: self.dataset,
         };
-        let usual = (self.format == Format::Human).then_some(SCREEN);
+        let usual = (self.format == ListFormat::Human).then_some(SCREEN);
         let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
         let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
         let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
@@ -199,12 +199,12 @@ impl Folds {
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if listing.total == 0 && self.format == Format::Human {
+        if listing.total == 0 && self.format == ListFormat::Human {
             return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
         }
         output::list(&listing.folds, self.format)?;
         let (shown, total) = (listing.folds.len() as u64, listing.total);
-        if self.format == Format::Human && shown < total {
+        if self.format == ListFormat::Human && shown < total {
             let next = self.skip + shown;
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));
@@ -220,7 +220,7 @@ impl Explain {
     }
 }
 
-fn describe(explanation: &Explanation) -> String {
+fn describe(explanation: &FoldExplanation) -> String {
     let mut text = format!("{}: {}\n", explanation.fold, explanation.reason);
     text += &match explanation.sweeps.as_slice() {
         [] => "  in no sweep any more\n".to_owned(),

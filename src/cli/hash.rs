@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use togl_sweeps::spec::PlannedTrial;
 
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 
 /// Show the identity of every trial of a sweep file
@@ -19,7 +19,7 @@ pub struct Hash {
     explain: Option<Vec<String>>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Print the JSON Schema of sweep files, for editors
@@ -35,7 +35,7 @@ struct Identity {
     canonical: String,
 }
 
-impl Row for Identity {
+impl ListRow for Identity {
     const COLUMNS: &'static [&'static str] = &["PLACE", "TRIAL", "METHOD", "DATASET", "SETTINGS"];
 
     fn cells(&self) -> Vec<String> {

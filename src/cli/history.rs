@@ -4,7 +4,7 @@ use serde::Serialize;
 use togl_coordinator::store::history::Happened;
 use togl_sweeps::WorkerId;
 
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -17,7 +17,7 @@ pub struct History {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Serialize)]
@@ -42,7 +42,7 @@ impl From<Happened> for Line {
     }
 }
 
-impl Row for Line {
+impl ListRow for Line {
     const COLUMNS: &'static [&'static str] = &["TIME (UTC)", "EVENT", "ATTEMPT", "WORKER", "DETAIL"];
 
     fn cells(&self) -> Vec<String> {
@@ -70,7 +70,7 @@ impl History {
                 "nothing is known of {fold}: it is older than histories are"
             )));
         }
-        if self.format == Format::Human {
+        if self.format == ListFormat::Human {
             eprintln!("{fold}");
         }
         output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)

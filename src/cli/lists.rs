@@ -6,7 +6,7 @@ use togl_proto::wire;
 
 use super::history::rfc3339;
 use crate::facts;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -20,7 +20,7 @@ pub struct Sweeps {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// List workers, or let them finish and leave
@@ -33,7 +33,7 @@ pub struct Workers {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -74,7 +74,7 @@ impl From<PastWorker> for Past {
     }
 }
 
-impl Row for Past {
+impl ListRow for Past {
     const COLUMNS: &'static [&'static str] = &["WORKER", "HOST", "ATTEMPTS", "FINISHED", "LAST LEASE (UTC)"];
 
     fn cells(&self) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use togl_analysis::figure::{self, Figure, Filtrations, Work};
+use togl_analysis::figure::{self, Figure, LearntFiltrations, Work};
 use togl_analysis::{Error, FoldFrame, Layout, Plan, Table, curves};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
@@ -120,7 +120,7 @@ impl Plot {
     fn of_files(&self) -> Result<Vec<Figure>, Problem> {
         if self.figure == Some(Kind::Filtrations) {
             let [file] = self.from.as_slice() else { return Err(needs_file()) };
-            return Filtrations::read(file)
+            return LearntFiltrations::read(file)
                 .and_then(|learnt| figure::filtrations(&learnt))
                 .map_err(explained);
         }

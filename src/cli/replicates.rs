@@ -6,7 +6,7 @@ use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_coordinator::store::replicates;
 
 use crate::facts::sweep_name;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -19,7 +19,7 @@ pub struct Replicates {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Serialize)]
@@ -66,7 +66,7 @@ impl From<replicates::Replicate> for Replicate {
     }
 }
 
-impl Row for Replicate {
+impl ListRow for Replicate {
     const COLUMNS: &'static [&'static str] =
         &["FOLD", "KIND", "ATTEMPT", "COUNTED", "WORKER", "AGREES", "LARGEST", "DIFFERS IN"];
 
@@ -97,7 +97,7 @@ impl Replicates {
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if self.format == Format::Human {
+        if self.format == ListFormat::Human {
             let agree = rows.iter().filter(|row| row.agrees).count();
             eprintln!("{} further results, {agree} of them with the same numbers", rows.len());
             if rows.is_empty() {

@@ -12,7 +12,7 @@ use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
 
 use super::history::rfc3339;
-use crate::output::{self, Format, Plain, Row};
+use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::Problem;
 use crate::state::StateDir;
 
@@ -57,7 +57,7 @@ struct List {
     place: Place,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
@@ -105,7 +105,7 @@ impl Listed {
     }
 }
 
-impl Row for Listed {
+impl ListRow for Listed {
     const COLUMNS: &'static [&'static str] = &["ID", "ROLE", "NAME", "CREATED", "EXPIRES"];
 
     fn cells(&self) -> Vec<String> {

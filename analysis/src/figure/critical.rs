@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use super::style::{BODY, Side, text_width, write};
 use super::{Area, Figure, failed};
 use crate::error::{Error, Result};
-use crate::statistics::{Friedman, Refusal, friedman};
+use crate::statistics::{Friedman, TestRefusal, friedman};
 use crate::table::{Cell, Table, Winners};
 
 const MARGIN: i32 = 20;
@@ -42,7 +42,7 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
         .map(|method| used.iter().filter_map(|set| cell(method, *set).mean).collect())
         .collect();
     let unfinished = |refusal| match refusal {
-        Refusal::TooFew { .. } if !unused.is_empty() => {
+        TestRefusal::TooFew { .. } if !unused.is_empty() => {
             Error::Unfinished { refusal, sets: unused.iter().map(|set| sets[*set].clone()).collect() }
         }
         other => other.into(),

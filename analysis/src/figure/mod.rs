@@ -23,7 +23,7 @@ use plotters::prelude::*;
 pub use against::{against, family_table, of_block};
 pub use critical::{critical_difference, ranking};
 pub use curves::{Curve, learning_curves, method_curves};
-pub use filtration::{Filtrations, GraphFiltrations, filtrations};
+pub use filtration::{LearntFiltrations, LearntGraph, filtrations};
 pub use heat::fold_heat_maps;
 pub use lines::MOST_CURVES;
 pub use timeline::{Work, timeline};

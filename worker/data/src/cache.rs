@@ -38,17 +38,22 @@ pub enum CacheOutcome {
 }
 
 /// One data set's place in the cache.
-pub(crate) struct Slot {
+pub(crate) struct CacheSlot {
     path: PathBuf,
     fingerprint: Fingerprint,
 }
 
-impl Slot {
+impl CacheSlot {
     /// The file is named after what was asked for, so a copy of older input is replaced, not kept beside.
-    pub(crate) fn new(folder: &Path, name: &str, request: &Fingerprint, fingerprint: Fingerprint) -> Slot {
+    pub(crate) fn new(
+        folder: &Path,
+        name: &str,
+        request: &Fingerprint,
+        fingerprint: Fingerprint,
+    ) -> CacheSlot {
         let number = blake3::Hash::from_bytes(*request).to_hex();
         let file = format!("{}-{}.togl-data", name.to_ascii_lowercase(), &number[..16]);
-        Slot { path: folder.join(file), fingerprint }
+        CacheSlot { path: folder.join(file), fingerprint }
     }
 
     /// Whether a usable copy seems to be there, by its header only.
@@ -128,8 +133,8 @@ mod tests {
     use super::*;
     use crate::structure::tests::two_small_graphs;
 
-    fn slot(folder: &Path, input: u8) -> Slot {
-        Slot::new(folder, "Small", &[1; 32], [input; 32])
+    fn slot(folder: &Path, input: u8) -> CacheSlot {
+        CacheSlot::new(folder, "Small", &[1; 32], [input; 32])
     }
 
     fn made() -> Result<Dataset, Error> {

@@ -12,7 +12,7 @@ use ureq::http::{HeaderMap, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::fetch::FetchError;
-use crate::progress::{Observer, Progress, Work};
+use crate::progress::{DataObserver, DataProgress, DataWork};
 
 const READ_AT_ONCE: usize = 1 << 16;
 /// Bytes between two reports.
@@ -70,7 +70,7 @@ pub(crate) fn download(
     agent: &Agent,
     url: &str,
     file: &Unfinished,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<u64, FetchError> {
     let earlier = file.begun().map_or(0, |(length, _)| length);
     let mut furthest = 0;
@@ -127,7 +127,12 @@ fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
     Ok(RootCerts::from(certificates))
 }
 
-fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) -> Result<(), FetchError> {
+fn attempt(
+    agent: &Agent,
+    url: &str,
+    file: &Unfinished,
+    observer: DataObserver<'_>,
+) -> Result<(), FetchError> {
     let begun = file.begun();
     let mut request = agent.get(url);
     if let Some((length, mark)) = &begun {
@@ -156,7 +161,7 @@ fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) 
         fs::write(&file.mark, mark).map_err(|source| write_error(&file.mark, source))?;
     }
     let mut body = response.into_body().into_reader();
-    receive(&mut body, url, file, Progress { work: Work::Download, done, total }, observer)
+    receive(&mut body, url, file, DataProgress { work: DataWork::Download, done, total }, observer)
 }
 
 /// Appends what comes; an error where the connection breaks or less comes than was promised.
@@ -164,8 +169,8 @@ fn receive(
     body: &mut impl Read,
     url: &str,
     file: &Unfinished,
-    mut progress: Progress,
-    observer: Observer<'_>,
+    mut progress: DataProgress,
+    observer: DataObserver<'_>,
 ) -> Result<(), FetchError> {
     let refused = |source| write_error(&file.path, source);
     let mut out = File::options().create(true).append(true).open(&file.path).map_err(refused)?;
@@ -192,7 +197,7 @@ fn receive(
         }
     };
     observer(progress);
-    let Progress { done, total, .. } = progress;
+    let DataProgress { done, total, .. } = progress;
     let reason = match (end, total) {
         (Some(reason), _) => reason,
         (None, Some(total)) if done != total => "the connection was closed".to_string(),

@@ -14,7 +14,7 @@ use crate::catalogue::find;
 use crate::download::{Unfinished, agent, download};
 use crate::error::Error;
 use crate::origins::{Origin, origins};
-use crate::progress::{Observer, Progress, Work};
+use crate::progress::{DataObserver, DataProgress, DataWork};
 use crate::tu;
 
 const LOCK: &str = ".fetch.lock";
@@ -154,7 +154,11 @@ pub enum FetchError {
 }
 
 /// Fetches all files of a data set; none where it is generated. Stops at the first that cannot be fetched.
-pub fn fetch(name: &str, options: &FetchOptions, observer: Observer<'_>) -> Result<Vec<Fetched>, FetchError> {
+pub fn fetch(
+    name: &str,
+    options: &FetchOptions,
+    observer: DataObserver<'_>,
+) -> Result<Vec<Fetched>, FetchError> {
     let files = origins(name)?;
     if files.is_empty() {
         return Ok(Vec::new());
@@ -168,7 +172,7 @@ pub fn fetch(name: &str, options: &FetchOptions, observer: Observer<'_>) -> Resu
 pub(crate) fn fetch_missing(
     name: &str,
     options: &FetchOptions,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<Vec<Fetched>, FetchError> {
     let name = find(name)?.name;
     let mut files = origins(name)?;
@@ -195,7 +199,7 @@ fn lock(data_dir: &Path) -> Result<File, FetchError> {
 fn fetch_file(
     origin: &Origin,
     options: &FetchOptions,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<Fetched, FetchError> {
     let target = options.data_dir.join(&origin.path);
     if target.is_file() && !options.again {
@@ -262,7 +266,7 @@ fn copy(
     origin: &Origin,
     from: &Path,
     unfinished: &Unfinished,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<String, FetchError> {
     let file = origin.path.file_name().unwrap_or_default();
     let places = [from.join(&origin.path), from.join(file)];
@@ -276,7 +280,7 @@ fn copy(
         unfinished.discard();
         FetchError::Write { path: unfinished.path.clone(), source }
     })?;
-    observer(Progress { work: Work::Download, done: copied, total: Some(copied) });
+    observer(DataProgress { work: DataWork::Download, done: copied, total: Some(copied) });
     Ok(found.display().to_string())
 }
 

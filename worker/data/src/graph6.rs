@@ -8,7 +8,7 @@ use std::path::Path;
 use thiserror::Error as ThisError;
 
 use crate::error::Error;
-use crate::files::{self, Limits};
+use crate::files::{self, ReadLimits};
 use crate::lines::Lines;
 
 const HEADER: &[u8] = b">>graph6<<";
@@ -86,7 +86,7 @@ pub fn read_graph6(path: &Path) -> Result<Vec<SimpleGraph>, Error> {
     let missing = || Error::Read { path: path.to_path_buf(), source: ErrorKind::NotFound.into() };
     let file = files::open(path)?.ok_or_else(missing)?;
     let shown = path.display().to_string();
-    read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), Limits::default()))
+    read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), ReadLimits::default()))
 }
 
 /// The same for lines from anywhere.

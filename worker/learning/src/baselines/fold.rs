@@ -11,7 +11,7 @@ use togl_sweeps::result::{EpochRecord, FoldResult, Provenance, RESULT_VERSION};
 use togl_sweeps::trial::{Backbone, Features, NUMERICS, TrialConfig, WlLabels};
 
 use super::gram::Gram;
-use super::inner::{self, InnerFold, Tally};
+use super::inner::{self, InnerFold, KernelTally};
 use super::svm::Machine;
 use super::{ph, wl::WlKernel};
 use crate::device;
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
         let (dataset, labels) = (self.dataset, self.dataset.labels());
         let machine = Machine::fit(&gram, &self.learned, labels, cost);
         let metrics = |graphs: &[u32]| {
-            let mut tally = Tally::default();
+            let mut tally = KernelTally::default();
             tally.add(&machine, &gram, graphs, labels);
             tally.metrics()
         };
