@@ -170,7 +170,7 @@ pub fn is_constant(column: &Column) -> Result<bool> {
 }
 
 fn refuse(column: &str, reason: String) -> Error {
-    Error::BadColumn { origin: "the frame".to_owned(), column: column.to_owned(), reason }
+    Error::bad_column("the frame", column, reason)
 }
 
 /// Whether a label is one of these values. Numbers compare as numbers, however they are written: 4, 4.0 and 4e0 are one.

@@ -160,11 +160,14 @@ fn find_column(table: &Table, name: &str) -> Result<usize> {
     };
     // What was trained goes before what a publication prints, where both exist.
     let exact = table.columns.iter().position(|column| column.label == name);
-    exact.or_else(|| table.columns.iter().position(named)).ok_or_else(|| Error::NoSuchCell {
-        what: "column",
-        name: name.to_owned(),
-        hint: nearest::hint(name, table.columns.iter().map(|column| column.label.as_str())),
+    exact.or_else(|| table.columns.iter().position(named)).ok_or_else(|| {
+        let known = table.columns.iter().map(|column| column.label.as_str());
+        no_single("column", name, &nearest::hint(name, known))
     })
+}
+
+fn no_single(what: &str, name: &str, hint: &str) -> Error {
+    Error::Unfit(format!("no single {what} `{name}` in the table; {hint}"))
 }
 
 fn find_row(table: &Table, name: &str) -> Result<usize> {
@@ -180,7 +183,7 @@ fn find_row(table: &Table, name: &str) -> Result<usize> {
         wanted.iter().all(|wanted| printed.iter().any(|label| label == wanted))
     };
     let fitting: Vec<usize> = (0..table.rows.len()).filter(|at| fits(&table.rows[*at].labels)).collect();
-    let refuse = |hint: String| Error::NoSuchCell { what: "row", name: name.to_owned(), hint };
+    let refuse = |hint: String| no_single("row", name, &hint);
     match fitting.as_slice() {
         [at] => Ok(*at),
         [] if table.row_settings.is_empty() && name == "all" && table.rows.len() == 1 => Ok(0),

@@ -50,7 +50,10 @@ impl FileFormat {
             "arrow" | "ipc" | "feather" => Ok(Self::Arrow),
             "csv" => Ok(Self::Csv),
             "ndjson" | "jsonl" => Ok(Self::Ndjson),
-            _ => Err(Error::UnknownFormat { path: path.to_owned() }),
+            _ => Err(Error::Unfit(format!(
+                "cannot tell the format of `{}` from its name; use .parquet, .arrow, .csv or .ndjson",
+                path.display()
+            ))),
         }
     }
 }

@@ -53,7 +53,7 @@ impl FoldFrame {
         for row in &rows {
             row.result
                 .check_readable()
-                .map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
+                .map_err(|source| Error::Unfit(format!("fold {}: {source}", row.fold)))?;
         }
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
         let identities: Vec<FoldIdentity<'_>> = rows.iter().map(FoldRow::identity).collect();

@@ -202,7 +202,7 @@ pub fn check_label(name: &str) -> Result<()> {
     if label_names().any(|known| known == name) {
         return Ok(());
     }
-    Err(Error::UnknownSetting { name: name.to_owned(), hint: nearest::hint(name, label_names()) })
+    Err(Error::Unfit(format!("no setting `{name}`; {}", nearest::hint(name, label_names()))))
 }
 
 /// Makes a frame from outside fit: version, columns, kinds and needed values checked, columns put in order.
@@ -266,16 +266,16 @@ fn check_version(data: &DataFrame, origin: &str) -> Result<u64> {
     let column = data.column(name).map_err(missing)?;
     let versions = column.cast(&DataType::UInt64)?;
     match versions.u64()?.iter().flatten().max() {
-        Some(found) if found > SCHEMA_VERSION => {
-            Err(Error::NewerSchema { origin: origin.to_owned(), found, known: SCHEMA_VERSION })
-        }
+        Some(found) if found > SCHEMA_VERSION => Err(Error::Unfit(format!(
+            "{origin} has schema version {found}, this program knows up to {SCHEMA_VERSION}; read it with a newer \
+                 program"
+        ))),
         newest => Ok(newest.unwrap_or(SCHEMA_VERSION)),
     }
 }
 
 fn fit(column: &Column, spec: &ColumnSpec, origin: &str) -> Result<Column> {
-    let refuse =
-        |reason: String| Error::BadColumn { origin: origin.to_owned(), column: spec.name.to_owned(), reason };
+    let refuse = |reason: String| Error::bad_column(origin, spec.name, reason);
     let fitted = column
         .strict_cast(&spec.kind.data_type())
         .map_err(|_| refuse(format!("has values that are not {}", plain_words(spec.kind))))?;

@@ -114,7 +114,7 @@ pub struct Table {
 impl Table {
     /// Makes the table that `spec` asks for. Rows and columns are those of the plan, in its order.
     ///
-    /// A cell whose folds come from different trials is refused ([`Error::MixedTrials`]), because its mean would
+    /// A cell whose folds come from different trials is refused, because its mean would
     /// be of nothing in particular; [`Table::separated`] says which rows avoid that. Winners are found by the
     /// unrounded mean, so of two cells that print alike one may win; only complete cells compete, and only where
     /// at least two do.
@@ -330,11 +330,10 @@ fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     let mut labels = spec.rows.iter().chain([&spec.columns]).chain(&spec.group);
     match labels.find(|name| selection.among.as_ref().is_some_and(|among| among.contains(name))) {
         None => Ok(()),
-        Some(name) => Err(Error::UnknownChoice {
-            what: "a row or column of a table with a choice",
-            name: name.clone(),
-            hint: "it is what `select` chooses among; leave it out of rows, columns and group".to_owned(),
-        }),
+        Some(name) => Err(Error::Unfit(format!(
+            "a row or column of a table with a choice cannot be `{name}`; it is what `select` chooses among; leave it \
+             out of rows, columns and group"
+        ))),
     }
 }
 

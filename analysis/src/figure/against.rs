@@ -69,13 +69,10 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
 
 fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> Result<Figure> {
     if !table.settings().contains(&setting) {
-        return Err(Error::UnknownSetting {
-            name: setting.to_owned(),
-            hint: format!(
-                "the table's rows or columns must have it; they have {}",
-                table.settings().join(", ")
-            ),
-        });
+        return Err(Error::Unfit(format!(
+            "no setting `{setting}`; the table's rows or columns must have it; they have {}",
+            table.settings().join(", ")
+        )));
     }
     let mut panels: Vec<Panel> = Vec::new();
     let along = XAxis::of(&values_along(table, setting));

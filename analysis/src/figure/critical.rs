@@ -5,7 +5,7 @@ use plotters::prelude::*;
 
 use super::style::{BODY, Side, text_width, write};
 use super::{Area, Figure, failed};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, listed};
 use crate::statistics::{Friedman, TestRefusal, friedman};
 use crate::table::{Cell, Table, Winners};
 
@@ -43,7 +43,12 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
         .collect();
     let unfinished = |refusal| match refusal {
         TestRefusal::TooFew { .. } if !unused.is_empty() => {
-            Error::Unfinished { refusal, sets: unused.iter().map(|set| sets[*set].clone()).collect() }
+            let unused: Vec<String> = unused.iter().map(|set| sets[*set].clone()).collect();
+            Error::Unfit(format!(
+                "cannot rank: {refusal}; not counted, because not everything has finished there: {}; finish these, or \
+                 leave out what has not finished with `--filter`",
+                listed(&unused)
+            ))
         }
         other => other.into(),
     };

@@ -157,7 +157,12 @@ impl Figure {
             "svg" => self.svg().into_bytes(),
             "png" => self.png()?,
             "pdf" => self.pdf()?,
-            _ => return Err(Error::UnknownPicture { path: path.to_owned() }),
+            _ => {
+                let shown = path.display();
+                return Err(Error::Unfit(format!(
+                    "cannot tell the kind of picture from the name `{shown}`; use .svg, .png or .pdf"
+                )));
+            }
         };
         atomic::publish(atomic::draft_of(path, bytes)?)
     }

@@ -47,10 +47,8 @@ impl FromStr for Layout {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::from_word(name).ok_or_else(|| Error::UnknownLayout {
-            name: name.to_owned(),
-            hint: nearest::hint(name, Self::WORDS.iter().copied()),
-        })
+        let hint = || nearest::hint(name, Self::WORDS.iter().copied());
+        Self::from_word(name).ok_or_else(|| Error::Unfit(format!("no layout `{name}`; {}", hint())))
     }
 }
 
