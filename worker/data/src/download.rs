@@ -111,7 +111,8 @@ pub(crate) fn agent(url: &str, ca_file: Option<&Path>) -> Result<Agent, FetchErr
 const MOST_AUTHORITIES: u64 = 16 << 20;
 
 fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
-    let unusable = |reason: String| FetchError::Authorities { path: path.to_path_buf(), reason };
+    let unusable =
+        |reason: String| FetchError::Refused(format!("{} holds no certificates: {reason}", path.display()));
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST_AUTHORITIES).read_to_end(&mut text));
     read.map_err(|error| unusable(error.to_string()))?;
@@ -151,7 +152,13 @@ fn attempt(
             let reason = "the server would not continue; the next attempt starts again".to_string();
             return Err(FetchError::Interrupted { url: url.to_string(), done: 0, total: None, reason });
         }
-        (status, _) => return Err(FetchError::Status { url: url.to_string(), status: status.as_u16() }),
+        (status, _) => {
+            return Err(FetchError::Refused(format!(
+                "{url}: the server answered {}\n\nhint: check the name, or download the file by other means and \
+                 fetch from its folder",
+                status.as_u16()
+            )));
+        }
     };
     let total = header(response.headers(), "content-length").and_then(|length| length.parse::<u64>().ok());
     let total = total.map(|length| length.saturating_add(done));
@@ -189,7 +196,8 @@ fn receive(
         }
         if progress.done > MOST_BYTES {
             file.discard();
-            return Err(FetchError::TooLarge { url: url.to_string(), limit: MOST_BYTES });
+            let problem = format!("{url}: more than {MOST_BYTES} bytes; the file was not kept");
+            return Err(FetchError::Refused(problem));
         }
         if progress.done >= reported + REPORT_EVERY {
             reported = progress.done;
