@@ -2,8 +2,6 @@
 //! leaves nothing behind; only a killed process can leave a draft, which no reader looks at. Uses nothing but the
 //! standard library and knows nothing of what the files hold.
 
-#![cfg_attr(test, expect(clippy::unwrap_used, reason = "a test fails by panicking"))]
-
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
