@@ -23,7 +23,7 @@ macro_rules! eprintln {
 
 /// How data is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ListFormat {
     /// Aligned columns for people.
     Human,
     /// One JSON document.
@@ -88,7 +88,7 @@ fn written(text: &str) -> Result<(), Problem> {
 }
 
 /// Something that can be a line of a listing.
-pub trait Row: Serialize {
+pub trait ListRow: Serialize {
     /// Names of the columns.
     const COLUMNS: &'static [&'static str];
     /// How many of them people see: what is long stands last, and is for programs.
@@ -98,17 +98,34 @@ pub trait Row: Serialize {
 }
 
 /// Prints a list in the format asked for.
-pub fn list<R: Row>(rows: &[R], format: Format) -> Result<(), Problem> {
+pub fn list<R: ListRow>(rows: &[R], format: ListFormat) -> Result<(), Problem> {
     let text = match format {
-        Format::Human => {
+        ListFormat::Human => {
             let shown = |row: &R| row.cells().iter().map(|cell| visible_in_line(cell).into_owned()).collect();
             aligned(&R::COLUMNS[..R::FOR_PEOPLE], &rows.iter().map(shown).collect::<Vec<_>>())
         }
-        Format::Json => json(&rows)?,
-        Format::Ndjson => ndjson(rows)?,
-        Format::Csv => return data(&csv(R::COLUMNS, rows)),
+        ListFormat::Json => json(&rows)?,
+        ListFormat::Ndjson => ndjson(rows)?,
+        ListFormat::Csv => return data(&csv(R::COLUMNS, rows)),
     };
     print(&text)
+}
+
+/// The same; where there is nothing, people are told why instead.
+pub fn list_unless_empty<R: ListRow>(rows: &[R], format: ListFormat, why: &str) -> Result<(), Problem> {
+    if rows.is_empty() && format == ListFormat::Human {
+        eprintln!("{why}");
+        return Ok(());
+    }
+    list(rows, format)
+}
+
+/// Prints something that is not a list, in words or as JSON.
+pub fn one<T: Serialize>(value: &T, format: Plain, words: fn(&T) -> String) -> Result<(), Problem> {
+    print(&match format {
+        Plain::Human => words(value),
+        Plain::Json => json(value)?,
+    })
 }
 
 /// Indented JSON with a final newline.
@@ -123,7 +140,7 @@ pub fn ndjson(rows: &[impl Serialize]) -> Result<String, Problem> {
     Ok(lines.map_err(Problem::ours)?.iter().map(|line| visible_json(line).into_owned() + "\n").collect())
 }
 
-fn csv<R: Row>(columns: &[&str], rows: &[R]) -> String {
+fn csv<R: ListRow>(columns: &[&str], rows: &[R]) -> String {
     let header = spreadsheet::line(columns.iter().map(|column| column.to_lowercase()));
     rows.iter().fold(header, |text, row| text + &spreadsheet::line(row.cells()))
 }
@@ -140,7 +157,7 @@ mod tests {
     #[derive(Serialize)]
     struct Pair(String, u32);
 
-    impl Row for Pair {
+    impl ListRow for Pair {
         const COLUMNS: &'static [&'static str] = &["NAME", "N"];
         fn cells(&self) -> Vec<String> {
             vec![self.0.clone(), self.1.to_string()]
@@ -150,7 +167,7 @@ mod tests {
     #[test]
     fn columns_line_up_and_csv_is_quoted() {
         let rows = [Pair("a,b".to_owned(), 1), Pair("längeres".to_owned(), 22)];
-        let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
+        let cells: Vec<Vec<String>> = rows.iter().map(ListRow::cells).collect();
         assert_eq!(aligned(Pair::COLUMNS, &cells), "NAME      N\na,b       1\nlängeres  22\n");
         assert_eq!(csv(Pair::COLUMNS, &rows), "name,n\n\"a,b\",1\nlängeres,22\n");
         assert_eq!(aligned(&Pair::COLUMNS[..1], &cells), "NAME\na,b\nlängeres\n");

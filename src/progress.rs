@@ -10,7 +10,7 @@ use std::time::Duration;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use togl_sweeps::visible::visible_in_line;
 
-use crate::remote::{RunningFold, SweepStatus};
+use crate::remote::{FoldInTraining, SweepStatus};
 
 /// Slots that get a bar of their own.
 const SLOTS: usize = 16;
@@ -188,10 +188,10 @@ impl Bars {
         note(&mut self.why, text, || self.all.insert_after(&self.folds, ProgressBar::new(1)));
     }
 
-    fn show_slots(&mut self, running: &[RunningFold]) {
+    fn show_slots(&mut self, running: &[FoldInTraining]) {
         let workers: BTreeSet<&str> = running.iter().map(|fold| fold.worker.as_str()).collect();
         // Until its first epoch is reported, nobody knows on which slot a fold runs.
-        let mut known: Vec<&RunningFold> = running.iter().filter(|fold| fold.max_epochs > 0).collect();
+        let mut known: Vec<&FoldInTraining> = running.iter().filter(|fold| fold.max_epochs > 0).collect();
         known.sort_by_key(|fold| (&fold.worker, fold.slot));
         let more = known.len().saturating_sub(SLOTS);
         known.truncate(SLOTS);
@@ -218,7 +218,7 @@ impl Bars {
     }
 
     /// The bar of a slot, at its place among those of the others.
-    fn slot(&mut self, fold: &RunningFold) -> ProgressBar {
+    fn slot(&mut self, fold: &FoldInTraining) -> ProgressBar {
         let key = (fold.worker.clone(), fold.slot);
         if let Some(bar) = self.slots.get(&key) {
             return bar.clone();

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use indicatif::TermLike;
 
 use super::*;
-use crate::remote::Sweep;
+use crate::remote::ListedSweep;
 
 fn status(finished: u64, failed: u64) -> SweepStatus {
-    let sweep = Sweep {
+    let sweep = ListedSweep {
         name: "quickstart".to_owned(),
         state: "active".to_owned(),
         trials: 4,
@@ -31,8 +31,8 @@ fn status(finished: u64, failed: u64) -> SweepStatus {
     }
 }
 
-fn running(worker: &str, slot: u32) -> RunningFold {
-    RunningFold {
+fn running(worker: &str, slot: u32) -> FoldInTraining {
+    FoldInTraining {
         fold: String::new(),
         title: "GCN-3 on necklaces".to_owned(),
         attempt: 1,

@@ -14,7 +14,7 @@ use togl_sweeps::{TrialConfig, bounded};
 use tonic::{Code, Status};
 
 use crate::facts;
-use crate::output::Row;
+use crate::output::ListRow;
 use crate::problem::Problem;
 use crate::state::StateDir;
 
@@ -132,7 +132,7 @@ pub fn refused(status: Status) -> Problem {
 
 /// A sweep and how far it is.
 #[derive(Debug, Clone, Serialize)]
-pub struct Sweep {
+pub struct ListedSweep {
     /// Its name.
     pub name: String,
     /// `active`, `paused`, `cancelled`, `archived`; when nothing is left to do `done`, or `failed` if no fold has a result.
@@ -156,14 +156,14 @@ pub struct Sweep {
     pub note: String,
 }
 
-impl Sweep {
+impl ListedSweep {
     /// Whether nothing more will happen.
     pub fn ended(&self) -> bool {
         matches!(self.state.as_str(), "cancelled" | "archived") || self.finished + self.failed == self.folds
     }
 }
 
-impl Sweep {
+impl ListedSweep {
     /// The same sweep, which is done if nothing is left to do, or failed if no fold has a result then.
     pub fn settled(self) -> Self {
         let over = self.state == "active" && self.finished + self.failed == self.folds;
@@ -172,7 +172,7 @@ impl Sweep {
     }
 }
 
-impl From<wire::SweepSummary> for Sweep {
+impl From<wire::SweepSummary> for ListedSweep {
     fn from(s: wire::SweepSummary) -> Self {
         let sweep = Self {
             name: s.name,
@@ -190,7 +190,7 @@ impl From<wire::SweepSummary> for Sweep {
     }
 }
 
-impl Row for Sweep {
+impl ListRow for ListedSweep {
     const COLUMNS: &'static [&'static str] =
         &["NAME", "STATE", "TRIALS", "FOLDS", "PENDING", "RUNNING", "FINISHED", "FAILED", "PRIORITY"];
 
@@ -204,7 +204,7 @@ impl Row for Sweep {
 
 /// A worker as listed.
 #[derive(Debug, Clone, Serialize)]
-pub struct Worker {
+pub struct ListedWorker {
     /// Its id.
     pub worker: String,
     /// Host name.
@@ -224,7 +224,7 @@ pub struct Worker {
     pub note: String,
 }
 
-impl From<wire::WorkerSummary> for Worker {
+impl From<wire::WorkerSummary> for ListedWorker {
     fn from(w: wire::WorkerSummary) -> Self {
         let running = w.running.iter().map(|f| fold_text(Some(f))).collect();
         let wire::WorkerSummary { worker, host, state, slots, devices, code_version, note, .. } = w;
@@ -232,7 +232,7 @@ impl From<wire::WorkerSummary> for Worker {
     }
 }
 
-impl Row for Worker {
+impl ListRow for ListedWorker {
     const COLUMNS: &'static [&'static str] =
         &["WORKER", "HOST", "STATE", "BUSY", "SLOTS", "DEVICES", "VERSION"];
 
@@ -256,15 +256,15 @@ impl Row for Worker {
 pub struct SweepStatus {
     /// Counts.
     #[serde(flatten)]
-    pub sweep: Sweep,
+    pub sweep: ListedSweep,
     /// Trials with all their folds.
     pub trials_finished: u64,
     /// Estimate; 0 if there is none.
     pub eta_seconds: u64,
     /// In training, the first of them; `running` says how many there are.
-    pub in_training: Vec<RunningFold>,
+    pub in_training: Vec<FoldInTraining>,
     /// Given up, the first of them; `failed` says how many there are.
-    pub failures: Vec<FailedFold>,
+    pub failures: Vec<FoldGivenUp>,
     /// All that were given up, by class.
     pub failed_by_class: BTreeMap<String, u64>,
     /// Why nothing runs although something should.
@@ -274,7 +274,7 @@ pub struct SweepStatus {
 
 /// A fold in training.
 #[derive(Debug, Clone, Serialize)]
-pub struct RunningFold {
+pub struct FoldInTraining {
     /// `TRIAL/split/seed`.
     pub fold: String,
     /// What is trained on what, such as `GCN-3 on necklaces`.
@@ -295,7 +295,7 @@ pub struct RunningFold {
 
 /// A fold that was given up.
 #[derive(Debug, Clone, Serialize)]
-pub struct FailedFold {
+pub struct FoldGivenUp {
     /// `TRIAL/split/seed`.
     pub fold: String,
     /// What was trained on what.
@@ -320,7 +320,7 @@ impl From<wire::SweepStatus> for SweepStatus {
     }
 }
 
-impl From<wire::RunningFold> for RunningFold {
+impl From<wire::RunningFold> for FoldInTraining {
     fn from(running: wire::RunningFold) -> Self {
         let progress = running.progress.unwrap_or_default();
         Self {
@@ -336,7 +336,7 @@ impl From<wire::RunningFold> for RunningFold {
     }
 }
 
-impl From<wire::FailedFold> for FailedFold {
+impl From<wire::FailedFold> for FoldGivenUp {
     fn from(failed: wire::FailedFold) -> Self {
         let failure = failed.failure.unwrap_or_default();
         Self {

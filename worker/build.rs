@@ -41,6 +41,7 @@ fn remember_commit() {
         "learning/src",
         "learning/native",
         "topology/src",
+        "../durable/src",
         "../sweeps/src",
         "../proto/src",
     ];

@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use togl_analysis::curves::{CurveGroup, CurveGroups};
-use togl_analysis::figure::{self, Curve, Figure, Filtrations, GraphFiltrations, Work};
+use togl_analysis::figure::{self, Curve, Figure, LearntFiltrations, LearntGraph, Work};
 use togl_analysis::import::wandb::{self, Mapping};
-use togl_analysis::report::{self, FailedFold, ReportInput, Told};
+use togl_analysis::report::{self, ReportInput, ReportedFailure};
 use togl_analysis::{Error, FoldRow, Layout, Plan, Result};
 use togl_sweeps::SweepSpec;
 use togl_sweeps::result::{self, EpochRecord, Metrics};
@@ -58,12 +58,12 @@ fn unwritten(source: std::io::Error) -> Error {
 }
 
 /// A chain with two rings, and three filtrations on it.
-fn necklace() -> Filtrations {
+fn necklace() -> LearntFiltrations {
     let mut edges: Vec<(usize, usize)> = (0..19).map(|at| (at, at + 1)).collect();
     edges.extend([(2, 7), (11, 17), (4, 20), (20, 21), (14, 22)]);
     let degree = |vertex| edges.iter().filter(|(from, to)| *from == vertex || *to == vertex).count() as f64;
     let values = |of: fn(f64) -> f64| (0..23).map(|at| of(f64::from(at))).collect();
-    let graph = GraphFiltrations {
+    let graph = LearntGraph {
         graph: 7,
         part: "test".to_owned(),
         vertices: 23,
@@ -75,7 +75,7 @@ fn necklace() -> Filtrations {
             values(|at| 1.0 / (1.0 + at)),
         ],
     };
-    Filtrations {
+    LearntFiltrations {
         version: 1,
         dataset: "necklaces".to_owned(),
         method: "GCN-4-TOGL-1".to_owned(),
@@ -149,7 +149,7 @@ fn write_report(path: &Path) -> Result<()> {
         }
     }
     let lost = rows.pop();
-    let failures = Told::all(lost.iter().map(failure).collect());
+    let failures = lost.iter().map(failure).collect::<Vec<_>>();
     let commands =
         ["togl run made-up.yaml --out results".to_owned(), "togl table made-up --format latex".to_owned()];
     let input = ReportInput {
@@ -157,15 +157,15 @@ fn write_report(path: &Path) -> Result<()> {
         sweep_text: SWEEP,
         rows: &rows,
         failures: &failures,
-        replicates: &Told::all(Vec::new()),
+        replicates: &[],
         commands: &commands,
         made_at: "2021-01-15 12:00 UTC",
     };
     report::write(path, &input).map(|_| ())
 }
 
-fn failure(row: &FoldRow) -> FailedFold {
-    FailedFold {
+fn failure(row: &FoldRow) -> ReportedFailure {
+    ReportedFailure {
         fold: row.fold.to_string(),
         attempts: 3,
         worker: row.worker.clone(),

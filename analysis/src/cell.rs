@@ -148,12 +148,9 @@ impl Cell {
             planned: group.planned,
             valueless: group.valueless,
             marks,
-            best: false,
-            not_worse: false,
-            wins_comparison: false,
             folds: group.folds,
             values: percent,
-            cited: false,
+            ..Self::default()
         }
     }
 }

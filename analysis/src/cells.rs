@@ -10,7 +10,7 @@ use togl_sweeps::spec::{Metric, TableSpec};
 
 use crate::columns::is_constant;
 use crate::distinct::Distinct;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, backticked};
 use crate::frame::FoldFrame;
 use crate::level;
 use crate::plan::Plan;
@@ -175,8 +175,13 @@ fn refuse_mixed_cells(places: &Places, names: &[String], plan: &Plan, among: &[S
     let settings: Vec<String> = differ.into_iter().filter(|name| !among.contains(name)).collect();
     for (cell, trials) in &mixed {
         if settings.iter().any(|name| plan.differs(trials, name).unwrap_or(true)) {
-            let cell = places.labels[*cell].clone();
-            return Err(Error::MixedTrials { cell, trials: trials.len() as u64, settings });
+            return Err(Error::Unfit(format!(
+                "cell ({}) mixes {} trials, which differ in {}; add what tells them apart to the table's `rows`, or keep \
+                 one value of it with a `filter`",
+                places.labels[*cell].join(", "),
+                trials.len(),
+                backticked(&settings)
+            )));
         }
     }
     Ok(())

@@ -108,8 +108,7 @@ fn one_config(
 }
 
 fn nothing_to_choose(by: Metric, among: &[String]) -> Error {
-    let group = vec![format!("best of {}", among.join(", "))];
-    Error::NothingToChoose { group, column: by.as_str().to_owned() }
+    Error::nothing_to_choose(&[format!("best of {}", among.join(", "))], by.as_str())
 }
 
 /// A trial among its rivals.

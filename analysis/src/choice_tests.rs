@@ -199,7 +199,7 @@ fn one_configuration_is_chosen_by_its_mean_validation_over_all_splits() {
             .iter()
             .any(|note| note.starts_with("chosen: for each cell one configuration, the best of lr by"))
     );
-    let explained = crate::Explanation::of(&table, &frame, "GCN-4", "DD").unwrap();
+    let explained = crate::CellExplanation::of(&table, &frame, "GCN-4", "DD").unwrap();
     assert_eq!(explained.folds[1].chosen["lr"], "0.01");
     assert!(explained.text().contains("lr=0.01"), "{}", explained.text());
     assert!(explained.json().contains(r#""lr": "0.01""#), "{}", explained.json());

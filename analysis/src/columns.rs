@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use togl_sweeps::{FoldKey, TrialConfig, TrialId};
 
 use crate::error::{Error, Result};
-use crate::schema::{Kind, SETTINGS, check_label};
+use crate::schema::{ColumnKind, SETTINGS, check_label};
 
 /// What identifies one fold and says what was (or will be) trained.
 #[derive(Debug, Clone, Copy)]
-pub struct Identity<'a> {
+pub struct FoldIdentity<'a> {
     /// The trial's place in its sweep.
     pub position: u64,
     /// The trial, split and seed.
@@ -30,7 +30,7 @@ where
 }
 
 /// The key columns and one column per setting, in the order of the schema.
-pub fn identity_columns(folds: &[Identity<'_>]) -> Vec<Column> {
+pub fn identity_columns(folds: &[FoldIdentity<'_>]) -> Vec<Column> {
     let mut columns = vec![
         column("position", folds, |fold| fold.position),
         column("trial", folds, |fold| fold.fold.trial.to_string()),
@@ -53,7 +53,7 @@ struct DistinctConfigs {
 
 impl DistinctConfigs {
     /// Folds of one trial stand together, so comparing with the previous one finds nearly all repetitions.
-    fn of(folds: &[Identity<'_>]) -> Self {
+    fn of(folds: &[FoldIdentity<'_>]) -> Self {
         let mut distinct =
             Self { settings: Vec::new(), methods: Vec::new(), index: Vec::with_capacity(folds.len()) };
         let mut previous: Option<&TrialConfig> = None;
@@ -68,13 +68,13 @@ impl DistinctConfigs {
         distinct
     }
 
-    fn setting(&self, name: &str, kind: Kind) -> Column {
+    fn setting(&self, name: &str, kind: ColumnKind) -> Column {
         let get = |at: &usize| self.settings[*at].get(name);
         match kind {
-            Kind::Text => column(name, &self.index, |at| get(at).map(plain_text)),
-            Kind::Count => column(name, &self.index, |at| get(at).and_then(Value::as_u64)),
-            Kind::Number => column(name, &self.index, |at| get(at).and_then(Value::as_f64)),
-            Kind::Flag => column(name, &self.index, |at| get(at).and_then(Value::as_bool)),
+            ColumnKind::Text => column(name, &self.index, |at| get(at).map(plain_text)),
+            ColumnKind::Count => column(name, &self.index, |at| get(at).and_then(Value::as_u64)),
+            ColumnKind::Number => column(name, &self.index, |at| get(at).and_then(Value::as_f64)),
+            ColumnKind::Flag => column(name, &self.index, |at| get(at).and_then(Value::as_bool)),
         }
     }
 }
@@ -170,7 +170,7 @@ pub fn is_constant(column: &Column) -> Result<bool> {
 }
 
 fn refuse(column: &str, reason: String) -> Error {
-    Error::BadColumn { origin: "the frame".to_owned(), column: column.to_owned(), reason }
+    Error::bad_column("the frame", column, reason)
 }
 
 /// Whether a label is one of these values. Numbers compare as numbers, however they are written: 4, 4.0 and 4e0 are one.
@@ -216,7 +216,7 @@ mod tests {
         config.weight_decay = 1.0;
         config.togl_position = Position::Last;
         let fold = FoldKey { trial: config.id(), split: 3, seed: u64::MAX };
-        let identity = Identity { position: 0, fold, config: &config };
+        let identity = FoldIdentity { position: 0, fold, config: &config };
         let data = DataFrame::new(1, identity_columns(&[identity])).unwrap();
         for name in crate::schema::label_names() {
             let ours = label(&data.column(name).unwrap().get(0).unwrap());

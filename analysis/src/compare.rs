@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::{aligned, latex};
 use crate::spreadsheet;
-use crate::table::{Cell, Row, Table, TableColumn};
+use crate::table::{Cell, Table, TableColumn, TableRow};
 use crate::wording::fixed;
 
 /// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
@@ -80,7 +80,7 @@ impl Comparison {
         table: &Table,
         name: &str,
         printed: &[&PublishedCell],
-        is: impl Fn(&PublishedCell, &Row, &TableColumn, &Cell) -> bool,
+        is: impl Fn(&PublishedCell, &TableRow, &TableColumn, &Cell) -> bool,
     ) -> Self {
         let mut missing = vec![true; printed.len()];
         let mut cells = Vec::new();
@@ -261,7 +261,12 @@ fn is_meant(
     configs.all(|config| config.is_some_and(fits))
 }
 
-fn compare(cell: &Cell, row: &Row, column: &TableColumn, published: Option<&PublishedCell>) -> ComparedCell {
+fn compare(
+    cell: &Cell,
+    row: &TableRow,
+    column: &TableColumn,
+    published: Option<&PublishedCell>,
+) -> ComparedCell {
     let difference = published.and_then(|published| Some(cell.mean? - published.mean));
     let deviation = published.and_then(|published| published.std);
     let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + ROUNDING);
@@ -279,7 +284,7 @@ fn compare(cell: &Cell, row: &Row, column: &TableColumn, published: Option<&Publ
 }
 
 /// Whether the labels of a cell, or what its row or column is printed as, are those of a printed number.
-fn is_called(printed: &PublishedCell, table: &Table, row: &Row, column: &TableColumn) -> bool {
+fn is_called(printed: &PublishedCell, table: &Table, row: &TableRow, column: &TableColumn) -> bool {
     let label = |setting: &str| {
         if table.column_setting == setting {
             return Some(column.label.as_str());

@@ -9,7 +9,8 @@ use togl_sweeps::TrialConfig;
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::trial::setting_names;
 
-use crate::columns::{Identity, column, identity_columns};
+use crate::atomic;
+use crate::columns::{FoldIdentity, column, identity_columns};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::figure::MOST_CURVES;
@@ -106,7 +107,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
     if epochs.is_empty() {
         return Err(Error::NoValues { what: "the file of learning curves".to_owned(), column: "epoch" });
     }
-    let identities: Vec<Identity<'_>> = epochs.iter().map(|(row, _)| row.identity()).collect();
+    let identities: Vec<FoldIdentity<'_>> = epochs.iter().map(|(row, _)| row.identity()).collect();
     let mut columns = identity_columns(&identities);
     columns.extend([
         column("epoch", &epochs, |(_, epoch)| u64::from(epoch.epoch)),
@@ -116,7 +117,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
         column("validation_loss", &epochs, |(_, epoch)| epoch.validation.loss),
         column("validation_accuracy", &epochs, |(_, epoch)| epoch.validation.accuracy),
     ]);
-    files::stage(&DataFrame::new(epochs.len(), columns)?, path)?.publish()
+    atomic::publish(files::draft(&DataFrame::new(epochs.len(), columns)?, path)?)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use togl_sweeps::FoldKey;
 use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::statistics::{Measured, PartSizes, Refusal, corrected_paired_t, holm};
+use crate::statistics::{Measured, PartSizes, TestRefusal, corrected_paired_t, holm};
 use crate::table::{Cell, Table, Winners};
 
 /// Adjusted p-values below this are significant.
@@ -19,25 +19,24 @@ pub const ALPHA: f64 = 0.05;
 /// The key of machine-readable output for cells that are as good as the best.
 pub(crate) const NOT_WORSE: &str = "not_significantly_worse";
 
-/// Which cells are set off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Emphasis {
-    /// The best mean.
-    #[default]
-    Best,
-    /// The best mean and every one that a test cannot tell from it.
-    NotSignificantlyWorse,
-}
-
-const WORDS: [(&str, Emphasis); 2] =
-    [("best", Emphasis::Best), ("not-significantly-worse", Emphasis::NotSignificantlyWorse)];
+togl_sweeps::words!(
+    /// Which cells are set off.
+    #[derive(Default)]
+    Emphasis {
+        /// The best mean.
+        #[default]
+        Best = "best",
+        /// The best mean and every one that a test cannot tell from it.
+        NotSignificantlyWorse = "not-significantly-worse",
+    }
+);
 
 impl FromStr for Emphasis {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let found = WORDS.iter().find(|(word, _)| *word == name).map(|(_, emphasis)| *emphasis);
-        found.ok_or_else(|| Error::unknown_choice("what is bold", name, WORDS.iter().map(|(word, _)| *word)))
+        Self::from_word(name)
+            .ok_or_else(|| Error::unknown_choice("what is bold", name, Self::WORDS.iter().copied()))
     }
 }
 
@@ -95,12 +94,12 @@ fn comparisons(table: &Table) -> Vec<(String, Vec<CellPlace>)> {
     }
 }
 
-fn mark_comparison(table: &mut Table, places: &[CellPlace], facts: &Facts) -> Result<(), Refusal> {
+fn mark_comparison(table: &mut Table, places: &[CellPlace], facts: &Facts) -> Result<(), TestRefusal> {
     let cell = |place: &CellPlace| &table.rows[place.0].cells[place.1];
     let Some(best) = places.iter().find(|place| cell(place).best) else { return Ok(()) };
     let others: Vec<CellPlace> =
         places.iter().copied().filter(|place| cell(place).is_complete() && !cell(place).best).collect();
-    let p_values: Result<Vec<f64>, Refusal> =
+    let p_values: Result<Vec<f64>, TestRefusal> =
         others.iter().map(|other| facts.compare(cell(best), cell(other))).collect();
     for (place, p) in others.iter().zip(holm(&p_values?)) {
         table.rows[place.0].cells[place.1].not_worse = p >= ALPHA;
@@ -135,21 +134,21 @@ impl Facts {
         Ok(Self { folds: facts.collect::<Result<_>>()? })
     }
 
-    fn compare(&self, best: &Cell, other: &Cell) -> Result<f64, Refusal> {
+    fn compare(&self, best: &Cell, other: &Cell) -> Result<f64, TestRefusal> {
         self.check_splits(best, other)?;
         let test = corrected_paired_t(&measured(best), &measured(other), self.sizes(best))?;
         Ok(test.p)
     }
 
     /// Folds of the same number must be of the same split; unknown digests cannot tell.
-    fn check_splits(&self, best: &Cell, other: &Cell) -> Result<(), Refusal> {
+    fn check_splits(&self, best: &Cell, other: &Cell) -> Result<(), TestRefusal> {
         let digest = |key: &FoldKey| self.folds.get(key).map_or("", |facts| facts.split_digest.as_str());
         let known: HashMap<u32, &str> = best.folds.iter().map(|key| (key.split, digest(key))).collect();
         for key in &other.folds {
             let ours = known.get(&key.split).copied().unwrap_or_default();
             let theirs = digest(key);
             if !ours.is_empty() && !theirs.is_empty() && ours != theirs {
-                return Err(Refusal::DifferentSplits { split: key.split });
+                return Err(TestRefusal::DifferentSplits { split: key.split });
             }
         }
         Ok(())

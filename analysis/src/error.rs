@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use polars::prelude::PolarsError;
 use togl_sweeps::nearest;
-use togl_sweeps::result::ResultError;
 
-use crate::statistics::Refusal;
+use crate::statistics::TestRefusal;
 
 /// How many folds or cells a message names before it says "and n more".
 const NAMED_IN_MESSAGES: usize = 5;
@@ -22,6 +21,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a frame, a selection or a table could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// What was asked for, or what was given, cannot be; nobody needs more of it than the words.
+    #[error("{0}")]
+    Unfit(String),
     /// Neither results nor a plan: there is nothing to show.
     #[error("{origin} has no folds; is it the right one, and has anything finished yet?")]
     Empty {
@@ -42,52 +44,6 @@ pub enum Error {
         /// The column that is empty.
         column: &'static str,
     },
-    /// A table or a selection names a setting that trials do not have.
-    #[error("no setting `{name}`; {hint}")]
-    UnknownSetting {
-        /// The name as written.
-        name: String,
-        /// The nearest known one, or the list of all.
-        hint: String,
-    },
-    /// A condition that no trial fulfils.
-    #[error("no trial is left where `{name}` is {}; here it is {}", listed(values), listed(there))]
-    FilteredOut {
-        /// The setting.
-        name: String,
-        /// The values that were asked for.
-        values: Vec<String>,
-        /// The values that the trials have.
-        there: Vec<String>,
-    },
-    /// No published table has this name.
-    #[error("no layout `{name}`; {hint}")]
-    UnknownLayout {
-        /// The name as written.
-        name: String,
-        /// The nearest known one, or the list of all.
-        hint: String,
-    },
-    /// A word that chooses something is not one of those known.
-    #[error("{what} cannot be `{name}`; {hint}")]
-    UnknownChoice {
-        /// What is chosen.
-        what: &'static str,
-        /// The word as written.
-        name: String,
-        /// The nearest known one, or the list of all.
-        hint: String,
-    },
-    /// No row or column of a table is called this, or several are.
-    #[error("no single {what} `{name}` in the table; {hint}")]
-    NoSuchCell {
-        /// `row` or `column`.
-        what: &'static str,
-        /// The name as written.
-        name: String,
-        /// The nearest known one, or the list of those that match.
-        hint: String,
-    },
     /// A table has no counterpart among the published ones, or several.
     #[error("cannot compare with a published table: {reason}; {hint}")]
     NothingPublished {
@@ -95,20 +51,6 @@ pub enum Error {
         reason: String,
         /// The tables to choose from.
         hint: String,
-    },
-    /// A file that should hold a table saved as JSON does not.
-    #[error("{origin} is not a saved table: {reason}; save one with `--format json`")]
-    BadSavedTable {
-        /// The file, or what else was read.
-        origin: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The kind of a picture is not known from its name.
-    #[error("cannot tell the kind of picture from the name `{}`; use .svg, .png or .pdf", path.display())]
-    UnknownPicture {
-        /// The file.
-        path: PathBuf,
     },
     /// Nothing changes along the axis of a figure.
     #[error(
@@ -141,45 +83,7 @@ pub enum Error {
     },
     /// A test of significance would not be honest here.
     #[error("no test: {0}")]
-    Refused(#[from] Refusal),
-    /// A ranking for which too little has finished.
-    #[error(
-        "cannot rank: {refusal}; not counted, because not everything has finished there: {}; finish these, or leave out \
-         what has not finished with `--filter`",
-        listed(sets)
-    )]
-    Unfinished {
-        /// Why there is no test.
-        refusal: Refusal,
-        /// The data sets that are incomplete.
-        sets: Vec<String>,
-    },
-    /// A file that is not what its name promises.
-    #[error("cannot read `{}`: {reason}", path.display())]
-    BadFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The kind of a file is not known from its name.
-    #[error("cannot tell the format of `{}` from its name; use .parquet, .arrow, .csv or .ndjson", path.display())]
-    UnknownFormat {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Written by a newer program.
-    #[error(
-        "{origin} has schema version {found}, this program knows up to {known}; read it with a newer program"
-    )]
-    NewerSchema {
-        /// The file, or what else was read.
-        origin: String,
-        /// The version it has.
-        found: u64,
-        /// The newest version known here.
-        known: u64,
-    },
+    Refused(#[from] TestRefusal),
     /// Columns that every frame must have are not there.
     #[error("{origin} lacks the column{} {}; {advice}", plural(columns), backticked(columns))]
     MissingColumns {
@@ -190,52 +94,11 @@ pub enum Error {
         /// Their names, in the order of the schema.
         columns: Vec<String>,
     },
-    /// A value that cannot be: of the wrong type, or missing where one is needed.
-    #[error("{origin}, column `{column}`: {reason}")]
-    BadColumn {
-        /// The file, or what else was read.
-        origin: String,
-        /// The column.
-        column: String,
-        /// What is wrong in it.
-        reason: String,
-    },
     /// The same fold twice: averaging both would count it double.
     #[error("the same fold twice: {}; keep one row of each", listed(folds))]
     DuplicateFolds {
         /// As `TRIAL/split/seed`, in the frame's order.
         folds: Vec<String>,
-    },
-    /// A result that can never be a row of a table.
-    #[error("fold {fold}: {source}")]
-    BadResult {
-        /// As `TRIAL/split/seed`.
-        fold: String,
-        /// What is impossible about it.
-        source: ResultError,
-    },
-    /// A cell of the table would average over different trials.
-    #[error(
-        "cell ({}) mixes {trials} trials, which differ in {}; add what tells them apart to the table's `rows`, or keep one \
-         value of it with a `filter`",
-        cell.join(", "),
-        backticked(settings)
-    )]
-    MixedTrials {
-        /// Labels of the first such cell: its row's, then its column's.
-        cell: Vec<String>,
-        /// How many trials fall into it.
-        trials: u64,
-        /// The settings in which the trials of any mixed cell differ.
-        settings: Vec<String>,
-    },
-    /// A group in which no row has the validation value that the choice needs.
-    #[error("cannot choose in group ({}): no fold has a value of `{column}`{}", group.join(", "), called(column))]
-    NothingToChoose {
-        /// The group, as `setting=value`.
-        group: Vec<String>,
-        /// The validation column.
-        column: String,
     },
     /// A file could not be written or read.
     #[error("{what} `{}`: {source}", path.display())]
@@ -254,7 +117,7 @@ pub enum Error {
 
 impl Error {
     pub(crate) fn bad_file(path: &Path, reason: impl ToString) -> Self {
-        Self::BadFile { path: path.to_owned(), reason: reason.to_string() }
+        Self::Unfit(format!("cannot read `{}`: {}", path.display(), reason.to_string()))
     }
 
     /// A word that is not one of these.
@@ -263,7 +126,18 @@ impl Error {
         name: &str,
         known: impl Iterator<Item = &'a str> + Clone,
     ) -> Self {
-        Self::UnknownChoice { what, name: name.to_owned(), hint: nearest::hint(name, known) }
+        Self::Unfit(format!("{what} cannot be `{name}`; {}", nearest::hint(name, known)))
+    }
+
+    pub(crate) fn bad_column(origin: &str, column: &str, reason: impl ToString) -> Self {
+        Self::Unfit(format!("{origin}, column `{column}`: {}", reason.to_string()))
+    }
+
+    /// A group of folds in which none has the validation value that a choice needs.
+    pub(crate) fn nothing_to_choose(group: &[String], column: &str) -> Self {
+        let group = group.join(", ");
+        let called = called(column);
+        Self::Unfit(format!("cannot choose in group ({group}): no fold has a value of `{column}`{called}"))
     }
 
     pub(crate) fn io(what: &'static str, path: &Path, source: std::io::Error) -> Self {
@@ -291,12 +165,12 @@ fn plural(names: &[String]) -> &'static str {
     if names.len() == 1 { "" } else { "s" }
 }
 
-fn backticked(names: &[String]) -> String {
+pub(crate) fn backticked(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     listed(&quoted)
 }
 
-fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     let shown = names.iter().take(NAMED_IN_MESSAGES).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMED_IN_MESSAGES) {
         0 => shown,

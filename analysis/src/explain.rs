@@ -50,7 +50,7 @@ pub struct ExplainedFold {
 
 /// A cell with everything behind it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explanation {
+pub struct CellExplanation {
     /// The labels of its row.
     pub row: Vec<String>,
     /// The label of its column.
@@ -73,7 +73,7 @@ pub struct Explanation {
     pub folds: Vec<ExplainedFold>,
 }
 
-impl Explanation {
+impl CellExplanation {
     /// Explains the cell in the row and column of these names. A row is named by its labels with commas between;
     /// labels may be left out as long as one row is meant. `frame` is the one that the table was made from.
     pub fn of(table: &Table, frame: &FoldFrame, row: &str, column: &str) -> Result<Self> {
@@ -160,11 +160,14 @@ fn find_column(table: &Table, name: &str) -> Result<usize> {
     };
     // What was trained goes before what a publication prints, where both exist.
     let exact = table.columns.iter().position(|column| column.label == name);
-    exact.or_else(|| table.columns.iter().position(named)).ok_or_else(|| Error::NoSuchCell {
-        what: "column",
-        name: name.to_owned(),
-        hint: nearest::hint(name, table.columns.iter().map(|column| column.label.as_str())),
+    exact.or_else(|| table.columns.iter().position(named)).ok_or_else(|| {
+        let known = table.columns.iter().map(|column| column.label.as_str());
+        no_single("column", name, &nearest::hint(name, known))
     })
+}
+
+fn no_single(what: &str, name: &str, hint: &str) -> Error {
+    Error::Unfit(format!("no single {what} `{name}` in the table; {hint}"))
 }
 
 fn find_row(table: &Table, name: &str) -> Result<usize> {
@@ -180,7 +183,7 @@ fn find_row(table: &Table, name: &str) -> Result<usize> {
         wanted.iter().all(|wanted| printed.iter().any(|label| label == wanted))
     };
     let fitting: Vec<usize> = (0..table.rows.len()).filter(|at| fits(&table.rows[*at].labels)).collect();
-    let refuse = |hint: String| Error::NoSuchCell { what: "row", name: name.to_owned(), hint };
+    let refuse = |hint: String| no_single("row", name, &hint);
     match fitting.as_slice() {
         [at] => Ok(*at),
         [] if table.row_settings.is_empty() && name == "all" && table.rows.len() == 1 => Ok(0),

@@ -23,7 +23,7 @@ fn two_rates() -> (Table, FoldFrame) {
 #[test]
 fn every_fold_behind_a_number_is_listed_with_its_origin() {
     let (table, frame) = two_rates();
-    let explanation = Explanation::of(&table, &frame, "GCN-4, 0.001", "DD").unwrap();
+    let explanation = CellExplanation::of(&table, &frame, "GCN-4, 0.001", "DD").unwrap();
     insta::assert_snapshot!(explanation.text(), @"
     GCN-4, 0.001 / DD: 55.0000 ± 7.0711 (n=2/2), median 55.0000, interquartile range 5.0000
     ! folds of different code versions
@@ -40,7 +40,7 @@ fn every_fold_behind_a_number_is_listed_with_its_origin() {
 #[test]
 fn a_row_may_be_named_by_the_labels_that_tell_it_apart() {
     let (table, frame) = two_rates();
-    let by = |row: &str| Explanation::of(&table, &frame, row, "DD");
+    let by = |row: &str| CellExplanation::of(&table, &frame, row, "DD");
     assert_eq!(by("0.0001").unwrap().n, 1);
     assert_eq!(by("GCN-4,0.0001").unwrap().warnings, ["1 of 2 planned folds have finished"]);
     insta::assert_snapshot!(by("GCN-4").unwrap_err(), @"no single row `GCN-4` in the table; 2 rows fit: `GCN-4, 0.001`; `GCN-4, 0.0001`");
@@ -50,8 +50,8 @@ fn a_row_may_be_named_by_the_labels_that_tell_it_apart() {
 #[test]
 fn an_unknown_column_gets_a_hint_and_a_foreign_frame_is_noticed() {
     let (table, full) = two_rates();
-    let error = Explanation::of(&table, &full, "0.001", "D").unwrap_err();
+    let error = CellExplanation::of(&table, &full, "0.001", "D").unwrap_err();
     assert!(error.to_string().starts_with("no single column `D` in the table; "), "{error}");
-    let error = Explanation::of(&table, &frame([]), "0.001", "DD").unwrap_err();
+    let error = CellExplanation::of(&table, &frame([]), "0.001", "DD").unwrap_err();
     assert!(matches!(error, Error::Empty { .. }), "{error}");
 }

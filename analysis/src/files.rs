@@ -18,18 +18,19 @@ use polars::prelude::{
 };
 use polars_arrow::io::ipc::read::read_file_metadata;
 use polars_io::prelude::*;
+use togl_durable::Draft;
 use togl_sweeps::bounded;
 
 use self::contained::contained;
 pub(crate) use self::declared::Declared;
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::{impossible, ndjson, schema, spreadsheet};
 
 /// A file format for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum FileFormat {
     /// Apache Parquet: the one to keep, small and typed.
     Parquet,
     /// Arrow IPC (Feather version 2): typed as well, larger, and fast to map into memory elsewhere.
@@ -40,7 +41,7 @@ pub enum Format {
     Ndjson,
 }
 
-impl Format {
+impl FileFormat {
     /// The format that a file's name promises.
     pub fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -49,7 +50,10 @@ impl Format {
             "arrow" | "ipc" | "feather" => Ok(Self::Arrow),
             "csv" => Ok(Self::Csv),
             "ndjson" | "jsonl" => Ok(Self::Ndjson),
-            _ => Err(Error::UnknownFormat { path: path.to_owned() }),
+            _ => Err(Error::Unfit(format!(
+                "cannot tell the format of `{}` from its name; use .parquet, .arrow, .csv or .ndjson",
+                path.display()
+            ))),
         }
     }
 }
@@ -57,32 +61,32 @@ impl Format {
 impl FoldFrame {
     /// Writes the frame in the format that the file's name promises; a reader never sees half of it.
     pub fn write(&self, path: &Path) -> Result<()> {
-        self.stage(path)?.publish().map(|_| ())
+        atomic::publish(self.draft(path)?).map(drop)
     }
 
     /// Reads what [`FoldFrame::write`] wrote, or a file with the same columns from elsewhere.
     pub fn read(path: &Path) -> Result<Self> {
-        Format::of(path)?; // a name that says nothing is told before a file that is not there
+        FileFormat::of(path)?; // a name that says nothing is told before a file that is not there
         Self::read_bytes(contents(path)?, path)
     }
 
     /// Reads what stands in a file of this name.
     pub fn read_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self> {
-        let format = Format::of(path)?;
+        let format = FileFormat::of(path)?;
         let damaged = || Err(Error::bad_file(path, in_one_line(&declared::contradictory())));
         contained(|| Self::understood(format, bytes, path)).unwrap_or_else(damaged)
     }
 
-    fn understood(format: Format, bytes: Vec<u8>, path: &Path) -> Result<Self> {
+    fn understood(format: FileFormat, bytes: Vec<u8>, path: &Path) -> Result<Self> {
         let refuse = |error| Error::bad_file(path, in_one_line(&error));
         let (data, digest) = match format {
-            Format::Parquet => read_parquet(bytes).map_err(refuse)?,
-            Format::Arrow => read_arrow(bytes).map_err(|error| match error {
+            FileFormat::Parquet => read_parquet(bytes).map_err(refuse)?,
+            FileFormat::Arrow => read_arrow(bytes).map_err(|error| match error {
                 PolarsError::IO { .. } => Error::bad_file(path, "it is no Arrow file, or cut off"),
                 other => refuse(other),
             })?,
-            Format::Csv => (read_csv(bytes).map_err(refuse)?, None),
-            Format::Ndjson => (ndjson::read(&bytes, path)?, None),
+            FileFormat::Csv => (read_csv(bytes).map_err(refuse)?, None),
+            FileFormat::Ndjson => (ndjson::read(&bytes, path)?, None),
         };
         let origin = format!("`{}`", path.display());
         if data.height() == 0 {
@@ -94,7 +98,7 @@ impl FoldFrame {
         let data = schema::conform(&data, &origin)?;
         impossible::refuse_impossible(&data, &origin)?;
         let frame = Self::from_data(&data, &origin)?;
-        let could_have_one = matches!(format, Format::Parquet | Format::Arrow);
+        let could_have_one = matches!(format, FileFormat::Parquet | FileFormat::Arrow);
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(if could_have_one && digest.is_none() { frame.without_digest(name) } else { frame })
     }
@@ -125,18 +129,15 @@ impl FoldFrame {
     }
 
     /// Writes the frame beside `path`, to be published together with other files.
-    pub(crate) fn stage(&self, path: &Path) -> Result<Staged> {
-        stage(self.data(), path)
+    pub(crate) fn draft(&self, path: &Path) -> Result<Draft> {
+        draft(self.data(), path)
     }
 }
 
 /// Writes data beside `path` in the format that the file's name promises.
-pub(crate) fn stage(data: &DataFrame, path: &Path) -> Result<Staged> {
-    let format = Format::of(path)?;
-    Staged::write(path, |writer| {
-        let written = write(format, writer, &mut data.clone());
-        written.map_err(|error| Error::io("cannot write", path, error))
-    })
+pub(crate) fn draft(data: &DataFrame, path: &Path) -> Result<Draft> {
+    let format = FileFormat::of(path)?;
+    atomic::draft(path, |writer| write(format, writer, &mut data.clone()))
 }
 
 /// The bytes of a file that is really one; devices and pipes may never end.
@@ -152,15 +153,15 @@ pub(crate) fn contents(path: &Path) -> Result<Vec<u8>> {
     File::open(path).and_then(|file| bounded::bytes(file, bounded::TABLE)).map_err(unreadable)
 }
 
-fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> PolarsResult<()> {
+fn write_as(format: FileFormat, writer: &mut impl Write, data: &mut DataFrame) -> PolarsResult<()> {
     match format {
-        Format::Parquet => {
+        FileFormat::Parquet => {
             let digest = vec![(digest::KEY.to_owned(), digest::digest(data)?)];
             let writer = ParquetWriter::new(writer);
             let writer = writer.with_key_value_metadata(Some(KeyValueMetadata::from_static(digest)));
             writer.finish(data).map(|_| ())
         }
-        Format::Arrow => {
+        FileFormat::Arrow => {
             let digest = [(digest::KEY.into(), digest::digest(data)?.into())];
             // The oldest layout of text, which every reader of Arrow knows.
             let mut writer = IpcWriter::new(writer)
@@ -169,8 +170,8 @@ fn write_as(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> Po
             writer.set_custom_schema_metadata(Arc::new(digest.into_iter().collect()));
             writer.finish(data)
         }
-        Format::Csv => CsvWriter::new(writer).finish(&mut each_text(data, spreadsheet::guarded)?),
-        Format::Ndjson => JsonWriter::new(writer).with_json_format(JsonFormat::JsonLines).finish(data),
+        FileFormat::Csv => CsvWriter::new(writer).finish(&mut each_text(data, spreadsheet::guarded)?),
+        FileFormat::Ndjson => JsonWriter::new(writer).with_json_format(JsonFormat::JsonLines).finish(data),
     }
 }
 
@@ -270,7 +271,7 @@ impl<W: Write> Write for Remembering<'_, W> {
 }
 
 /// Writes a frame; what goes wrong is said in the words of the system where it said any.
-fn write(format: Format, writer: &mut impl Write, data: &mut DataFrame) -> io::Result<()> {
+fn write(format: FileFormat, writer: &mut impl Write, data: &mut DataFrame) -> io::Result<()> {
     let mut writer = Remembering { writer, failed: None };
     write_as(format, &mut writer, data)
         .map_err(|error| writer.failed.take().unwrap_or_else(|| io::Error::other(error)))

@@ -8,7 +8,7 @@ use polars::prelude::*;
 use togl_sweeps::datasets::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
-use crate::columns::{self, Identity, column, identity_columns};
+use crate::columns::{self, FoldIdentity, column, identity_columns};
 use crate::error::{Error, Result};
 use crate::schema::{self, SCHEMA_VERSION};
 use crate::statistics::mean_f1;
@@ -33,8 +33,8 @@ pub struct FoldRow {
 
 impl FoldRow {
     /// Which fold it is and what was trained.
-    pub(crate) fn identity(&self) -> Identity<'_> {
-        Identity { position: self.position, fold: self.fold, config: &self.config }
+    pub(crate) fn identity(&self) -> FoldIdentity<'_> {
+        FoldIdentity { position: self.position, fold: self.fold, config: &self.config }
     }
 }
 
@@ -53,10 +53,10 @@ impl FoldFrame {
         for row in &rows {
             row.result
                 .check_readable()
-                .map_err(|source| Error::BadResult { fold: row.fold.to_string(), source })?;
+                .map_err(|source| Error::Unfit(format!("fold {}: {source}", row.fold)))?;
         }
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
-        let identities: Vec<Identity<'_>> = rows.iter().map(FoldRow::identity).collect();
+        let identities: Vec<FoldIdentity<'_>> = rows.iter().map(FoldRow::identity).collect();
         let mut columns = identity_columns(&identities);
         columns.extend(metric_columns(&rows));
         columns.extend(training_columns(&rows));

@@ -28,7 +28,7 @@ pub fn refuse_impossible(data: &DataFrame, origin: &str) -> Result<()> {
         if let Some(row) = values.iter().position(wrong) {
             let value = values.get(row).unwrap_or_default();
             let reason = format!("row {} has {value}, which is no share from 0 to 1", row + 1);
-            return Err(refused(origin, name, reason));
+            return Err(Error::bad_column(origin, name, reason));
         }
     }
     refuse_contradictions(data, origin)
@@ -51,7 +51,7 @@ fn refuse_contradictions(data: &DataFrame, origin: &str) -> Result<()> {
                 row + 1,
                 first[row] + 1
             );
-            return Err(refused(origin, name, reason));
+            return Err(Error::bad_column(origin, name, reason));
         }
     }
     Ok(())
@@ -89,10 +89,6 @@ fn differing(column: &Column, first: &[usize]) -> Result<Vec<usize>> {
 fn unlike_first<T: PartialEq>(values: &[T], first: &[usize]) -> Vec<usize> {
     let rows = first.iter().enumerate();
     rows.filter(|(row, first)| values[*row] != values[**first]).map(|(row, _)| row).collect()
-}
-
-fn refused(origin: &str, column: &str, reason: String) -> Error {
-    Error::BadColumn { origin: origin.to_owned(), column: column.to_owned(), reason }
 }
 
 #[cfg(test)]

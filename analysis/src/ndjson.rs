@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::files::Declared;
-use crate::schema::{self, Kind};
+use crate::schema::{self, ColumnKind};
 
 /// What one line says.
 type Object = Map<String, Value>;
@@ -66,29 +66,32 @@ fn names(lines: &[(usize, Object)]) -> Vec<String> {
     known.chain(others).collect()
 }
 
-fn fits(kind: Kind, value: &Value) -> bool {
+fn fits(kind: ColumnKind, value: &Value) -> bool {
     match kind {
-        Kind::Text => value.is_string(),
-        Kind::Count => value.is_u64(),
-        Kind::Number => value.is_number(),
-        Kind::Flag => value.is_boolean(),
+        ColumnKind::Text => value.is_string(),
+        ColumnKind::Count => value.is_u64(),
+        ColumnKind::Number => value.is_number(),
+        ColumnKind::Flag => value.is_boolean(),
     }
 }
 
 /// The narrowest kind that all values of an unknown column fit; text holds anything, spelt as JSON.
-fn guess(values: &[&Value]) -> Kind {
-    let all = |kind: Kind| values.iter().all(|value| value.is_null() || fits(kind, value));
-    [Kind::Flag, Kind::Count, Kind::Number].into_iter().find(|kind| all(*kind)).unwrap_or(Kind::Text)
+fn guess(values: &[&Value]) -> ColumnKind {
+    let all = |kind: ColumnKind| values.iter().all(|value| value.is_null() || fits(kind, value));
+    [ColumnKind::Flag, ColumnKind::Count, ColumnKind::Number]
+        .into_iter()
+        .find(|kind| all(*kind))
+        .unwrap_or(ColumnKind::Text)
 }
 
-fn column(name: &str, kind: Kind, values: &[&Value]) -> Column {
+fn column(name: &str, kind: ColumnKind, values: &[&Value]) -> Column {
     let values = values.iter();
     let name = name.into();
     match kind {
-        Kind::Text => Series::new(name, values.map(|value| text(value)).collect::<Vec<_>>()),
-        Kind::Count => Series::new(name, values.map(|value| value.as_u64()).collect::<Vec<_>>()),
-        Kind::Number => Series::new(name, values.map(|value| value.as_f64()).collect::<Vec<_>>()),
-        Kind::Flag => Series::new(name, values.map(|value| value.as_bool()).collect::<Vec<_>>()),
+        ColumnKind::Text => Series::new(name, values.map(|value| text(value)).collect::<Vec<_>>()),
+        ColumnKind::Count => Series::new(name, values.map(|value| value.as_u64()).collect::<Vec<_>>()),
+        ColumnKind::Number => Series::new(name, values.map(|value| value.as_f64()).collect::<Vec<_>>()),
+        ColumnKind::Flag => Series::new(name, values.map(|value| value.as_bool()).collect::<Vec<_>>()),
     }
     .into()
 }

@@ -9,7 +9,7 @@ use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
 use crate::columns::{self, is_among};
 use crate::distinct::Distinct;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, listed};
 use crate::frame::FoldFrame;
 use crate::schema::{self, KEYS, SETTINGS};
 
@@ -108,7 +108,10 @@ impl Plan {
             plan.folds.retain(|fold| kept[fold.trial]);
             if plan.folds.is_empty() && !before.is_empty() {
                 let there = Distinct::of(before.iter().map(|fold| labels[fold.trial].clone()));
-                return Err(Error::FilteredOut { name: name.clone(), values: values.clone(), there });
+                let (asked, there) = (listed(values), listed(&there));
+                return Err(Error::Unfit(format!(
+                    "no trial is left where `{name}` is {asked}; here it is {there}"
+                )));
             }
         }
         Ok(plan)

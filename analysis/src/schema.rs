@@ -37,7 +37,7 @@ const fn newest() -> u64 {
 
 /// What kind of value a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Text; unknown is the empty text.
     Text,
     /// A whole number from 0.
@@ -48,7 +48,7 @@ pub enum Kind {
     Flag,
 }
 
-impl Kind {
+impl ColumnKind {
     /// The Polars type that stores it.
     pub fn data_type(self) -> DataType {
         match self {
@@ -75,46 +75,46 @@ pub struct ColumnSpec {
     /// Its name.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// Whether it may be null.
     pub need: Need,
     /// What it means.
     pub about: &'static str,
 }
 
-const fn column(name: &'static str, kind: Kind, need: Need, about: &'static str) -> ColumnSpec {
+const fn column(name: &'static str, kind: ColumnKind, need: Need, about: &'static str) -> ColumnSpec {
     ColumnSpec { name, kind, need, about }
 }
 
 const fn setting(of: &settings::Setting) -> ColumnSpec {
     let kind = match of.kind {
         // A position may be the word `last`.
-        settings::Kind::Text | settings::Kind::Word(_) | settings::Kind::Position => Kind::Text,
-        settings::Kind::Flag => Kind::Flag,
-        settings::Kind::Whole(..) => Kind::Count,
-        settings::Kind::Real(..) => Kind::Number,
+        settings::Kind::Text | settings::Kind::Word(_) | settings::Kind::Position => ColumnKind::Text,
+        settings::Kind::Flag => ColumnKind::Flag,
+        settings::Kind::Whole(..) => ColumnKind::Count,
+        settings::Kind::Real(..) => ColumnKind::Number,
     };
     column(of.name, kind, Need::Always, "the trial's setting of this name")
 }
 
 const fn metric(name: &'static str, about: &'static str) -> ColumnSpec {
-    column(name, Kind::Number, Need::IfKnown, about)
+    column(name, ColumnKind::Number, Need::IfKnown, about)
 }
 
 /// Which fold a row is.
 pub const KEYS: [ColumnSpec; 5] = [
     column(
         "position",
-        Kind::Count,
+        ColumnKind::Count,
         Need::Always,
         "place of the trial in its sweep, or of the row in its import",
     ),
-    column("trial", Kind::Text, Need::Always, "identity of the trial: 32 hexadecimal digits"),
-    column("split", Kind::Count, Need::Always, "fold index of the data set, or split seed"),
-    column("seed", Kind::Count, Need::Always, "training seed"),
+    column("trial", ColumnKind::Text, Need::Always, "identity of the trial: 32 hexadecimal digits"),
+    column("split", ColumnKind::Count, Need::Always, "fold index of the data set, or split seed"),
+    column("seed", ColumnKind::Count, Need::Always, "training seed"),
     column(
         "method",
-        Kind::Text,
+        ColumnKind::Text,
         Need::Always,
         "name of the network after what was built, such as GCN-4-TOGL-1",
     ),
@@ -147,34 +147,44 @@ pub const METRICS: [ColumnSpec; 10] = [
 
 /// How it was trained, where, and with what.
 pub const PROVENANCE: [ColumnSpec; 23] = [
-    column("best_epoch", Kind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
-    column("epochs", Kind::Count, Need::IfKnown, "epochs trained"),
-    column("seconds", Kind::Number, Need::IfKnown, "seconds of training"),
+    column("best_epoch", ColumnKind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
+    column("epochs", ColumnKind::Count, Need::IfKnown, "epochs trained"),
+    column("seconds", ColumnKind::Number, Need::IfKnown, "seconds of training"),
     column(
         "finished_at",
-        Kind::Count,
+        ColumnKind::Count,
         Need::IfKnown,
         "when training ended, in milliseconds since 1970 by the worker's clock",
     ),
-    column("energy_joules", Kind::Number, Need::IfKnown, "energy of a device that trained this fold alone"),
-    column("peak_memory", Kind::Count, Need::IfKnown, "largest resident memory of the trainer, in bytes"),
-    column("parameters", Kind::Count, Need::IfKnown, "trainable parameters of the network"),
-    column("train_size", Kind::Count, Need::IfKnown, "examples in the training part"),
-    column("validation_size", Kind::Count, Need::IfKnown, "examples in the validation part"),
-    column("test_size", Kind::Count, Need::IfKnown, "examples in the test part"),
-    column("data_digest", Kind::Text, Need::IfKnown, "digest of the data set as loaded"),
-    column("split_digest", Kind::Text, Need::IfKnown, "digest of the split"),
-    column("code_version", Kind::Text, Need::IfKnown, "version of the training program"),
-    column("commit", Kind::Text, Need::IfKnown, "commit it was built from"),
-    column("dirty", Kind::Flag, Need::IfKnown, "whether its tree had uncommitted changes"),
-    column("libtorch", Kind::Text, Need::IfKnown, "version of libtorch"),
-    column("device", Kind::Text, Need::IfKnown, "device kind and name"),
-    column("host", Kind::Text, Need::IfKnown, "host name of the worker"),
-    column("worker", Kind::Text, Need::IfKnown, "the worker that trained it"),
-    column("attempt", Kind::Count, Need::IfKnown, "which attempt at the fold this is, from 1"),
-    column("numerics", Kind::Count, Need::IfKnown, "changes whenever any trained number may change"),
-    column("schema_version", Kind::Count, Need::Always, "version of this schema"),
-    column("origin", Kind::Text, Need::IfKnown, "file and line of an imported row, else empty"),
+    column(
+        "energy_joules",
+        ColumnKind::Number,
+        Need::IfKnown,
+        "energy of a device that trained this fold alone",
+    ),
+    column(
+        "peak_memory",
+        ColumnKind::Count,
+        Need::IfKnown,
+        "largest resident memory of the trainer, in bytes",
+    ),
+    column("parameters", ColumnKind::Count, Need::IfKnown, "trainable parameters of the network"),
+    column("train_size", ColumnKind::Count, Need::IfKnown, "examples in the training part"),
+    column("validation_size", ColumnKind::Count, Need::IfKnown, "examples in the validation part"),
+    column("test_size", ColumnKind::Count, Need::IfKnown, "examples in the test part"),
+    column("data_digest", ColumnKind::Text, Need::IfKnown, "digest of the data set as loaded"),
+    column("split_digest", ColumnKind::Text, Need::IfKnown, "digest of the split"),
+    column("code_version", ColumnKind::Text, Need::IfKnown, "version of the training program"),
+    column("commit", ColumnKind::Text, Need::IfKnown, "commit it was built from"),
+    column("dirty", ColumnKind::Flag, Need::IfKnown, "whether its tree had uncommitted changes"),
+    column("libtorch", ColumnKind::Text, Need::IfKnown, "version of libtorch"),
+    column("device", ColumnKind::Text, Need::IfKnown, "device kind and name"),
+    column("host", ColumnKind::Text, Need::IfKnown, "host name of the worker"),
+    column("worker", ColumnKind::Text, Need::IfKnown, "the worker that trained it"),
+    column("attempt", ColumnKind::Count, Need::IfKnown, "which attempt at the fold this is, from 1"),
+    column("numerics", ColumnKind::Count, Need::IfKnown, "changes whenever any trained number may change"),
+    column("schema_version", ColumnKind::Count, Need::Always, "version of this schema"),
+    column("origin", ColumnKind::Text, Need::IfKnown, "file and line of an imported row, else empty"),
 ];
 
 /// All columns, in the order in which files have them.
@@ -192,7 +202,7 @@ pub fn check_label(name: &str) -> Result<()> {
     if label_names().any(|known| known == name) {
         return Ok(());
     }
-    Err(Error::UnknownSetting { name: name.to_owned(), hint: nearest::hint(name, label_names()) })
+    Err(Error::Unfit(format!("no setting `{name}`; {}", nearest::hint(name, label_names()))))
 }
 
 /// Makes a frame from outside fit: version, columns, kinds and needed values checked, columns put in order.
@@ -238,8 +248,8 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
 }
 
 /// Settings in words, as values of a kind.
-fn text_as(texts: &Series, kind: Kind) -> Result<Column> {
-    if kind == Kind::Flag {
+fn text_as(texts: &Series, kind: ColumnKind) -> Result<Column> {
+    if kind == ColumnKind::Flag {
         let flags: Vec<bool> = texts.str()?.iter().map(|text| text == Some("true")).collect();
         return Ok(Column::new(texts.name().clone(), flags));
     }
@@ -256,20 +266,20 @@ fn check_version(data: &DataFrame, origin: &str) -> Result<u64> {
     let column = data.column(name).map_err(missing)?;
     let versions = column.cast(&DataType::UInt64)?;
     match versions.u64()?.iter().flatten().max() {
-        Some(found) if found > SCHEMA_VERSION => {
-            Err(Error::NewerSchema { origin: origin.to_owned(), found, known: SCHEMA_VERSION })
-        }
+        Some(found) if found > SCHEMA_VERSION => Err(Error::Unfit(format!(
+            "{origin} has schema version {found}, this program knows up to {SCHEMA_VERSION}; read it with a newer \
+                 program"
+        ))),
         newest => Ok(newest.unwrap_or(SCHEMA_VERSION)),
     }
 }
 
 fn fit(column: &Column, spec: &ColumnSpec, origin: &str) -> Result<Column> {
-    let refuse =
-        |reason: String| Error::BadColumn { origin: origin.to_owned(), column: spec.name.to_owned(), reason };
+    let refuse = |reason: String| Error::bad_column(origin, spec.name, reason);
     let fitted = column
         .strict_cast(&spec.kind.data_type())
         .map_err(|_| refuse(format!("has values that are not {}", plain_words(spec.kind))))?;
-    if spec.kind == Kind::Text && spec.need == Need::IfKnown {
+    if spec.kind == ColumnKind::Text && spec.need == Need::IfKnown {
         return Ok(without_null_text(&fitted)?);
     }
     if spec.need == Need::Always && fitted.null_count() > 0 {
@@ -279,12 +289,12 @@ fn fit(column: &Column, spec: &ColumnSpec, origin: &str) -> Result<Column> {
     Ok(fitted)
 }
 
-fn plain_words(kind: Kind) -> &'static str {
+fn plain_words(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Text => "text",
-        Kind::Count => "whole numbers from 0",
-        Kind::Number => "numbers",
-        Kind::Flag => "true or false",
+        ColumnKind::Text => "text",
+        ColumnKind::Count => "whole numbers from 0",
+        ColumnKind::Number => "numbers",
+        ColumnKind::Flag => "true or false",
     }
 }
 

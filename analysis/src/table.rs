@@ -43,7 +43,7 @@ impl TableColumn {
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct TableRow {
     /// One label per row setting.
     pub labels: Vec<String>,
     /// One cell per column.
@@ -52,7 +52,7 @@ pub struct Row {
     pub printed_as: Option<String>,
 }
 
-impl Row {
+impl TableRow {
     /// Whether all its numbers are cited.
     pub fn is_cited(&self) -> bool {
         let mut there = self.cells.iter().filter(|cell| cell.is_there()).peekable();
@@ -88,7 +88,7 @@ pub struct Table {
     /// The columns, in order.
     pub columns: Vec<TableColumn>,
     /// The rows, in order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// Among which cells winners were found.
     pub winners: Winners,
     /// What was measured.
@@ -114,7 +114,7 @@ pub struct Table {
 impl Table {
     /// Makes the table that `spec` asks for. Rows and columns are those of the plan, in its order.
     ///
-    /// A cell whose folds come from different trials is refused ([`Error::MixedTrials`]), because its mean would
+    /// A cell whose folds come from different trials is refused, because its mean would
     /// be of nothing in particular; [`Table::separated`] says which rows avoid that. Winners are found by the
     /// unrounded mean, so of two cells that print alike one may win; only complete cells compete, and only where
     /// at least two do.
@@ -190,7 +190,7 @@ impl Table {
     }
 
     /// All cells, row by row, each with its row and its column.
-    pub fn cells(&self) -> impl Iterator<Item = (&Row, &TableColumn, &Cell)> {
+    pub fn cells(&self) -> impl Iterator<Item = (&TableRow, &TableColumn, &Cell)> {
         self.rows.iter().flat_map(|row| {
             self.columns.iter().zip(&row.cells).map(move |(column, cell)| (row, column, cell))
         })
@@ -203,7 +203,7 @@ impl Table {
     }
 
     /// The values of [`Table::settings`] in one cell.
-    pub fn labels<'a>(&self, row: &'a Row, column: &'a TableColumn) -> Vec<&'a str> {
+    pub fn labels<'a>(&self, row: &'a TableRow, column: &'a TableColumn) -> Vec<&'a str> {
         let group = column.group.iter().filter(|_| self.group_setting.is_some());
         row.labels.iter().chain(group).chain([&column.label]).map(String::as_str).collect()
     }
@@ -218,8 +218,8 @@ impl Table {
         let column = |(group, label)| TableColumn { label, group, printed_as: None };
         let mut columns: Vec<TableColumn> = columns.in_order.into_iter().map(column).collect();
         let empty = vec![Cell::default(); columns.len()];
-        let row = |labels| Row { labels, cells: empty.clone(), printed_as: None };
-        let mut rows: Vec<Row> = labels.in_order.into_iter().map(row).collect();
+        let row = |labels| TableRow { labels, cells: empty.clone(), printed_as: None };
+        let mut rows: Vec<TableRow> = labels.in_order.into_iter().map(row).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
             rows[row].cells[column] = Cell::of(group);
         }
@@ -274,12 +274,12 @@ impl Table {
 }
 
 /// Puts rows and columns in the order that the table block asks for, where it does.
-fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &TableSpec) {
+fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<TableRow>, spec: &TableSpec) {
     if spec.order.is_empty() {
         return;
     }
     let row_labels: Vec<Vec<String>> = rows.iter().map(|row| row.labels.clone()).collect();
-    let mut in_order: Vec<(Vec<usize>, Row)> =
+    let mut in_order: Vec<(Vec<usize>, TableRow)> =
         ranks(&row_labels, &cells::row_settings(spec), spec).into_iter().zip(rows.drain(..)).collect();
     in_order.sort_by(|a, b| a.0.cmp(&b.0));
     rows.extend(in_order.into_iter().map(|(_, row)| row));
@@ -294,7 +294,7 @@ fn put_in_order(columns: &mut Vec<TableColumn>, rows: &mut Vec<Row>, spec: &Tabl
 }
 
 /// Puts columns and their cells in the order of these ranks, equal ones as they stand.
-fn reorder<K: Ord>(columns: &mut Vec<TableColumn>, rows: &mut [Row], ranks: Vec<K>) {
+fn reorder<K: Ord>(columns: &mut Vec<TableColumn>, rows: &mut [TableRow], ranks: Vec<K>) {
     let mut order: Vec<(K, usize)> = ranks.into_iter().zip(0..).collect();
     order.sort();
     *columns = order.iter().map(|(_, at)| columns[*at].clone()).collect();
@@ -319,7 +319,7 @@ fn ranks(labels: &[Vec<String>], settings: &[String], spec: &TableSpec) -> Vec<V
 }
 
 /// Puts columns of one group side by side, groups in the order of their first column.
-fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [Row]) {
+fn gather_groups(columns: &mut Vec<TableColumn>, rows: &mut [TableRow]) {
     let mut groups = Distinct::default();
     let ranks = columns.iter().map(|column| groups.place(column.group.clone())).collect();
     reorder(columns, rows, ranks);
@@ -330,11 +330,10 @@ fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     let mut labels = spec.rows.iter().chain([&spec.columns]).chain(&spec.group);
     match labels.find(|name| selection.among.as_ref().is_some_and(|among| among.contains(name))) {
         None => Ok(()),
-        Some(name) => Err(Error::UnknownChoice {
-            what: "a row or column of a table with a choice",
-            name: name.clone(),
-            hint: "it is what `select` chooses among; leave it out of rows, columns and group".to_owned(),
-        }),
+        Some(name) => Err(Error::Unfit(format!(
+            "a row or column of a table with a choice cannot be `{name}`; it is what `select` chooses among; leave it \
+             out of rows, columns and group"
+        ))),
     }
 }
 

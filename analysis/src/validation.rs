@@ -29,10 +29,9 @@ impl ValidationView {
 
     /// What decides, for each row; not a number decides nothing. Refuses a metric that is not of validation.
     pub(crate) fn values(&self, by: Metric) -> Result<Vec<Option<f64>>> {
-        let hidden = |_| Error::UnknownChoice {
-            what: "what decides a choice",
-            name: by.as_str().to_owned(),
-            hint: "use a validation metric".to_owned(),
+        let hidden = |_| {
+            let by = by.as_str();
+            Error::Unfit(format!("what decides a choice cannot be `{by}`; use a validation metric"))
         };
         let values = self.0.column(by.as_str()).map_err(hidden)?.f64()?;
         Ok(values.iter().map(|value| value.filter(|value| !value.is_nan())).collect())

@@ -114,7 +114,9 @@ impl Entries {
 impl SavedTable {
     /// Reads what [`crate::render::json`] wrote; `origin` names the file in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        let refuse = |reason: String| Error::BadSavedTable { origin: origin.to_owned(), reason };
+        let refuse = |reason: String| {
+            Error::Unfit(format!("{origin} is not a saved table: {reason}; save one with `--format json`"))
+        };
         let mut cells: Vec<Entries> =
             serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
         // Cited numbers come from print; there is nothing to make anew.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use togl_sweeps::spec::Metric;
 
 use crate::spread::Spread;
-use crate::table::{Cell, Mark, Row, Table, Winners};
+use crate::table::{Cell, Mark, Table, TableRow, Winners};
 
 /// What the numbers are.
 pub fn caption(table: &Table) -> String {
@@ -76,7 +76,7 @@ pub fn chosen_by_test(table: &Table) -> Vec<&str> {
         Winners::PerColumn => {
             let names = table.row_settings.iter().map(String::as_str).enumerate();
             let names: Vec<(usize, &str)> = names.filter(|(_, name)| searched(name)).collect();
-            let alike = |a: &Row, b: &Row| {
+            let alike = |a: &TableRow, b: &TableRow| {
                 let mut labels = a.labels.iter().zip(&b.labels).enumerate();
                 labels.all(|(at, (a, b))| a == b || names.iter().any(|(searched, _)| *searched == at))
             };
@@ -90,7 +90,7 @@ pub fn chosen_by_test(table: &Table) -> Vec<&str> {
 }
 
 /// Every winner of a column with each row that it won against.
-fn rivals(table: &Table) -> impl Iterator<Item = (&Row, &Row)> {
+fn rivals(table: &Table) -> impl Iterator<Item = (&TableRow, &TableRow)> {
     let columns = 0..table.columns.len();
     columns.flat_map(move |column| {
         let winners = table.rows.iter().filter(move |row| row.cells[column].best);

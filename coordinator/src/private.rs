@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
+use togl_durable::Draft;
+
 /// For as long as this lives, every file that this process makes is for its owner alone: for writers that leave the mode to
 /// the umask. What other threads make meanwhile is, too.
 #[derive(Debug)]
@@ -42,20 +44,15 @@ pub(crate) fn is_open_to_all(folder: &Path) -> io::Result<bool> {
 
 /// Replaces `path` by `contents`, mode 0600. After a crash either the old or the new file is there.
 pub fn write(path: &Path, contents: &[u8]) -> io::Result<()> {
-    let partial = path.with_extension("partial");
+    let partial = path.with_extension(togl_durable::PARTIAL);
     match fs::remove_file(&partial) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     // A new file, so that neither the mode nor the owner of an older one is kept.
-    let mut file = options().write(true).create_new(true).open(&partial)?;
-    file.write_all(contents)?;
-    file.sync_all()?;
-    crate::crash::point("private-written");
-    fs::rename(&partial, path)?;
-    crate::crash::point("private-renamed");
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    let mut draft = Draft::at(partial, path, options().write(true).create_new(true))?;
+    draft.write_all(contents)?;
+    draft.publish_seen_by(crate::crash::point).map(drop)
 }
 
 /// The contents of `path`; none if there is no such file.

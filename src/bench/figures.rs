@@ -32,14 +32,14 @@ impl Latency {
 
 /// What a process has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// Processor time of all its threads, in seconds.
     pub cpu_seconds: f64,
     /// Resident memory in bytes.
     pub resident: u64,
 }
 
-impl Usage {
+impl ProcessUsage {
     /// Asks the system about a process; zero where it does not tell.
     pub fn of(pid: u32) -> Self {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -83,6 +83,6 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn this_process_has_used_something() {
-        assert!(Usage::of(std::process::id()).resident > 0);
+        assert!(ProcessUsage::of(std::process::id()).resident > 0);
     }
 }

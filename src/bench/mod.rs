@@ -13,11 +13,11 @@ use tokio::process::{Child, Command};
 
 use crate::problem::Problem;
 use crate::state::StateDir;
-use figures::Usage;
+use figures::ProcessUsage;
 
 /// A coordinator in a process of its own, with a state directory of its own. Killed when dropped, and it ends by itself
 /// when this process is killed.
-pub struct Server {
+pub struct ServerUnderTest {
     child: Child,
     /// Where it listens.
     pub address: String,
@@ -25,7 +25,7 @@ pub struct Server {
     pub state: StateDir,
 }
 
-impl Server {
+impl ServerUnderTest {
     /// Starts one and waits until it listens.
     pub async fn start(folder: &Path) -> Result<Self, Problem> {
         let state = StateDir::resolve(Some(folder.to_owned()))?;
@@ -56,8 +56,8 @@ impl Server {
     }
 
     /// What it has used so far; nothing where the system does not tell.
-    pub fn usage(&self) -> Usage {
-        self.child.id().map(Usage::of).unwrap_or_default()
+    pub fn usage(&self) -> ProcessUsage {
+        self.child.id().map(ProcessUsage::of).unwrap_or_default()
     }
 
     /// Ends it, and says how if it does not go well.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use togl_proto::{client, wire};
 use tokio::task::JoinSet;
 
-use super::Server;
+use super::ServerUnderTest;
 use crate::clock;
 use crate::problem::Problem;
 
@@ -40,7 +40,7 @@ impl Turns {
 
 /// Watchers that come and go in turns.
 pub struct Watchers<'a> {
-    server: &'a Server,
+    server: &'a ServerUnderTest,
     token: &'a str,
     count: u32,
     /// Folds of a turn.
@@ -57,7 +57,7 @@ pub struct Watchers<'a> {
 
 impl<'a> Watchers<'a> {
     /// So many of them, in a run of so many folds. The first turn is without.
-    pub fn new(server: &'a Server, token: &'a str, count: u32, folds: u64) -> Self {
+    pub fn new(server: &'a ServerUnderTest, token: &'a str, count: u32, folds: u64) -> Self {
         let since = (clock::now(), 0, server.usage().cpu_seconds);
         let length = folds.div_ceil(TURNS.len() as u64);
         Self {

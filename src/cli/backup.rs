@@ -2,13 +2,11 @@
 //! serves; a restore cannot, and gives up what is there only if told to.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde_json::json;
 use togl_coordinator::store::StoreError;
 use togl_coordinator::store::copy::{self, Summary};
 
-use super::Outcome;
 use crate::embedded::{FULL, RESTORE};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
@@ -45,7 +43,7 @@ pub struct Backup {
 }
 
 impl Backup {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let state = self.place.resolve()?;
         let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -73,7 +71,7 @@ pub struct Restore {
 }
 
 impl Restore {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         if !self.file.exists() {
             return Err(Problem::usage(format!("there is no file {}", self.file.display()))
                 .hint("name a file that `togl backup FILE` made"));
@@ -103,13 +101,13 @@ pub(super) fn explain(error: StoreError) -> Problem {
 }
 
 /// Says what was copied.
-pub(super) fn show(summary: &Summary, from: &str, to: &str, format: Plain) -> Outcome {
+pub(super) fn show(summary: &Summary, from: &str, to: &str, format: Plain) -> Result<(), Problem> {
     match format {
         Plain::Human => {
             let [sweeps, folds, results] = ["sweep", "fold", "result"].map(|table| summary.rows(table));
             output::print(&format!(
                 "{from} -> {to}: {sweeps} sweeps, {folds} folds, {results} results, compared\n"
-            ))?;
+            ))
         }
         Plain::Json => {
             let tables = summary
@@ -117,8 +115,7 @@ pub(super) fn show(summary: &Summary, from: &str, to: &str, format: Plain) -> Ou
                 .iter()
                 .map(|(name, rows, digest)| ((*name).to_owned(), json!({"rows": rows, "digest": digest})));
             let tables: serde_json::Map<_, _> = tables.collect();
-            output::print(&output::json(&json!({"from": from, "to": to, "tables": tables}))?)?;
+            output::print(&output::json(&json!({"from": from, "to": to, "tables": tables}))?)
         }
     }
-    Ok(ExitCode::SUCCESS)
 }

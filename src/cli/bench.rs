@@ -2,7 +2,6 @@
 //! `requeue` how long a fold of a dead worker waits for another. Both use a real coordinator process.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -14,8 +13,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::sources::Source;
-use super::{Outcome, submit};
-use crate::bench::Server;
+use super::submit;
+use crate::bench::ServerUnderTest;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
 use crate::bench::watchers::{Turns, Watchers, longest_silence};
@@ -110,7 +109,7 @@ struct Requeued {
 }
 
 impl Bench {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         match self.what {
             What::Dispatch(dispatch) => dispatch.run().await,
             What::Requeue(requeue) => requeue.run().await,
@@ -120,7 +119,7 @@ impl Bench {
 
 /// A coordinator with a sweep of so many folds, and how to be a worker of it. The folder goes with it, unless it is kept.
 struct Stage {
-    server: Server,
+    server: ServerUnderTest,
     manner: Manner,
     operator: String,
     submit_seconds: f64,
@@ -144,7 +143,7 @@ impl Stage {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        let server = Server::start(&folder).await?;
+        let server = ServerUnderTest::start(&folder).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
@@ -170,7 +169,7 @@ impl Stage {
 /// Starts the coordinator of a folder once more: how long it takes until it listens, and what it occupies then.
 async fn restart(folder: &Path) -> Result<(f64, u64), Problem> {
     let begin = clock::now();
-    let again = Server::start(folder).await?;
+    let again = ServerUnderTest::start(folder).await?;
     let found = (begin.elapsed().as_secs_f64(), again.usage().resident);
     again.stop().await?;
     Ok(found)
@@ -187,14 +186,9 @@ fn sweep(folds: u64) -> String {
 }
 
 impl Dispatch {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> Result<(), Problem> {
         descriptors::raise();
-        let measured = self.measure().await?;
-        match self.format {
-            Plain::Human => output::print(&measured.describe())?,
-            Plain::Json => output::print(&output::json(&measured)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&self.measure().await?, self.format, Dispatched::describe)
     }
 
     async fn measure(&self) -> Result<Dispatched, Problem> {
@@ -309,9 +303,7 @@ impl Dispatched {
             self.turns.map_or_else(String::new, |turns| self.compare(turns)),
         )
     }
-}
 
-impl Dispatched {
     /// What watchers cost.
     fn compare(&self, [without, with]: [Turns; 2]) -> String {
         format!(
@@ -328,16 +320,12 @@ impl Dispatched {
 }
 
 impl Requeue {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> Result<(), Problem> {
         let after_close = self.measure(true).await?;
         let after_silence = self.measure(false).await?;
         let measured =
             Requeued { after_close: Latency::of(after_close), after_silence: Latency::of(after_silence) };
-        match self.format {
-            Plain::Human => output::print(&measured.describe())?,
-            Plain::Json => output::print(&output::json(&measured)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&measured, self.format, Requeued::describe)
     }
 
     async fn measure(&self, close: bool) -> Result<Vec<Duration>, Problem> {

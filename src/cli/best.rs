@@ -2,16 +2,14 @@
 //! `togl-analysis`; this collects and prints.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use togl_analysis::{FoldFrame, Plan};
 use togl_sweeps::spec::Metric;
 
-use super::Outcome;
 use super::table::explained;
 use super::table_block::{condition, metric};
 use crate::facts::{self, Depth};
-use crate::output::{self, Format};
+use crate::output::{self, ListFormat};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -40,11 +38,11 @@ pub struct Best {
     top: Option<usize>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 impl Best {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let filter: Vec<(String, Vec<String>)> =
             self.filter.iter().map(|text| condition(text)).collect::<Result<_, Problem>>()?;
         let (frame, plan, usual) = match &self.sweep {
@@ -67,18 +65,18 @@ impl Best {
         let mut best = togl_analysis::Best::of(&frame, &plan, metric(&self.by)?, shown).map_err(explained)?;
         best.trials.truncate(self.top.unwrap_or(usize::MAX));
         let text = match self.format {
-            Format::Human => best.text(),
-            Format::Json => output::json(&best.trials)?,
-            Format::Ndjson => output::ndjson(&best.trials)?,
-            Format::Csv => best.csv(),
+            ListFormat::Human => best.text(),
+            ListFormat::Json => output::json(&best.trials)?,
+            ListFormat::Ndjson => output::ndjson(&best.trials)?,
+            ListFormat::Csv => best.csv(),
         };
         match self.format {
-            Format::Csv => output::data(&text)?,
-            Format::Human | Format::Json | Format::Ndjson => output::print(&text)?,
+            ListFormat::Csv => output::data(&text)?,
+            ListFormat::Human | ListFormat::Json | ListFormat::Ndjson => output::print(&text)?,
         }
-        if self.format == Format::Human {
+        if self.format == ListFormat::Human {
             eprintln!("{}", best.caption());
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

@@ -1,11 +1,8 @@
 //! `togl check`: whether everything in the store is as it was stored. Reads only, also while it is served.
 
-use std::process::ExitCode;
-
 use serde_json::json;
 use togl_coordinator::store::check::{self, Checked};
 
-use super::Outcome;
 use super::backup::{Place, explain};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
@@ -21,7 +18,7 @@ pub struct Check {
 }
 
 impl Check {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let state = self.place.resolve()?;
         let store = state.store().to_string();
         let checked = check::check(state.store()).map_err(explain)?;
@@ -39,7 +36,7 @@ impl Check {
             }))?,
         })?;
         match checked.is_whole() {
-            true => Ok(ExitCode::SUCCESS),
+            true => Ok(()),
             false => Err(Problem::negative(format!("{store} is damaged")).hint(
                 "`togl restore FILE --replace` puts a backup in its place; what is there is kept beside it",
             )),

@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use clap::Subcommand;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use togl_data::{CheckReport, FetchOptions, FetchOutcome, OpenOptions, Progress};
+use togl_data::{CheckReport, DataProgress, FetchOptions, FetchOutcome, OpenOptions};
 use togl_proto::own_machine;
 use togl_sweeps::SweepSpec;
 
 use super::Outcome;
-use crate::output::{self, Format, Plain, Row};
+use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::{self, Problem};
 
 /// Look at data sets
@@ -32,7 +32,7 @@ enum What {
     List {
         /// How to print
         #[arg(long, value_enum, default_value = "human")]
-        format: Format,
+        format: ListFormat,
     },
     /// Download data sets, or copy them from a folder
     Fetch {
@@ -192,7 +192,7 @@ struct Entry {
     licence: String,
 }
 
-impl Row for Entry {
+impl ListRow for Entry {
     const COLUMNS: &'static [&'static str] = &[
         "NAME",
         "TASK",
@@ -229,23 +229,23 @@ fn known(cell: Option<impl ToString>) -> String {
     cell.map_or_else(|| "-".to_owned(), |cell| cell.to_string())
 }
 
-fn list(folders: &Folders, format: Format) -> Outcome {
+fn list(folders: &Folders, format: ListFormat) -> Outcome {
     let options = folders.options();
     let listed = togl_data::sources().iter();
     let mut entries: Vec<Entry> = listed.map(|facts| listed_entry(facts, &options)).collect();
     let others = togl_data::unlisted(&folders.data);
     entries.extend(others.iter().map(|name| unlisted_entry(name, &options)));
     output::list(&entries, format)?;
-    if format == Format::Human {
+    if format == ListFormat::Human {
         eprintln!("where each is from and under which licence: `togl data list --format csv`");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn listed_entry(facts: &togl_data::Facts, options: &OpenOptions) -> Entry {
+fn listed_entry(facts: &togl_data::DatasetFacts, options: &OpenOptions) -> Entry {
     Entry {
         name: facts.name.to_owned(),
-        task: facts.task.name().to_owned(),
+        task: facts.task.as_str().to_owned(),
         graphs: Some(facts.graphs),
         classes: Some(facts.classes),
         mean_nodes: Some(facts.mean_nodes()),
@@ -261,7 +261,7 @@ fn listed_entry(facts: &togl_data::Facts, options: &OpenOptions) -> Entry {
 fn unlisted_entry(name: &str, options: &OpenOptions) -> Entry {
     Entry {
         name: name.to_owned(),
-        task: togl_data::Task::GraphClassification.name().to_owned(),
+        task: togl_data::Task::GraphClassification.as_str().to_owned(),
         graphs: None,
         classes: None,
         mean_nodes: None,
@@ -316,7 +316,7 @@ fn bar(template: &str, name: &str) -> ProgressBar {
     ProgressBar::no_length().with_style(style.progress_chars("=> ")).with_message(name.to_owned())
 }
 
-fn advance(bar: &ProgressBar, progress: &Progress) {
+fn advance(bar: &ProgressBar, progress: &DataProgress) {
     if let Some(total) = progress.total {
         bar.set_length(total);
     }
@@ -326,10 +326,7 @@ fn advance(bar: &ProgressBar, progress: &Progress) {
 fn check(folders: &Folders, name: &str, format: Plain) -> Outcome {
     let dataset = open(folders, name)?;
     let report = togl_data::check_with(&dataset, &folders.options());
-    match format {
-        Plain::Human => output::print(&describe(&report))?,
-        Plain::Json => output::print(&output::json(&report)?)?,
-    }
+    output::one(&report, format, describe)?;
     Ok(ExitCode::from(if report.passed() { problem::DONE } else { problem::NEGATIVE }))
 }
 

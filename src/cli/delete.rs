@@ -1,12 +1,10 @@
 //! `togl delete SWEEP`: takes a sweep and what only it has out of a store that nobody serves. Asks first.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use togl_coordinator::store::StoreError;
 use togl_coordinator::store::delete::Deletion;
 
-use super::Outcome;
 use crate::facts::sweep_name;
 use crate::output;
 use crate::problem::Problem;
@@ -26,7 +24,7 @@ pub struct Delete {
 }
 
 impl Delete {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let (state, name) = (StateDir::resolve(self.state.clone())?, sweep_name(&self.sweep)?);
         let deletion = Deletion::prepare(state.store(), &name).map_err(explained)?;
         let Deletion { folds, results, shared, .. } = deletion;
@@ -51,7 +49,7 @@ impl Delete {
             megabytes(freed.before),
             megabytes(freed.after)
         );
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

@@ -1,12 +1,10 @@
 //! `togl disputes` lists data sets about which results disagree; `togl settle DATA DIGEST` decides which data is right.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_proto::wire;
 
-use super::Outcome;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
+use crate::problem::Problem;
 use crate::remote::{self, Target};
 
 /// List data sets about which results disagree
@@ -16,7 +14,7 @@ pub struct Disputes {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Say which data a data set is made of
@@ -38,7 +36,7 @@ struct Dissent {
     fold: String,
 }
 
-impl Row for Dissent {
+impl ListRow for Dissent {
     const COLUMNS: &'static [&'static str] = &["DATA", "EXPECTED", "FOUND", "FOLD"];
 
     fn cells(&self) -> Vec<String> {
@@ -47,7 +45,7 @@ impl Row for Dissent {
 }
 
 impl Disputes {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let reply = client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
         let mut rows = Vec::new();
@@ -59,21 +57,16 @@ impl Disputes {
                 fold: remote::fold_text(other.fold.as_ref()),
             }));
         }
-        if rows.is_empty() && self.format == Format::Human {
-            eprintln!("all results come from the same data");
-            return Ok(ExitCode::SUCCESS);
-        }
-        output::list(&rows, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list_unless_empty(&rows, self.format, "all results come from the same data")
     }
 }
 
 impl Settle {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let request = wire::SettleDataRequest { data: self.data.clone(), digest: self.digest };
         let reopened = client.settle_data(request).await.map_err(remote::refused)?.into_inner().reopened;
         eprintln!("{}: settled; {reopened} folds with other data will be trained again", self.data);
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

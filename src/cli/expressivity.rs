@@ -4,14 +4,12 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_data::SimpleGraph;
 use togl_topology::FlagComplex;
 
-use super::Outcome;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 
 /// Count the pairs of graphs that persistence cannot tell apart
@@ -25,7 +23,7 @@ pub struct Expressivity {
     complement: bool,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// One file.
@@ -45,7 +43,7 @@ struct Family {
     wl_error_rate: f64,
 }
 
-impl Row for Family {
+impl ListRow for Family {
     const COLUMNS: &'static [&'static str] =
         &["FILE", "GRAPHS", "PAIRS", "BETTI", "RATE", "PERSISTENCE", "RATE", "WL[1]", "RATE"];
 
@@ -66,11 +64,10 @@ impl Row for Family {
 }
 
 impl Expressivity {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let families: Result<Vec<Family>, Problem> =
             self.files.iter().map(|file| family(file, self.complement)).collect();
-        output::list(&families?, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&families?, self.format)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `togl folds SWEEP` lists the folds of a sweep; `togl explain FOLD` says why one is not running.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
@@ -9,10 +8,9 @@ use togl_coordinator::store::{FoldFilter, FoldState, FoldWord, StoredFold, trial
 use togl_sweeps::settings::Setting;
 use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
 
-use super::Outcome;
 use super::history::rfc3339;
-use crate::facts::{Explanation, sweep_name};
-use crate::output::{self, Format, Plain, Row};
+use crate::facts::{FoldExplanation, sweep_name};
+use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -49,7 +47,7 @@ pub struct Folds {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Say why a fold is not running, or what became of it
@@ -85,7 +83,7 @@ struct Fold {
     failure: Option<String>,
 }
 
-impl Row for Fold {
+impl ListRow for Fold {
     const COLUMNS: &'static [&'static str] = &[
         "FOLD", "METHOD", "DATASET", "SETTINGS", "SPLIT", "SEED", "STATE", "VALUE", "SECONDS", "WORKER",
         "ATTEMPTS", "FAILURE",
@@ -113,7 +111,7 @@ impl Row for Fold {
 
 /// The folds of a sweep as they come in.
 struct Listing {
-    format: Format,
+    format: ListFormat,
     varying: Vec<&'static Setting>,
     total: u64,
     digits: usize,
@@ -142,8 +140,8 @@ impl Listing {
         let (trial, rest) = whole.split_at(32);
         Fold {
             shown: match self.format {
-                Format::Human => format!("{}{rest}", &trial[..self.digits]),
-                Format::Json | Format::Ndjson | Format::Csv => whole.clone(),
+                ListFormat::Human => format!("{}{rest}", &trial[..self.digits]),
+                ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => whole.clone(),
             },
             method: show("method"),
             dataset: show("dataset"),
@@ -167,14 +165,14 @@ impl Listing {
     /// People get one line a fold; `togl explain` has the rest.
     fn cut(&self, text: String) -> String {
         match text.char_indices().nth(72) {
-            Some((end, _)) if self.format == Format::Human => format!("{}...", &text[..end]),
+            Some((end, _)) if self.format == ListFormat::Human => format!("{}...", &text[..end]),
             _ => text,
         }
     }
 }
 
 impl Folds {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let trials = self.trial.as_deref().map(|text| {
             trials_beginning(text).ok_or_else(|| {
                 Problem::usage(format!("`{text}` is not the beginning of a trial's id")).hint(
@@ -189,7 +187,7 @@ impl Folds {
             trials: trials.transpose()?,
             dataset: self.dataset,
         };
-        let usual = (self.format == Format::Human).then_some(SCREEN);
+        let usual = (self.format == ListFormat::Human).then_some(SCREEN);
         let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
         let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
         let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
@@ -200,32 +198,28 @@ impl Folds {
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if listing.total == 0 && self.format == Format::Human {
+        if listing.total == 0 && self.format == ListFormat::Human {
             return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
         }
         output::list(&listing.folds, self.format)?;
         let (shown, total) = (listing.folds.len() as u64, listing.total);
-        if self.format == Format::Human && shown < total {
+        if self.format == ListFormat::Human && shown < total {
             let next = self.skip + shown;
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
 impl Explain {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let explanation = self.target.live().await?.explain(&self.fold).await?;
-        match self.format {
-            Plain::Human => output::print(&describe(&explanation))?,
-            Plain::Json => output::print(&output::json(&explanation)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&explanation, self.format, describe)
     }
 }
 
-fn describe(explanation: &Explanation) -> String {
+fn describe(explanation: &FoldExplanation) -> String {
     let mut text = format!("{}: {}\n", explanation.fold, explanation.reason);
     text += &match explanation.sweeps.as_slice() {
         [] => "  in no sweep any more\n".to_owned(),

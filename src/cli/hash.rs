@@ -2,13 +2,11 @@
 //! schema of sweep files for editors. Nothing here changes anything.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_sweeps::spec::PlannedTrial;
 
-use super::Outcome;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 
 /// Show the identity of every trial of a sweep file
@@ -21,7 +19,7 @@ pub struct Hash {
     explain: Option<Vec<String>>,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// Print the JSON Schema of sweep files, for editors
@@ -37,7 +35,7 @@ struct Identity {
     canonical: String,
 }
 
-impl Row for Identity {
+impl ListRow for Identity {
     const COLUMNS: &'static [&'static str] = &["PLACE", "TRIAL", "METHOD", "DATASET", "SETTINGS"];
 
     fn cells(&self) -> Vec<String> {
@@ -47,7 +45,7 @@ impl Row for Identity {
 }
 
 impl Hash {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let (_, spec) = super::read_sweep(&self.file)?;
         let trials = &spec.trials;
         if let Some(pair) = &self.explain {
@@ -61,8 +59,7 @@ impl Hash {
             dataset: trial.config.dataset.clone(),
             canonical: trial.config.canonical(),
         };
-        output::list(&trials.iter().enumerate().map(identity).collect::<Vec<_>>(), self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&trials.iter().enumerate().map(identity).collect::<Vec<_>>(), self.format)
     }
 }
 
@@ -75,19 +72,17 @@ fn find<'a>(trials: &'a [PlannedTrial], asked: &str) -> Result<&'a PlannedTrial,
     })
 }
 
-fn explain(a: &PlannedTrial, b: &PlannedTrial) -> Outcome {
+fn explain(a: &PlannedTrial, b: &PlannedTrial) -> Result<(), Problem> {
     let mut text =
         format!("{} and {} are {}\n", a.id, b.id, if a.id == b.id { "the same trial" } else { "two trials" });
     for difference in togl_sweeps::explain::explain(&a.config, &b.config) {
         text += &format!("  {difference}\n");
     }
-    output::print(&text)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&text)
 }
 
 impl Schema {
-    pub(super) fn run(self) -> Outcome {
-        output::print(&output::json(&togl_sweeps::schema::schema())?)?;
-        Ok(ExitCode::SUCCESS)
+    pub(super) fn run(self) -> Result<(), Problem> {
+        output::print(&output::json(&togl_sweeps::schema::schema())?)
     }
 }

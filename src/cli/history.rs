@@ -1,13 +1,10 @@
 //! `togl history FOLD`: what happened to a fold, line by line.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_coordinator::store::history::Happened;
 use togl_sweeps::WorkerId;
 
-use super::Outcome;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -20,7 +17,7 @@ pub struct History {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Serialize)]
@@ -45,7 +42,7 @@ impl From<Happened> for Line {
     }
 }
 
-impl Row for Line {
+impl ListRow for Line {
     const COLUMNS: &'static [&'static str] = &["TIME (UTC)", "EVENT", "ATTEMPT", "WORKER", "DETAIL"];
 
     fn cells(&self) -> Vec<String> {
@@ -66,18 +63,17 @@ pub fn rfc3339(milliseconds: i64) -> String {
 }
 
 impl History {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let (fold, entries) = self.target.facts().await?.history(&self.fold).await?;
         if entries.is_empty() {
             return Err(Problem::negative(format!(
                 "nothing is known of {fold}: it is older than histories are"
             )));
         }
-        if self.format == Format::Human {
+        if self.format == ListFormat::Human {
             eprintln!("{fold}");
         }
-        output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&entries.into_iter().map(Line::from).collect::<Vec<_>>(), self.format)
     }
 }
 

@@ -1,13 +1,11 @@
 //! `togl import`: runs of other systems as fold rows.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Subcommand;
 use togl_analysis::Error;
 use togl_analysis::import::wandb::{self, Mapping};
 
-use super::Outcome;
 use super::table::explained;
 use crate::problem::Problem;
 
@@ -38,7 +36,7 @@ enum What {
 }
 
 impl Import {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let What::Wandb { files, out, map, only } = self.what;
         let mut mapping = Mapping::default();
         for pair in &map {
@@ -72,7 +70,7 @@ impl Import {
             );
         }
         eprintln!("wrote {} folds to {}", imported.frame.len(), out.display());
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

@@ -1,15 +1,12 @@
 //! The plural nouns `togl sweeps` and `togl workers`, with what is done to several workers at once.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_coordinator::store::PastWorker;
 use togl_proto::wire;
 
-use super::Outcome;
 use super::history::rfc3339;
 use crate::facts;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -23,7 +20,7 @@ pub struct Sweeps {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 /// List workers, or let them finish and leave
@@ -36,7 +33,7 @@ pub struct Workers {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -77,7 +74,7 @@ impl From<PastWorker> for Past {
     }
 }
 
-impl Row for Past {
+impl ListRow for Past {
     const COLUMNS: &'static [&'static str] = &["WORKER", "HOST", "ATTEMPTS", "FINISHED", "LAST LEASE (UTC)"];
 
     fn cells(&self) -> Vec<String> {
@@ -87,7 +84,7 @@ impl Row for Past {
 }
 
 impl Drain {
-    async fn run(self, undo: bool) -> Outcome {
+    async fn run(self, undo: bool) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let request = wire::DrainRequest { worker: self.worker.unwrap_or_default(), undo };
         let told = client.drain(request).await.map_err(remote::refused)?.into_inner().workers;
@@ -100,24 +97,19 @@ impl Drain {
                 true => eprintln!("{worker}: gets work again"),
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
 impl Sweeps {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let sweeps = self.target.live().await?.sweeps(self.archived).await?;
-        if sweeps.is_empty() && self.format == Format::Human {
-            eprintln!("no sweeps yet; send one with `togl submit FILE`");
-            return Ok(ExitCode::SUCCESS);
-        }
-        output::list(&sweeps, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list_unless_empty(&sweeps, self.format, "no sweeps yet; send one with `togl submit FILE`")
     }
 }
 
 impl Workers {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         match self.action {
             Some(Action::Drain(drain)) => return drain.run(false).await,
             Some(Action::Undrain(drain)) => return drain.run(true).await,
@@ -126,18 +118,14 @@ impl Workers {
         let workers = match self.target.live().await?.workers().await? {
             facts::Workers::Here(workers) => workers,
             facts::Workers::Past(workers) => {
-                output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), self.format)?;
-                return Ok(ExitCode::SUCCESS);
+                return output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), self.format);
             }
         };
-        if workers.is_empty() && self.format == Format::Human {
-            eprintln!("no workers yet; add one with the line that `togl serve` printed");
-            return Ok(ExitCode::SUCCESS);
-        }
-        output::list(&workers, self.format)?;
+        let none = "no workers yet; add one with the line that `togl serve` printed";
+        output::list_unless_empty(&workers, self.format, none)?;
         for worker in workers.iter().filter(|worker| worker.state == "quarantined") {
             eprintln!("{}: {}; `togl workers undrain` ends the quarantine", worker.worker, worker.note);
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

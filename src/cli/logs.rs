@@ -1,13 +1,11 @@
 //! `togl logs FOLD`: what the trainers of a fold wrote, attempt by attempt; `--follow` goes on until the fold has ended.
 
 use std::collections::BTreeMap;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
 use togl_coordinator::store::LogPiece;
 
-use super::Outcome;
 use crate::facts::Facts;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
@@ -44,7 +42,7 @@ struct Entry {
 }
 
 impl Logs {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         if self.follow {
             let mut facts = self.target.live().await?;
             return self.follow(facts.as_mut()).await;
@@ -58,25 +56,24 @@ impl Logs {
         match self.format {
             Plain::Human => {
                 let text = |e: &Entry| format!("--- attempt {}\n{}\n", e.attempt, e.text.trim_end());
-                self.show(&entries.iter().map(text).collect::<String>())?;
+                self.show(&entries.iter().map(text).collect::<String>())
             }
-            Plain::Json => output::print(&output::json(&entries)?)?,
+            Plain::Json => output::print(&output::json(&entries)?),
         }
-        Ok(ExitCode::SUCCESS)
     }
 
     fn show(&self, text: &str) -> Result<(), Problem> {
         if self.raw { output::styled(text) } else { output::print(text) }
     }
 
-    async fn follow(&self, facts: &mut dyn Facts) -> Outcome {
+    async fn follow(&self, facts: &mut dyn Facts) -> Result<(), Problem> {
         let mut seen = Seen::default();
         loop {
             // In this order: what was written before the end is shown.
             let ended = has_ended(facts, &self.fold).await?;
             self.show(&seen.news(facts.log(&self.fold).await?))?;
             if ended || !facts.is_live() {
-                return Ok(ExitCode::SUCCESS);
+                return Ok(());
             }
             tokio::time::sleep(PAUSE).await;
         }

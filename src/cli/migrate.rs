@@ -4,7 +4,6 @@
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::copy;
 
-use super::Outcome;
 use super::backup::{Place, explain, show};
 use crate::output::Plain;
 use crate::problem::Problem;
@@ -23,7 +22,7 @@ pub struct Migrate {
 }
 
 impl Migrate {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let state = self.place.resolve()?;
         let to: StoreAddress = self.to.parse().map_err(Problem::usage)?;
         let summary = copy::migrate(state.store(), &to).map_err(explain)?;

@@ -41,7 +41,7 @@ use crate::problem::Problem;
 
 pub use self::serve::LogFormat;
 
-/// What every verb gives back.
+/// What a verb gives back that can end well in several ways.
 pub type Outcome = Result<ExitCode, Problem>;
 
 const AFTER_HELP: &str = "\
@@ -158,7 +158,7 @@ enum StoreVerb {
 }
 
 impl StoreVerb {
-    fn run(self) -> Outcome {
+    fn run(self) -> Result<(), Problem> {
         match self {
             Self::Backup(verb) => verb.run(),
             Self::Restore(verb) => verb.run(),
@@ -188,43 +188,48 @@ impl Togl {
     pub async fn run(self) -> Outcome {
         match self.verb {
             Verb::Run(verb) => verb.run().await,
-            Verb::Serve(verb) => verb.run().await,
+            Verb::Serve(verb) => done(verb.run().await),
             Verb::Plan(verb) => verb.run().await,
-            Verb::Hash(verb) => verb.run(),
-            Verb::Schema(verb) => verb.run(),
+            Verb::Hash(verb) => done(verb.run()),
+            Verb::Schema(verb) => done(verb.run()),
             Verb::Submit(verb) => verb.run().await,
-            Verb::Status(verb) => verb.run().await,
+            Verb::Status(verb) => done(verb.run().await),
             Verb::Watch(verb) => verb.run().await,
-            Verb::Cancel(verb) => verb.cancel().await,
-            Verb::Archive(verb) => verb.archive().await,
-            Verb::Delete(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Pause(verb) => verb.pause().await,
-            Verb::Resume(verb) => verb.resume().await,
-            Verb::Retry(verb) => verb.retry().await,
-            Verb::Prioritise(verb) => verb.run().await,
+            Verb::Cancel(verb) => done(verb.cancel().await),
+            Verb::Archive(verb) => done(verb.archive().await),
+            Verb::Delete(verb) => done(tokio::task::block_in_place(|| verb.run())),
+            Verb::Pause(verb) => done(verb.pause().await),
+            Verb::Resume(verb) => done(verb.resume().await),
+            Verb::Retry(verb) => done(verb.retry().await),
+            Verb::Prioritise(verb) => done(verb.run().await),
             Verb::Table(verb) => verb.run().await,
-            Verb::Best(verb) => verb.run().await,
-            Verb::Plot(verb) => verb.run().await,
-            Verb::Report(verb) => verb.run().await,
-            Verb::Import(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Sweeps(verb) => verb.run().await,
-            Verb::Folds(verb) => verb.run().await,
-            Verb::Workers(verb) => verb.run().await,
-            Verb::Explain(verb) => verb.run().await,
-            Verb::Logs(verb) => verb.run().await,
-            Verb::Store(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::History(verb) => verb.run().await,
-            Verb::Replicates(verb) => verb.run().await,
-            Verb::Disputes(verb) => verb.run().await,
-            Verb::Settle(verb) => verb.run().await,
-            Verb::Token(verb) => verb.run(),
+            Verb::Best(verb) => done(verb.run().await),
+            Verb::Plot(verb) => done(verb.run().await),
+            Verb::Report(verb) => done(verb.run().await),
+            Verb::Import(verb) => done(tokio::task::block_in_place(|| verb.run())),
+            Verb::Sweeps(verb) => done(verb.run().await),
+            Verb::Folds(verb) => done(verb.run().await),
+            Verb::Workers(verb) => done(verb.run().await),
+            Verb::Explain(verb) => done(verb.run().await),
+            Verb::Logs(verb) => done(verb.run().await),
+            Verb::Store(verb) => done(tokio::task::block_in_place(|| verb.run())),
+            Verb::History(verb) => done(verb.run().await),
+            Verb::Replicates(verb) => done(verb.run().await),
+            Verb::Disputes(verb) => done(verb.run().await),
+            Verb::Settle(verb) => done(verb.run().await),
+            Verb::Token(verb) => done(verb.run()),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Expressivity(verb) => tokio::task::block_in_place(|| verb.run()),
-            Verb::Bench(verb) => verb.run().await,
-            Verb::Worker(verb) => verb.run(),
-            Verb::Version(verb) => verb.run(),
+            Verb::Expressivity(verb) => done(tokio::task::block_in_place(|| verb.run())),
+            Verb::Bench(verb) => done(verb.run().await),
+            Verb::Worker(verb) => done(verb.run()),
+            Verb::Version(verb) => done(verb.run()),
         }
     }
+}
+
+/// The end of a verb that has only one good one.
+fn done(outcome: Result<(), Problem>) -> Outcome {
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// Reads and checks a sweep file; errors carry its name.

@@ -3,15 +3,13 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::ValueEnum;
-use togl_analysis::figure::{self, Figure, Filtrations, Work};
+use togl_analysis::figure::{self, Figure, LearntFiltrations, Work};
 use togl_analysis::{Error, FoldFrame, Layout, Plan, Table, curves};
 use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
-use super::Outcome;
 use super::table::{self, explained};
 use super::table_block::{Block, condition, metric};
 use crate::facts::{self, Collected, Depth};
@@ -77,7 +75,7 @@ enum Kind {
 }
 
 impl Plot {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let figures = match &self.sweep {
             Some(sweep) => {
                 let mut source = self.target.facts().await?;
@@ -95,7 +93,7 @@ impl Plot {
                 output::print(&format!("{}\n", figure.caption()))?;
             }
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
     fn of_sweep(&self, mut collected: Collected) -> Result<Vec<Figure>, Problem> {
@@ -121,7 +119,7 @@ impl Plot {
     fn of_files(&self) -> Result<Vec<Figure>, Problem> {
         if self.figure == Some(Kind::Filtrations) {
             let [file] = self.from.as_slice() else { return Err(needs_file()) };
-            return Filtrations::read(file)
+            return LearntFiltrations::read(file)
                 .and_then(|learnt| figure::filtrations(&learnt))
                 .map_err(explained);
         }

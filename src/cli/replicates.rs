@@ -1,15 +1,13 @@
 //! `togl replicates [SWEEP]`: folds that were trained more than once, and whether the numbers agree. A free check of
 //! reproducibility: nothing here is ever counted in a table.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_coordinator::store::replicates;
 
-use super::Outcome;
 use crate::facts::sweep_name;
-use crate::output::{self, Format, Row};
+use crate::output::{self, ListFormat, ListRow};
+use crate::problem::Problem;
 use crate::remote::Target;
 
 /// List results of further attempts with what they say differently
@@ -21,7 +19,7 @@ pub struct Replicates {
     target: Target,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Serialize)]
@@ -68,7 +66,7 @@ impl From<replicates::Replicate> for Replicate {
     }
 }
 
-impl Row for Replicate {
+impl ListRow for Replicate {
     const COLUMNS: &'static [&'static str] =
         &["FOLD", "KIND", "ATTEMPT", "COUNTED", "WORKER", "AGREES", "LARGEST", "DIFFERS IN"];
 
@@ -88,7 +86,7 @@ impl Row for Replicate {
 }
 
 impl Replicates {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let sweep = self.sweep.as_deref().map(sweep_name).transpose()?;
         let wanted = Wanted { sweep, replicates: true, ..Wanted::default() };
         let mut rows: Vec<Replicate> = Vec::new();
@@ -99,15 +97,14 @@ impl Replicates {
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if self.format == Format::Human {
+        if self.format == ListFormat::Human {
             let agree = rows.iter().filter(|row| row.agrees).count();
             eprintln!("{} further results, {agree} of them with the same numbers", rows.len());
             if rows.is_empty() {
-                return Ok(ExitCode::SUCCESS);
+                return Ok(());
             }
         }
-        output::list(&rows, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&rows, self.format)
     }
 }
 

@@ -1,14 +1,13 @@
 //! `togl report`: one HTML file about a sweep. The page is made by `togl-analysis`; this collects what goes into it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use togl_analysis::report::{self, ReportInput};
 
-use super::Outcome;
 use super::table::explained;
 use crate::clock;
 use crate::facts::{self, Depth};
+use crate::problem::Problem;
 use crate::remote::Target;
 
 /// Write one HTML file about a sweep
@@ -24,7 +23,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let mut source = self.target.facts().await?;
         let collected = facts::collected(source.as_mut(), &self.sweep, Depth::Outcomes).await?;
         let commands = vec![
@@ -44,6 +43,6 @@ impl Report {
         let out = self.out.unwrap_or_else(|| PathBuf::from(format!("{}.html", self.sweep)));
         let path = report::write(&out, &input).map_err(explained)?;
         eprintln!("wrote {}", path.display());
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

@@ -3,12 +3,10 @@
 use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use togl_coordinator::service::Coordinator;
 use togl_proto::token::Token;
 
-use super::Outcome;
 use crate::descriptors;
 use crate::embedded::{self, Embedded};
 use crate::problem::Problem;
@@ -57,7 +55,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
         let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
@@ -95,7 +93,7 @@ impl Serve {
         let ended = coordinator.run(stop).await;
         drop(announcement);
         ended.map_err(|error| embedded::explain(error, &state))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 

@@ -10,7 +10,7 @@ use crate::clock;
 use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
-use crate::remote::{self, Client, FailedFold, Sweep, SweepStatus, Target};
+use crate::remote::{self, Client, FoldGivenUp, ListedSweep, SweepStatus, Target};
 
 /// Show one sweep
 #[derive(Debug, clap::Args)]
@@ -34,13 +34,9 @@ pub struct Watch {
 }
 
 impl Status {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let status = self.target.live().await?.status(&self.sweep).await?;
-        match self.format {
-            Plain::Human => output::print(&describe(&status))?,
-            Plain::Json => output::print(&output::json(&status)?)?,
-        }
-        Ok(ExitCode::SUCCESS)
+        output::one(&status, self.format, describe)
     }
 }
 
@@ -80,7 +76,7 @@ fn more(all: u64, shown: usize, are: &str) -> String {
 
 /// The failed folds, for people; empty if there is none. `options` are those that find the same coordinator again.
 pub fn failures(status: &SweepStatus, options: &str) -> String {
-    let line = |f: &FailedFold| {
+    let line = |f: &FoldGivenUp| {
         format!("  failed: {} ({}): {}\n    togl logs {}{options}\n", f.title, f.class, f.message, f.fold)
     };
     let shown: String = status.failures.iter().map(line).collect();
@@ -130,8 +126,8 @@ impl Watch {
 }
 
 /// What is left to say of a sweep that has ended.
-fn farewell(sweep: &Sweep) -> String {
-    let Sweep { name, state, .. } = sweep;
+fn farewell(sweep: &ListedSweep) -> String {
+    let ListedSweep { name, state, .. } = sweep;
     match state.as_str() {
         "failed" => format!("{name} failed: none of its {} folds has a result", sweep.folds),
         _ => format!("{name} is {state}; make its table with `togl table {name}`"),

@@ -1,10 +1,8 @@
 //! Verbs that steer a sweep: `cancel`, `archive`, `pause`, `resume`, `retry`, `prioritise`. Each is one call and one sentence.
 
-use std::process::ExitCode;
-
 use togl_proto::wire;
 
-use super::Outcome;
+use crate::problem::Problem;
 use crate::remote::{self, Target};
 
 /// Which sweep to steer.
@@ -17,46 +15,46 @@ pub struct Steer {
 }
 
 impl Steer {
-    pub(super) async fn cancel(self) -> Outcome {
+    pub(super) async fn cancel(self) -> Result<(), Problem> {
         let request = wire::CancelRequest { sweep: self.sweep.clone() };
         let reply = self.target.connect().await?.cancel(request).await.map_err(remote::refused)?.into_inner();
-        eprintln!(
-            "{}: cancelled; {} running folds stopped, {} results kept; submit the file again to go on",
-            self.sweep, reply.abandoned, reply.finished
-        );
-        Ok(ExitCode::SUCCESS)
+        self.stopped("cancelled", reply.abandoned, reply.finished, "to go on")
     }
 
-    pub(super) async fn archive(self) -> Outcome {
+    pub(super) async fn archive(self) -> Result<(), Problem> {
         let request = wire::ArchiveRequest { sweep: self.sweep.clone() };
         let reply =
             self.target.connect().await?.archive(request).await.map_err(remote::refused)?.into_inner();
-        eprintln!(
-            "{}: archived; {} running folds stopped, {} results kept; submit the file again to bring it back",
-            self.sweep, reply.abandoned, reply.finished
-        );
-        Ok(ExitCode::SUCCESS)
+        self.stopped("archived", reply.abandoned, reply.finished, "to bring it back")
     }
 
-    pub(super) async fn pause(self) -> Outcome {
+    fn stopped(&self, how: &str, abandoned: u64, finished: u64, again: &str) -> Result<(), Problem> {
+        eprintln!(
+            "{}: {how}; {abandoned} running folds stopped, {finished} results kept; submit the file again {again}",
+            self.sweep
+        );
+        Ok(())
+    }
+
+    pub(super) async fn pause(self) -> Result<(), Problem> {
         let request = wire::PauseRequest { sweep: self.sweep.clone() };
         self.target.connect().await?.pause(request).await.map_err(remote::refused)?;
         eprintln!("{0}: paused; what runs goes on; `togl resume {0}` hands out the rest", self.sweep);
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
-    pub(super) async fn resume(self) -> Outcome {
+    pub(super) async fn resume(self) -> Result<(), Problem> {
         let request = wire::ResumeRequest { sweep: self.sweep.clone() };
         self.target.connect().await?.resume(request).await.map_err(remote::refused)?;
         eprintln!("{}: goes on", self.sweep);
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
-    pub(super) async fn retry(self) -> Outcome {
+    pub(super) async fn retry(self) -> Result<(), Problem> {
         let request = wire::RetryRequest { sweep: self.sweep.clone() };
         let reply = self.target.connect().await?.retry(request).await.map_err(remote::refused)?.into_inner();
         eprintln!("{}: {} failed folds will be tried again", self.sweep, reply.folds);
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }
 
@@ -79,12 +77,12 @@ fn whole(text: &str) -> Result<i32, String> {
 }
 
 impl Prioritise {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let Self { sweep, priority, .. } = self;
         let request = wire::PrioritiseRequest { sweep: sweep.clone(), priority };
         client.prioritise(request).await.map_err(remote::refused)?;
         eprintln!("{sweep}: has priority {priority} now");
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::ValueEnum;
 use togl_analysis::table::Table as Made;
 use togl_analysis::{
-    Comparison, Emphasis, Error, Explanation, FoldFrame, Layout, Plan, SavedTable, Spread, curves, render,
+    CellExplanation, Comparison, Emphasis, Error, FoldFrame, Layout, Plan, SavedTable, Spread, curves, render,
 };
 
 use togl_sweeps::spec::{Selection, TableSpec};
@@ -244,7 +244,7 @@ impl Table {
 
     fn explain_cell(&self, cell: &[String], table: &Made, frame: &FoldFrame) -> Outcome {
         let [row, column] = cell else { return Err(Problem::usage("--explain takes a row and a column")) };
-        let explanation = Explanation::of(table, frame, row, column).map_err(explained)?;
+        let explanation = CellExplanation::of(table, frame, row, column).map_err(explained)?;
         let text = if self.format == TableFormat::Json { explanation.json() } else { explanation.text() };
         output::print(&text)?;
         Ok(ExitCode::SUCCESS)

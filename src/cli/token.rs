@@ -4,16 +4,15 @@
 use std::fs::{File, Permissions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::json;
 use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
 
-use super::Outcome;
 use super::history::rfc3339;
-use crate::output::{self, Format, Plain, Row};
+use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::Problem;
 use crate::state::StateDir;
 
@@ -58,7 +57,7 @@ struct List {
     place: Place,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
-    format: Format,
+    format: ListFormat,
 }
 
 #[derive(Debug, clap::Args)]
@@ -106,7 +105,7 @@ impl Listed {
     }
 }
 
-impl Row for Listed {
+impl ListRow for Listed {
     const COLUMNS: &'static [&'static str] = &["ID", "ROLE", "NAME", "CREATED", "EXPIRES"];
 
     fn cells(&self) -> Vec<String> {
@@ -119,15 +118,8 @@ impl Row for Listed {
     }
 }
 
-#[derive(Serialize)]
-struct Created {
-    id: String,
-    role: &'static str,
-    token: String,
-}
-
 impl Token {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         match self.action {
             Action::Create(create) => create.run(),
             Action::List(list) => list.run(),
@@ -137,7 +129,7 @@ impl Token {
 }
 
 impl Create {
-    fn run(self) -> Outcome {
+    fn run(self) -> Result<(), Problem> {
         let state = self.place.state()?;
         let now = clock::unix_seconds();
         if self.expires.is_some_and(|time| time.as_secs() == 0) {
@@ -156,14 +148,12 @@ impl Create {
             Plain::Human => {
                 eprintln!("{}: {} token; this is the only time that it is shown", entry.id, entry.role);
                 eprintln!("{}", usage(entry.role));
-                output::print(&format!("{token}\n"))?;
+                output::print(&format!("{token}\n"))
             }
-            Plain::Json => {
-                let created = Created { id: entry.id.to_string(), role: entry.role.as_str(), token };
-                output::print(&output::json(&created)?)?;
-            }
+            Plain::Json => output::print(&output::json(
+                &json!({"id": entry.id.to_string(), "role": entry.role.as_str(), "token": token}),
+            )?),
         }
-        Ok(ExitCode::SUCCESS)
     }
 }
 
@@ -194,23 +184,22 @@ fn usage(role: Role) -> &'static str {
 }
 
 impl List {
-    fn run(self) -> Outcome {
+    fn run(self) -> Result<(), Problem> {
         let entries = tokens::list(&self.place.state()?.tokens()).map_err(Problem::usage)?;
         let now = clock::unix_seconds();
         let listed: Vec<_> = entries.into_iter().map(|entry| Listed::new(entry, now)).collect();
-        output::list(&listed, self.format)?;
-        Ok(ExitCode::SUCCESS)
+        output::list(&listed, self.format)
     }
 }
 
 impl Revoke {
-    fn run(self) -> Outcome {
+    fn run(self) -> Result<(), Problem> {
         let entry = tokens::revoke(&self.place.state()?.tokens(), &self.id).map_err(|error| match error {
             tokens::TokenError::Unknown(_) => Problem::negative(error),
             other => Problem::usage(other),
         })?;
         let name = if entry.name.is_empty() { String::new() } else { format!(" ({})", entry.name) };
         eprintln!("{}: {} token{name} is worthless now", entry.id, entry.role);
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 }

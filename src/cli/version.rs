@@ -1,12 +1,12 @@
 //! `togl version`: this program's version and the worker's, with libtorch's.
 
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::Outcome;
 use crate::local;
 use crate::output::{self, Plain};
+use crate::problem::Problem;
 
 /// Show versions
 #[derive(Debug, clap::Args)]
@@ -17,25 +17,18 @@ pub struct Version {
 }
 
 impl Version {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let own = env!("CARGO_PKG_VERSION");
         let worker = worker_version();
-        match self.format {
-            Plain::Human => {
-                let show =
-                    |key: &str| worker.get(key).and_then(Value::as_str).unwrap_or("not found").to_owned();
-                let text =
-                    format!("togl {own}\ntogl-worker {}\nlibtorch {}\n", show("version"), show("libtorch"));
-                output::print(&text)?;
-            }
-            Plain::Json => {
-                let libtorch = worker.get("libtorch").cloned().unwrap_or(Value::Null);
-                let worker = worker.get("version").cloned().unwrap_or(Value::Null);
-                output::print(&output::json(&json!({"togl": own, "worker": worker, "libtorch": libtorch}))?)?;
-            }
-        }
-        Ok(ExitCode::SUCCESS)
+        let versions =
+            json!({"togl": own, "worker": worker.get("version"), "libtorch": worker.get("libtorch")});
+        output::one(&versions, self.format, describe)
     }
+}
+
+fn describe(versions: &Value) -> String {
+    let show = |key: &str| versions[key].as_str().unwrap_or("not found");
+    format!("togl {}\ntogl-worker {}\nlibtorch {}\n", show("togl"), show("worker"), show("libtorch"))
 }
 
 /// What the worker program says of itself; nothing if it is not there, because a machine may have only this one.

@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use super::Outcome;
 use crate::local;
 use crate::problem::Problem;
 
@@ -18,7 +17,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> Result<(), Problem> {
         let program = local::worker_program()?;
         // Becomes that program, so signals and exit codes are its own.
         let error = Command::new(&program).args(self.arguments).exec();

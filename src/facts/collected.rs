@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use togl_analysis::frame::{FoldFrame, FoldRow};
-use togl_analysis::report::{FailedFold, Replicate, Told};
+use togl_analysis::report::{ReportedFailure, ReportedReplicate};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{self, FoldFilter, FoldState, FoldWord, ResultRow, StoredFold};
 use togl_sweeps::spec::PlannedTrial;
@@ -35,9 +35,9 @@ pub struct Collected {
     /// The same folds as a frame: one row each, in their defined order.
     pub frame: FoldFrame,
     /// Folds that were given up, if they were wanted.
-    pub failures: Told<FailedFold>,
+    pub failures: Vec<ReportedFailure>,
     /// Results beside the ones that count, if they were wanted.
-    pub replicates: Told<Replicate>,
+    pub replicates: Vec<ReportedReplicate>,
 }
 
 /// Reads a sweep.
@@ -62,8 +62,8 @@ struct Pile {
     sweep: Option<(SweepSpec, String)>,
     places: HashMap<TrialId, PlannedTrial>,
     rows: Vec<FoldRow>,
-    failures: Vec<FailedFold>,
-    replicates: Vec<Replicate>,
+    failures: Vec<ReportedFailure>,
+    replicates: Vec<ReportedReplicate>,
 }
 
 impl Pile {
@@ -94,7 +94,6 @@ impl Pile {
             Depth::Curves | Depth::Outcomes => (FoldFrame::from_rows(rows.iter().cloned()), rows),
         };
         let frame = frame.map_err(Problem::ours)?;
-        let (failures, replicates) = (Told::all(failures), Told::all(replicates));
         Ok(Collected { spec, yaml, rows, frame, failures, replicates })
     }
 }
@@ -111,9 +110,9 @@ fn at(trial: &PlannedTrial, row: ResultRow) -> FoldRow {
     }
 }
 
-fn failure(fold: StoredFold) -> Option<FailedFold> {
+fn failure(fold: StoredFold) -> Option<ReportedFailure> {
     let FoldState::Failed(failure) = fold.state else { return None };
-    Some(FailedFold {
+    Some(ReportedFailure {
         fold: fold.fold.to_string(),
         attempts: fold.attempts,
         worker: fold.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
@@ -122,9 +121,9 @@ fn failure(fold: StoredFold) -> Option<FailedFold> {
     })
 }
 
-fn told(row: &store::replicates::Replicate) -> Replicate {
+fn told(row: &store::replicates::Replicate) -> ReportedReplicate {
     let counted = row.counted.as_ref(); // the one that counted may have been set aside since
-    Replicate {
+    ReportedReplicate {
         fold: row.fold.to_string(),
         attempt: row.attempt.0,
         worker: row.worker.to_string(),

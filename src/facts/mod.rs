@@ -14,7 +14,7 @@ use togl_sweeps::{FoldKey, SweepName, TrialConfig};
 use tonic::async_trait;
 
 use crate::problem::Problem;
-use crate::remote::{Sweep, SweepStatus, Target, Worker};
+use crate::remote::{ListedSweep, ListedWorker, SweepStatus, Target};
 
 pub use self::collected::{Collected, Depth, collected};
 pub use self::remote::Remote;
@@ -33,7 +33,7 @@ pub trait Facts: Send {
     async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem>;
 
     /// All sweeps with how far they are, in the order of their submission; archived ones only if they are wanted.
-    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem>;
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<ListedSweep>, Problem>;
 
     /// One sweep with what runs and what failed.
     async fn status(&mut self, sweep: &str) -> Result<SweepStatus, Problem>;
@@ -45,7 +45,7 @@ pub trait Facts: Send {
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem>;
 
     /// Why a fold is not running, or what became of it.
-    async fn explain(&mut self, fold: &str) -> Result<Explanation, Problem>;
+    async fn explain(&mut self, fold: &str) -> Result<FoldExplanation, Problem>;
 
     /// What happened to a fold, and which one is meant.
     async fn history(&mut self, fold: &str) -> Result<(FoldKey, Vec<Happened>), Problem>;
@@ -54,14 +54,14 @@ pub trait Facts: Send {
 /// Who trains, or did.
 pub enum Workers {
     /// Those of a coordinator.
-    Here(Vec<Worker>),
+    Here(Vec<ListedWorker>),
     /// Those that a store remembers.
     Past(Vec<PastWorker>),
 }
 
 /// Why a fold is not running, or what became of it.
 #[derive(Debug, Serialize)]
-pub struct Explanation {
+pub struct FoldExplanation {
     /// Which fold.
     pub fold: String,
     /// The nearest obstacle, or that there is none.

@@ -13,9 +13,9 @@ use togl_proto::wire;
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tonic::async_trait;
 
-use super::{AttemptLine, Explanation, Facts, Take, Workers};
+use super::{AttemptLine, Facts, FoldExplanation, Take, Workers};
 use crate::problem::Problem;
-use crate::remote::{Client, Sweep, SweepStatus, refused};
+use crate::remote::{Client, ListedSweep, SweepStatus, refused};
 
 /// A coordinator.
 pub struct Remote {
@@ -52,7 +52,7 @@ impl Facts for Remote {
             .hint("ask again"))
     }
 
-    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem> {
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<ListedSweep>, Problem> {
         let request = wire::ListSweepsRequest { archived };
         let reply = self.client.list_sweeps(request).await.map_err(refused)?;
         Ok(reply.into_inner().sweeps.into_iter().map(Into::into).collect())
@@ -78,11 +78,11 @@ impl Facts for Remote {
         reply.entries.into_iter().map(piece).collect::<Result<_, ConvertError>>().map_err(broken)
     }
 
-    async fn explain(&mut self, fold: &str) -> Result<Explanation, Problem> {
+    async fn explain(&mut self, fold: &str) -> Result<FoldExplanation, Problem> {
         let request = wire::ExplainRequest { fold: fold.to_owned() };
         let reply = self.client.explain(request).await.map_err(refused)?.into_inner();
         let line = |wire::AttemptSummary { attempt, worker, ending }| AttemptLine { attempt, worker, ending };
-        Ok(Explanation {
+        Ok(FoldExplanation {
             fold: convert::fold(reply.fold).map_err(broken)?.to_string(),
             reason: reply.reason,
             sweeps: reply.sweeps,

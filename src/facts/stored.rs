@@ -14,10 +14,10 @@ use togl_sweeps::FoldKey;
 use togl_sweeps::identity::respelled;
 use tonic::async_trait;
 
-use super::{AttemptLine, Explanation, Facts, Take, Workers, sweep_name};
+use super::{AttemptLine, Facts, FoldExplanation, Take, Workers, sweep_name};
 use crate::embedded::RESTORE;
 use crate::problem::Problem;
-use crate::remote::{FailedFold, RunningFold, Sweep, SweepStatus, fold_title};
+use crate::remote::{FoldGivenUp, FoldInTraining, ListedSweep, SweepStatus, fold_title};
 use crate::state::StateDir;
 
 /// Folds of one kind that a status shows.
@@ -64,9 +64,9 @@ fn under_its_name(mut fact: Fact) -> Fact {
     fact
 }
 
-fn sweep(stored: StoredSweep, counts: SweepCounts) -> Sweep {
+fn sweep(stored: StoredSweep, counts: SweepCounts) -> ListedSweep {
     let SweepCounts { trials, folds, note, .. } = counts;
-    let sweep = Sweep {
+    let sweep = ListedSweep {
         name: stored.name.to_string(),
         state: stored.state.to_string(),
         trials,
@@ -81,9 +81,9 @@ fn sweep(stored: StoredSweep, counts: SweepCounts) -> Sweep {
     sweep.settled()
 }
 
-fn running(fold: StoredFold) -> Option<RunningFold> {
+fn running(fold: StoredFold) -> Option<FoldInTraining> {
     let FoldState::Running { attempt, worker } = fold.state else { return None };
-    Some(RunningFold {
+    Some(FoldInTraining {
         title: fold_title(&fold.trial, fold.fold.split, fold.fold.seed),
         fold: fold.fold.to_string(),
         attempt: attempt.0,
@@ -95,9 +95,9 @@ fn running(fold: StoredFold) -> Option<RunningFold> {
     })
 }
 
-fn failed(fold: StoredFold) -> Option<FailedFold> {
+fn failed(fold: StoredFold) -> Option<FoldGivenUp> {
     let FoldState::Failed(failure) = fold.state else { return None };
-    Some(FailedFold {
+    Some(FoldGivenUp {
         title: fold_title(&fold.trial, fold.fold.split, fold.fold.seed),
         fold: fold.fold.to_string(),
         class: failure.class.to_string(),
@@ -119,7 +119,7 @@ impl Facts for Stored {
         Ok(())
     }
 
-    async fn sweeps(&mut self, archived: bool) -> Result<Vec<Sweep>, Problem> {
+    async fn sweeps(&mut self, archived: bool) -> Result<Vec<ListedSweep>, Problem> {
         let reader = self.open()?;
         let mut sweeps = reader.sweeps().map_err(problem)?;
         sweeps.retain(|sweep| archived || sweep.state != SweepState::Archived);
@@ -160,7 +160,7 @@ impl Facts for Stored {
         reader.log(&fold).map_err(problem)
     }
 
-    async fn explain(&mut self, fold: &str) -> Result<Explanation, Problem> {
+    async fn explain(&mut self, fold: &str) -> Result<FoldExplanation, Problem> {
         let reader = self.open()?;
         let fold = find_fold(reader.as_ref(), fold).map_err(problem)?;
         let detail = reader.fold(&fold).map_err(problem)?;
@@ -170,7 +170,7 @@ impl Facts for Stored {
             worker: line.worker.to_string(),
             ending: line.ending.map_or_else(String::new, |ending| ending.to_string()),
         });
-        Ok(Explanation {
+        Ok(FoldExplanation {
             fold: fold.to_string(),
             reason: detail.reason(),
             sweeps: detail.sweeps.iter().map(|(name, _)| name.to_string()).collect(),

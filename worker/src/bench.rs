@@ -104,14 +104,7 @@ impl Epochs {
             .map_err(|failure| Usage::new(failure.message))?;
         let clock = Clock::start();
         let seconds = || clock.seconds();
-        let job = Job {
-            trial: &trial,
-            split: self.split,
-            seed: 0,
-            device: Device::Cpu,
-            time_limit: None,
-            clock: &seconds,
-        };
+        let job = Job { trial: &trial, split: self.split, seed: 0, device: Device::Cpu, clock: &seconds };
         let timing = bench::epoch_seconds(&job, &dataset, 3, self.epochs)?;
         let report = EpochReport {
             dataset: trial.dataset.clone(),

@@ -57,11 +57,11 @@ impl Checkpoints {
     /// Writes the checkpoint of an attempt in place of its last one, then makes room.
     pub fn save(&self, attempt: Attempt, mut checkpoint: Checkpoint) -> Result<(), TrainError> {
         checkpoint.header.attempt = attempt;
-        let name = format!("{}.{attempt}{SUFFIX}", stem(checkpoint.header.fold));
+        let path = self.folder.join(format!("{}.{attempt}{SUFFIX}", stem(checkpoint.header.fold)));
         let bytes = checkpoint.to_bytes()?;
         let written = durable::make_folder(&self.folder)
-            .and_then(|()| durable::write(&self.folder, &name, &bytes))
-            .and_then(|()| self.make_room(&self.folder.join(&name)));
+            .and_then(|()| durable::write(&path, &bytes))
+            .and_then(|()| self.make_room(&path));
         written.map_err(|error| TrainError::Checkpoint(format!("{}: {error}", self.folder.display())))
     }
 
@@ -104,7 +104,7 @@ impl Checkpoints {
     fn files(&self) -> Vec<Found> {
         let ours = |path: &Path| {
             let name = path.to_string_lossy();
-            name.ends_with(SUFFIX) || name.ends_with(durable::PARTIAL)
+            name.ends_with(SUFFIX) || name.ends_with(togl_durable::PARTIAL)
         };
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
@@ -122,7 +122,7 @@ impl Checkpoints {
         files.sort_by_key(|file| file.changed);
         let mut total: u64 = files.iter().map(|file| file.bytes).sum();
         for file in files.iter().filter(|file| file.path != just_written) {
-            let unfinished = file.path.extension().is_some_and(|end| end == durable::PARTIAL);
+            let unfinished = file.path.extension().is_some_and(|end| end == togl_durable::PARTIAL);
             let age = now.duration_since(file.changed).unwrap_or_default();
             if (unfinished && age > FORGOTTEN) || (!unfinished && total > self.most_bytes) {
                 remove(&file.path)?;

@@ -35,7 +35,7 @@ fn some(split: u32) -> (Header, Vec<Checkpoint>) {
         ..TrialConfig::default()
     };
     let clock = || 0.0;
-    let job = Job { trial: &trial, split, seed: 1, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial: &trial, split, seed: 1, device: Device::Cpu, clock: &clock };
     let mut collector = Collector::default();
     train_fold(&job, &dataset, &mut collector).unwrap();
     (Header::of(&job, &dataset), collector.0)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
-use togl_data::{Dataset, Error, ObtainError, OpenOptions, Progress, Supply, Work};
+use togl_data::{DataProgress, DataWork, Dataset, Error, ObtainError, OpenOptions, Supply};
 use togl_learning::baselines;
 use togl_sweeps::{Failure, FailureClass, TrialConfig};
 
@@ -42,7 +42,7 @@ impl Data {
         let (mirror, ca_file) = (self.data_mirror.clone(), self.data_ca.clone());
         let supply = Supply { offline: self.offline, mirror, ca_file, ..Supply::default() };
         let said = AtomicU64::new(0);
-        let observer = |progress: Progress| {
+        let observer = |progress: DataProgress| {
             if let Some(text) = milestone(&said, &trial.dataset, progress) {
                 say(&text);
             }
@@ -54,7 +54,7 @@ impl Data {
 }
 
 /// What to say of a step, if it is the first of a new tenth.
-fn milestone(said: &AtomicU64, dataset: &str, progress: Progress) -> Option<String> {
+fn milestone(said: &AtomicU64, dataset: &str, progress: DataProgress) -> Option<String> {
     let total = progress.total.filter(|total| *total > 0)?;
     let tenths = progress.done * 10 / total;
     if said.fetch_max(tenths, Ordering::Relaxed) >= tenths {
@@ -62,8 +62,8 @@ fn milestone(said: &AtomicU64, dataset: &str, progress: Progress) -> Option<Stri
     }
     let percent = 10 * tenths;
     Some(match progress.work {
-        Work::Download => format!("fetching {dataset}: {percent} % of {:.1} MB", total as f64 / 1e6),
-        Work::Superpixels => format!("making superpixels of {dataset}: {percent} % of {total} images"),
+        DataWork::Download => format!("fetching {dataset}: {percent} % of {:.1} MB", total as f64 / 1e6),
+        DataWork::Superpixels => format!("making superpixels of {dataset}: {percent} % of {total} images"),
     })
 }
 
@@ -109,12 +109,12 @@ mod tests {
     #[test]
     fn long_fetches_are_mentioned_ten_times_and_not_for_every_block() {
         let said = AtomicU64::new(0);
-        let step = |done| Progress { work: Work::Download, done, total: Some(1_000_000) };
+        let step = |done| DataProgress { work: DataWork::Download, done, total: Some(1_000_000) };
         let lines: Vec<String> =
             (0..=1000).filter_map(|step_| milestone(&said, "DD", step(step_ * 1000))).collect();
         assert_eq!(lines.len(), 10);
         assert_eq!(lines[0], "fetching DD: 10 % of 1.0 MB");
-        let unknown = Progress { work: Work::Download, done: 5, total: None };
+        let unknown = DataProgress { work: DataWork::Download, done: 5, total: None };
         assert_eq!(milestone(&said, "DD", unknown), None);
     }
 }

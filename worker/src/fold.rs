@@ -124,9 +124,8 @@ impl Observer for Saver<'_, '_> {
 
 fn keep_model(folder: &Path, model: &Checkpoint) -> Result<(), String> {
     let bytes = model.to_bytes().map_err(|error| error.to_string())?;
+    let path = folder.join(model_name(model.header.fold));
     fs::create_dir_all(folder)
-        .and_then(|()| {
-            durable::write_with_mode(folder, &model_name(model.header.fold), &bytes, durable::EVERYBODYS)
-        })
+        .and_then(|()| durable::write_with_mode(&path, &bytes, togl_durable::EVERYBODYS))
         .map_err(|error| format!("{}: {error}", folder.display()))
 }

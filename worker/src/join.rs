@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use togl_agent::agent::{Agent, Habits, Stopped, Tidy};
-use togl_agent::identity::{Identity, unique_worker_id};
-use togl_agent::link::Refusal;
+use togl_agent::identity::{WorkerIdentity, unique_worker_id};
+use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
@@ -160,25 +160,25 @@ impl Join {
 }
 
 /// What the user reads when the coordinator will never take this worker, and what can be done.
-fn refused(why: &Refusal, kept: usize, room: &Path) -> Usage {
+fn refused(why: &LinkRefusal, kept: usize, room: &Path) -> Usage {
     let mut text = format!("the coordinator refused this worker: {why}");
     if kept > 0 {
         let results = if kept == 1 { "1 result is".to_owned() } else { format!("{kept} results are") };
         text += &format!("\n  {results} kept in {}; the next worker here reports them", room.display());
     }
     Usage::new(text).hint(match why {
-        Refusal::Token(_) => {
+        LinkRefusal::Token(_) => {
             "ask the operator for another token (`togl token create --role worker`) and join again with it"
         }
-        Refusal::Other(_) => "copy address and token from the line that `togl serve` prints",
+        LinkRefusal::Other(_) => "copy address and token from the line that `togl serve` prints",
     })
 }
 
-fn identity(devices: Vec<String>) -> Identity {
+fn identity(devices: Vec<String>) -> WorkerIdentity {
     let host = host::name();
     let memories = devices.iter().map(|device| devices::memory(device)).collect();
     let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
-    Identity { worker, host, code_version, devices, memories }
+    WorkerIdentity { worker, host, code_version, devices, memories }
 }
 
 fn start_slot(number: usize, program: &Program, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_is_cut_off_says_what_it_keeps_and_how_to_go_on() {
-        let why = Refusal::Token("the token was revoked or has expired".to_owned());
+        let why = LinkRefusal::Token("the token was revoked or has expired".to_owned());
         let said = refused(&why, 2, Path::new("state/worker"));
         assert_eq!(
             said.to_string(),
@@ -249,6 +249,8 @@ mod tests {
              2 results are kept in state/worker; the next worker here reports them"
         );
         assert!(said.hint.unwrap().starts_with("ask the operator for another token"));
-        assert!(!refused(&Refusal::Other("x".to_owned()), 0, Path::new("y")).to_string().contains("kept"));
+        assert!(
+            !refused(&LinkRefusal::Other("x".to_owned()), 0, Path::new("y")).to_string().contains("kept")
+        );
     }
 }

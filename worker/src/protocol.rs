@@ -40,7 +40,7 @@ pub struct Request {
 /// What the trainer answers: `Started` once it has the data, any number of `Epoch`, then one `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
+pub enum TrainerEvent {
     /// The data is there and training begins.
     Started,
     /// An epoch was finished.
@@ -67,13 +67,13 @@ mod tests {
     #[test]
     fn messages_are_one_line_and_read_back() {
         let events = [
-            Event::Done(Box::new(togl_sweeps::result::example(0.5))),
-            Event::Failed(Failure::new(FailureClass::NotFinite, "two\nlines")),
+            TrainerEvent::Done(Box::new(togl_sweeps::result::example(0.5))),
+            TrainerEvent::Failed(Failure::new(FailureClass::NotFinite, "two\nlines")),
         ];
         for event in events {
             let text = line(&event).unwrap();
             assert_eq!(text.matches('\n').count(), 1);
-            assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
+            assert_eq!(serde_json::from_str::<TrainerEvent>(&text).unwrap(), event);
         }
     }
 }

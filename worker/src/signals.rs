@@ -2,12 +2,15 @@
 //! training looks at it after every epoch, and after every batch once patience is over. Owns the signal handler and
 //! how long an epoch may keep others waiting.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
+use signal_hook::flag;
 use togl_learning::Flow;
 
 static SAVE: AtomicBool = AtomicBool::new(false);
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// Asks for a checkpoint after this epoch.
 pub fn save() {
@@ -56,20 +59,14 @@ pub fn next() -> Flow {
 }
 
 /// Takes the first of each of these signals as the wish to stop; the second does what it always did.
-pub fn stop_on(signals: &[libc::c_int]) {
-    for signal in signals {
-        // SAFETY: an all-zero `sigaction` is a valid value of that plain C struct.
-        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-        action.sa_sigaction = remember as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART | libc::SA_RESETHAND;
-        // SAFETY: `action` lives through the call, no old action is asked for, and the handler only stores to an
-        // atomic, which a signal may interrupt at any point.
-        unsafe { libc::sigaction(*signal, &raw const action, std::ptr::null_mut()) };
+pub fn stop_on(signals: &[libc::c_int]) -> io::Result<()> {
+    for &signal in signals {
+        let came = Arc::new(AtomicBool::new(false));
+        flag::register_conditional_default(signal, Arc::clone(&came))?;
+        flag::register(signal, came)?;
+        flag::register(signal, Arc::clone(&STOP))?;
     }
-}
-
-extern "C" fn remember(_signal: libc::c_int) {
-    stop();
+    Ok(())
 }
 
 #[cfg(test)]

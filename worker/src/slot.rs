@@ -17,7 +17,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::data::Data;
 use crate::fold::Keeping;
-use crate::protocol::{self, Command as Ask, Event, Request};
+use crate::protocol::{self, Command as Ask, Request, TrainerEvent};
 
 /// "After every epoch" means: asked for so often that hardly an epoch is shorter.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
@@ -242,13 +242,13 @@ enum Step {
 
 fn understand(line: &str, reporter: &Reporter) -> Step {
     match serde_json::from_str(line) {
-        Ok(Event::Started) => Step::Started,
-        Ok(Event::Epoch(progress)) => {
+        Ok(TrainerEvent::Started) => Step::Started,
+        Ok(TrainerEvent::Epoch(progress)) => {
             reporter.epoch(progress);
             Step::Told
         }
-        Ok(Event::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
-        Ok(Event::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
+        Ok(TrainerEvent::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
+        Ok(TrainerEvent::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
         Err(_) => {
             // A library printed to standard output; it belongs to the log.
             reporter.log(line.to_owned());

@@ -23,7 +23,7 @@ fn an_agent_that_does_not_listen_never_slows_training_and_then_sees_the_latest_e
             validation: metrics,
             graphs_per_second: 9.0,
         };
-        let line = protocol::line(&Event::Epoch(report)).unwrap();
+        let line = protocol::line(&TrainerEvent::Epoch(report)).unwrap();
         assert!(matches!(understand(&line, &reporter), Step::Told));
         assert!(matches!(understand("a library says hello", &reporter), Step::Told));
     }

@@ -102,7 +102,7 @@ pub struct Local {
 impl Local {
     /// Trains with a progress bar; nothing if it was interrupted, which it says.
     pub fn train(&self, trial: &TrialConfig) -> anyhow::Result<Option<Trained>> {
-        signals::stop_on(&[libc::SIGINT, libc::SIGTERM]);
+        signals::stop_on(&[libc::SIGINT, libc::SIGTERM])?;
         togl_learning::use_threads(self.threads);
         let mut memory = PeakMemory::start(fold::place(trial, self.device));
         let dataset =
@@ -114,7 +114,7 @@ impl Local {
         let (clock, bar) = (Clock::start(), progress_bar(trial));
         let seconds = || clock.seconds();
         let (split, seed, device) = (self.split, self.seed, self.device);
-        let job = Job { trial, split, seed, device, time_limit: None, clock: &seconds };
+        let job = Job { trial, split, seed, device, clock: &seconds };
         let (every, mut saved) = (self.saving.every().as_secs_f64(), 0.0);
         let mut epoch = |progress: &Progress| {
             bar.set_position(u64::from(progress.epoch) + 1);

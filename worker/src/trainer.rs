@@ -17,7 +17,7 @@ use crate::data::Data;
 use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
-use crate::protocol::{self, Command, Event, Request};
+use crate::protocol::{self, Command, Request, TrainerEvent};
 use crate::{devices, host, signals, version};
 
 /// The child process that trains
@@ -31,15 +31,15 @@ pub struct Trainer {
 impl Trainer {
     /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        signals::stop_on(&[libc::SIGTERM]);
+        signals::stop_on(&[libc::SIGTERM])?;
         device::use_threads(self.threads);
         device::use_interop_threads(1)?;
         let requests = listen();
         let mut shelf = Shelf::default();
         while let Ok(request) = requests.recv() {
             let outcome = match survive(&request, &mut shelf) {
-                Ok(result) => Event::Done(Box::new(result)),
-                Err(failure) => Event::Failed(failure),
+                Ok(result) => TrainerEvent::Done(Box::new(result)),
+                Err(failure) => TrainerEvent::Failed(failure),
             };
             say(&outcome)?;
             if signals::is_stopping() {
@@ -89,7 +89,7 @@ fn leave() {
     unsafe { libc::_exit(0) }
 }
 
-fn say(event: &Event) -> std::io::Result<()> {
+fn say(event: &TrainerEvent) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(protocol::line(event)?.as_bytes())?;
     out.flush()
@@ -121,13 +121,12 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let memory = PeakMemory::start(fold::place(&trial, device));
     let dataset =
         shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
-    let _ = say(&Event::Started); // if nobody reads any more, the reading thread notices and leaves
+    let _ = say(&TrainerEvent::Started); // if nobody reads any more, the reading thread notices and leaves
     let energy = Watch::start(energy::meter(fold::place(&trial, device)), std::process::id());
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let FoldKey { split, seed, .. } = request.fold;
-    let time_limit = None; // the agent keeps the time and kills
-    let job = Job { trial: &trial, split, seed, device, time_limit, clock: &seconds };
+    let job = Job { trial: &trial, split, seed, device, clock: &seconds };
     note(&format!(
         "{} on {}, {} graphs, device {}",
         trial.method(),
@@ -208,7 +207,7 @@ impl Reporter {
             ));
         }
         // If nobody reads any more, the reading thread notices and leaves.
-        let _ = say(&Event::Epoch(report));
+        let _ = say(&TrainerEvent::Epoch(report));
         self.memory.look();
         signals::next()
     }

@@ -5,7 +5,7 @@
 use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
-use super::axis::{Axis, Scale};
+use super::axis::{Scale, XAxis};
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -69,16 +69,13 @@ pub fn against(table: &Table, setting: &str) -> Result<Figure> {
 
 fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> Result<Figure> {
     if !table.settings().contains(&setting) {
-        return Err(Error::UnknownSetting {
-            name: setting.to_owned(),
-            hint: format!(
-                "the table's rows or columns must have it; they have {}",
-                table.settings().join(", ")
-            ),
-        });
+        return Err(Error::Unfit(format!(
+            "no setting `{setting}`; the table's rows or columns must have it; they have {}",
+            table.settings().join(", ")
+        )));
     }
     let mut panels: Vec<Panel> = Vec::new();
-    let along = Axis::of(&values_along(table, setting));
+    let along = XAxis::of(&values_along(table, setting));
     for (row, column, cell) in table.cells() {
         let named: Vec<(&str, &str)> = table.settings().into_iter().zip(table.labels(row, column)).collect();
         if let Some(point) = point(&named, setting, cell, table, &along) {
@@ -132,7 +129,7 @@ fn values_along(table: &Table, setting: &str) -> Vec<String> {
     Distinct::of(table.cells().map(|(row, column, _)| table.labels(row, column)[at].to_owned()))
 }
 
-fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table, along: &Axis) -> Option<Point> {
+fn point(named: &[(&str, &str)], setting: &str, cell: &Cell, table: &Table, along: &XAxis) -> Option<Point> {
     let (_, value) = named.iter().find(|(name, _)| *name == setting)?;
     Some(Point {
         x: along.place(value)?,

@@ -18,7 +18,7 @@ const ROUND_TICKS: f64 = 6.0;
 
 /// The places of all values of one setting.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
+pub struct XAxis {
     /// Where ticks stand and what they say.
     pub ticks: Vec<(f64, String)>,
     /// How places relate to values.
@@ -43,7 +43,7 @@ pub enum Scale {
     Words,
 }
 
-impl Axis {
+impl XAxis {
     /// The axis of these different values, in the order in which words are to stand.
     pub fn of(values: &[String]) -> Self {
         let numbers: Option<Vec<(String, f64)>> = values
@@ -208,20 +208,20 @@ pub fn round_step(least: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn axis(values: &[&str]) -> Axis {
-        Axis::of(&values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+    fn axis(values: &[&str]) -> XAxis {
+        XAxis::of(&values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
     }
 
-    fn places(axis: &Axis, values: &[&str]) -> Vec<f64> {
+    fn places(axis: &XAxis, values: &[&str]) -> Vec<f64> {
         values.iter().map(|value| axis.place(value).unwrap()).collect()
     }
 
-    fn names(axis: &Axis) -> Vec<&str> {
+    fn names(axis: &XAxis) -> Vec<&str> {
         axis.ticks.iter().map(|(_, name)| name.as_str()).collect()
     }
 
     /// No two neighbours touch in a panel that is as wide as the axis asks for.
-    fn readable(axis: &Axis) -> bool {
+    fn readable(axis: &XAxis) -> bool {
         widest(&axis.ticks, axis.range.1 - axis.range.0, 1.0) <= ROOM + f64::from(axis.more_room())
     }
 
@@ -261,31 +261,31 @@ mod tests {
     fn ticks_of_random_draws_do_not_overlap() {
         let draws: Vec<String> =
             (0..40).map(|at| format!("{:.9}", 10f64.powf(-4.0 + 3.0 * f64::from(at) / 39.0))).collect();
-        let rates = Axis::of(&draws);
+        let rates = XAxis::of(&draws);
         assert_eq!(
             (rates.scale, names(&rates)),
             (Scale::Logarithmic, vec!["0.0001", "0.001", "0.01", "0.1"])
         );
         let draws: Vec<String> =
             (0..40).map(|at| format!("{:.9}", 0.3 + 0.0071 * f64::from(at * at % 41))).collect();
-        let dropout = Axis::of(&draws);
+        let dropout = XAxis::of(&draws);
         assert!(dropout.scale == Scale::Linear && names(&dropout).len() < 9, "{:?}", dropout.ticks);
         let fewer: Vec<String> = (0..40).map(|at| format!("{:.9}", 0.0003 * 1.15f64.powi(at))).collect();
-        let fewer = Axis::of(&fewer);
+        let fewer = XAxis::of(&fewer);
         assert_eq!(names(&fewer), ["0.0003", "0.001", "0.003", "0.01", "0.03"]);
         let within = axis(&["0.0011", "0.00112", "0.0023", "0.0035", "0.0078", "0.0111", "0.01112"]);
         assert_eq!((within.scale, names(&within)), (Scale::Logarithmic, vec!["0.002", "0.005", "0.01"]));
         let words = axis(&["a-data-set-with-a-long-name", "another-one-of-those", "and-a-third-one-here"]);
         assert!(words.more_room() > 0);
-        for axis in [rates, dropout, fewer, within, words, Axis::round(0.0, 1000.0)] {
+        for axis in [rates, dropout, fewer, within, words, XAxis::round(0.0, 1000.0)] {
             assert!(readable(&axis), "{:?}", axis.ticks);
         }
     }
 
     #[test]
     fn epochs_have_ticks_at_round_numbers() {
-        assert_eq!(names(&Axis::round(0.0, 19.0)), ["0", "5", "10", "15"]);
-        assert_eq!(names(&Axis::round(0.0, 2.0)), ["0", "1", "2"]);
+        assert_eq!(names(&XAxis::round(0.0, 19.0)), ["0", "5", "10", "15"]);
+        assert_eq!(names(&XAxis::round(0.0, 2.0)), ["0", "1", "2"]);
     }
 
     #[test]

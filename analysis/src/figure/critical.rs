@@ -5,8 +5,8 @@ use plotters::prelude::*;
 
 use super::style::{BODY, Side, text_width, write};
 use super::{Area, Figure, failed};
-use crate::error::{Error, Result};
-use crate::statistics::{Friedman, Refusal, friedman};
+use crate::error::{Error, Result, listed};
+use crate::statistics::{Friedman, TestRefusal, friedman};
 use crate::table::{Cell, Table, Winners};
 
 const MARGIN: i32 = 20;
@@ -42,8 +42,13 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
         .map(|method| used.iter().filter_map(|set| cell(method, *set).mean).collect())
         .collect();
     let unfinished = |refusal| match refusal {
-        Refusal::TooFew { .. } if !unused.is_empty() => {
-            Error::Unfinished { refusal, sets: unused.iter().map(|set| sets[*set].clone()).collect() }
+        TestRefusal::TooFew { .. } if !unused.is_empty() => {
+            let unused: Vec<String> = unused.iter().map(|set| sets[*set].clone()).collect();
+            Error::Unfit(format!(
+                "cannot rank: {refusal}; not counted, because not everything has finished there: {}; finish these, or \
+                 leave out what has not finished with `--filter`",
+                listed(&unused)
+            ))
         }
         other => other.into(),
     };

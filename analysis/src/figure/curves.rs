@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use togl_sweeps::result::{EpochRecord, Metrics};
 
 use super::Figure;
-use super::axis::Axis;
+use super::axis::XAxis;
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::curves::CurveGroups;
 use crate::distinct::Distinct;
@@ -106,7 +106,7 @@ fn draw(title: &str, note: String, panels: Vec<Panel>, across: Option<usize>) ->
     let Some((first, last)) = ends else {
         return Err(Error::Empty { origin: format!("the learning curves of {title}") });
     };
-    let axis = Axis::round(first, last);
+    let axis = XAxis::round(first, last);
     Plot { title: title.to_owned(), note, x_label: "epoch".to_owned(), axis, across, panels }.draw()
 }
 

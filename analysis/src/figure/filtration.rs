@@ -37,7 +37,7 @@ const VERSION: u32 = 1;
 
 /// What `togl-worker filtrations` writes: the filtrations that one network learnt, on some graphs of its data set.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Filtrations {
+pub struct LearntFiltrations {
     /// Version of this form.
     pub version: u32,
     /// The data set.
@@ -49,12 +49,12 @@ pub struct Filtrations {
     /// Largest value of each filtration over all graphs of the file.
     pub largest: Vec<f64>,
     /// The graphs, in the order asked for.
-    pub graphs: Vec<GraphFiltrations>,
+    pub graphs: Vec<LearntGraph>,
 }
 
 /// A graph with the filtrations that the network learnt on it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct GraphFiltrations {
+pub struct LearntGraph {
     /// Which graph of the data set.
     pub graph: u64,
     /// Part of the split that it is in.
@@ -69,7 +69,7 @@ pub struct GraphFiltrations {
     pub filtrations: Vec<Vec<f64>>,
 }
 
-impl Filtrations {
+impl LearntFiltrations {
     /// Reads the file; says what does not fit together.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::File::open(path)
@@ -99,7 +99,7 @@ impl Filtrations {
     }
 }
 
-impl GraphFiltrations {
+impl LearntGraph {
     fn check(&self, kinds: usize) -> Result<(), String> {
         let vertices = self.vertices;
         if vertices == 0 || vertices > MOST_VERTICES {
@@ -124,12 +124,12 @@ impl GraphFiltrations {
 }
 
 /// Draws every filtration on each of the graphs: one figure a graph.
-pub fn filtrations(learnt: &Filtrations) -> Result<Vec<Figure>> {
+pub fn filtrations(learnt: &LearntFiltrations) -> Result<Vec<Figure>> {
     learnt.check().map_err(|reason| Error::Drawing { reason })?;
     learnt.graphs.iter().map(|graph| draw_graph(learnt, graph)).collect()
 }
 
-fn draw_graph(learnt: &Filtrations, graph: &GraphFiltrations) -> Result<Figure> {
+fn draw_graph(learnt: &LearntFiltrations, graph: &LearntGraph) -> Result<Figure> {
     let panels = graph.filtrations.len().min(MOST_PANELS);
     let across = panels.min(PANELS_PER_LINE);
     let width = (across as i32 * PANEL.0).max(2 * PANEL.0) + 2 * MARGIN;
@@ -145,7 +145,7 @@ fn draw_graph(learnt: &Filtrations, graph: &GraphFiltrations) -> Result<Figure> 
     })
 }
 
-fn note(graph: &GraphFiltrations, panels: usize, graphs: usize) -> String {
+fn note(graph: &LearntGraph, panels: usize, graphs: usize) -> String {
     let kinds = graph.filtrations.len();
     let left_out =
         if kinds > panels { format!(" The first {panels} of {kinds} are drawn.") } else { String::new() };
@@ -164,7 +164,7 @@ fn note(graph: &GraphFiltrations, panels: usize, graphs: usize) -> String {
 
 fn draw_panel(
     area: &Area<'_>,
-    graph: &GraphFiltrations,
+    graph: &LearntGraph,
     places: &[(f64, f64)],
     kind: usize,
     (low, high): (f64, f64),

@@ -5,7 +5,7 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::axis::Axis;
+use super::axis::XAxis;
 use super::style::{BODY, Look, SUBHEADING, Shape, Side, text_width, write};
 use super::{Area, Figure, LINE, MARGIN, failed};
 use crate::distinct::Distinct;
@@ -65,7 +65,7 @@ pub struct Plot {
     /// What the numbers and bars are.
     pub note: String,
     pub x_label: String,
-    pub axis: Axis,
+    pub axis: XAxis,
     /// Panels side by side, where the usual number does not fit.
     pub across: Option<usize>,
     pub panels: Vec<Panel>,

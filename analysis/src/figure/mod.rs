@@ -16,7 +16,6 @@ mod pdf;
 mod style;
 mod timeline;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
@@ -24,12 +23,12 @@ use plotters::prelude::*;
 pub use against::{against, family_table, of_block};
 pub use critical::{critical_difference, ranking};
 pub use curves::{Curve, learning_curves, method_curves};
-pub use filtration::{Filtrations, GraphFiltrations, filtrations};
+pub use filtration::{LearntFiltrations, LearntGraph, filtrations};
 pub use heat::fold_heat_maps;
 pub use lines::MOST_CURVES;
 pub use timeline::{Work, timeline};
 
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::{Error, Result};
 use crate::render::escape;
 use style::{BODY, GREY, HEADING, Side, wrapped, write};
@@ -158,12 +157,14 @@ impl Figure {
             "svg" => self.svg().into_bytes(),
             "png" => self.png()?,
             "pdf" => self.pdf()?,
-            _ => return Err(Error::UnknownPicture { path: path.to_owned() }),
+            _ => {
+                let shown = path.display();
+                return Err(Error::Unfit(format!(
+                    "cannot tell the kind of picture from the name `{shown}`; use .svg, .png or .pdf"
+                )));
+            }
         };
-        let staged = Staged::write(path, |writer| {
-            writer.write_all(&bytes).map_err(|source| Error::io("cannot write", path, source))
-        });
-        staged?.publish()
+        atomic::publish(atomic::draft_of(path, bytes)?)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::curves::{CurveGroup, CurveGroups};
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
 use crate::spread::Spread;
-use crate::table::{Row, Table};
+use crate::table::{Table, TableRow};
 use crate::test_folds::{fold, folds, frame, trial};
 
 fn depths() -> FoldFrame {
@@ -228,7 +228,11 @@ fn a_ranking_needs_complete_data_sets_and_says_which_were_left_out() {
     assert!(texts.contains("GAT-4  (1.00)") && texts.contains("CD = 1.91"), "{texts}");
     let one = Table {
         columns: table.columns[3..].to_vec(),
-        rows: table.rows.iter().map(|row| Row { cells: row.cells[3..].to_vec(), ..row.clone() }).collect(),
+        rows: table
+            .rows
+            .iter()
+            .map(|row| TableRow { cells: row.cells[3..].to_vec(), ..row.clone() })
+            .collect(),
         ..table.clone()
     };
     let said = super::ranking(&one).unwrap_err().to_string();
@@ -358,7 +362,7 @@ fn filtrations_are_drawn_one_panel_each_with_a_scale_that_all_graphs_share() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("learnt.json");
     std::fs::write(&path, LEARNT).unwrap();
-    let figures = filtrations(&Filtrations::read(&path).unwrap()).unwrap();
+    let figures = filtrations(&LearntFiltrations::read(&path).unwrap()).unwrap();
     let titles = ["GCN-2-TOGL-1 on graph 3 of cycles", "GCN-2-TOGL-1 on graph 7 of cycles"];
     let parts = ["in the test part", "in no part of the split"];
     assert_eq!(figures.len(), 2);
@@ -378,7 +382,7 @@ fn filtrations_are_drawn_one_panel_each_with_a_scale_that_all_graphs_share() {
     ] {
         assert!(LEARNT.contains(from), "{from}");
         std::fs::write(&path, LEARNT.replacen(from, to, 1)).unwrap();
-        let message = Filtrations::read(&path).unwrap_err().to_string();
+        let message = LearntFiltrations::read(&path).unwrap_err().to_string();
         assert!(message.contains(reason), "{message}");
     }
 }

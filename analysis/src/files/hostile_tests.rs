@@ -10,12 +10,12 @@ use super::*;
 use crate::test_folds::{fold, frame, trial};
 
 /// A file as another program would write it: the same rows, nothing of ours in its metadata.
-fn written_elsewhere(frame: &FoldFrame, format: Format) -> Vec<u8> {
+fn written_elsewhere(frame: &FoldFrame, format: FileFormat) -> Vec<u8> {
     let (mut bytes, mut data) = (Vec::new(), frame.data().clone());
     match format {
-        Format::Parquet => ParquetWriter::new(&mut bytes).finish(&mut data).map(|_| ()).unwrap(),
-        Format::Arrow => IpcWriter::new(&mut bytes).finish(&mut data).unwrap(),
-        Format::Csv | Format::Ndjson => write_as(format, &mut bytes, &mut data).unwrap(),
+        FileFormat::Parquet => ParquetWriter::new(&mut bytes).finish(&mut data).map(|_| ()).unwrap(),
+        FileFormat::Arrow => IpcWriter::new(&mut bytes).finish(&mut data).unwrap(),
+        FileFormat::Csv | FileFormat::Ndjson => write_as(format, &mut bytes, &mut data).unwrap(),
     }
     bytes
 }
@@ -23,7 +23,7 @@ fn written_elsewhere(frame: &FoldFrame, format: Format) -> Vec<u8> {
 #[test]
 fn a_file_that_another_program_wrote_is_read_and_marked() {
     let frame = awkward_frame();
-    for (name, format) in [("f.parquet", Format::Parquet), ("f.arrow", Format::Arrow)] {
+    for (name, format) in [("f.parquet", FileFormat::Parquet), ("f.arrow", FileFormat::Arrow)] {
         let read = FoldFrame::read_bytes(written_elsewhere(&frame, format), Path::new(name)).unwrap();
         assert_eq!(read.data(), frame.data());
         let remark = format!("from {name}, which another program wrote: no digest tells of damage");
@@ -34,7 +34,7 @@ fn a_file_that_another_program_wrote_is_read_and_marked() {
         let (_folder, ours) = folder_with(&frame, name);
         assert_eq!(FoldFrame::read(&ours).unwrap().remark(), None);
     }
-    for (name, format) in [("f.csv", Format::Csv), ("f.ndjson", Format::Ndjson)] {
+    for (name, format) in [("f.csv", FileFormat::Csv), ("f.ndjson", FileFormat::Ndjson)] {
         let read = FoldFrame::read_bytes(written_elsewhere(&frame, format), Path::new(name)).unwrap();
         assert_eq!(read.remark(), None, "{name} could not carry a digest");
     }
@@ -58,11 +58,11 @@ fn a_small_file_that_says_it_is_huge_is_refused_before_it_is_unpacked() {
     let long = "a".repeat(8 << 20);
     let config = trial(&long, Backbone::Gcn, 2);
     let mut data = frame([fold(0, &config, 0, 0.5)]).data().clone();
-    for format in [Format::Parquet, Format::Arrow] {
+    for format in [FileFormat::Parquet, FileFormat::Arrow] {
         let mut bytes = Vec::new();
         write_as(format, &mut bytes, &mut data).unwrap();
         let declared = match format {
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let mut reader = ParquetReader::new(Cursor::new(&bytes));
                 Declared::by_parquet(&bytes, reader.get_metadata().unwrap()).unwrap()
             }
@@ -123,7 +123,7 @@ impl Write for FullDisk {
 
 #[test]
 fn a_full_disk_is_said_in_the_words_of_the_system() {
-    for format in [Format::Parquet, Format::Arrow, Format::Csv, Format::Ndjson] {
+    for format in [FileFormat::Parquet, FileFormat::Arrow, FileFormat::Csv, FileFormat::Ndjson] {
         let said = write(format, &mut FullDisk(100), &mut awkward_frame().data().clone()).unwrap_err();
         assert_eq!(said.kind(), io::ErrorKind::StorageFull, "{format:?}: {said}");
     }

@@ -71,10 +71,10 @@ fn a_missing_column_is_named() {
     let frame = awkward_frame();
     let data = frame.data().drop("seed").unwrap();
     for (name, format) in [
-        ("f.parquet", Format::Parquet),
-        ("f.arrow", Format::Arrow),
-        ("f.csv", Format::Csv),
-        ("f.ndjson", Format::Ndjson),
+        ("f.parquet", FileFormat::Parquet),
+        ("f.arrow", FileFormat::Arrow),
+        ("f.csv", FileFormat::Csv),
+        ("f.ndjson", FileFormat::Ndjson),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
@@ -223,7 +223,7 @@ fn a_file_of_schema_version_3_has_the_data_sets_own_splits() {
 #[test]
 fn arrow_files_are_known_by_each_of_their_usual_endings() {
     for name in ["f.arrow", "f.ipc", "f.feather", "F.ARROW"] {
-        assert_eq!(Format::of(Path::new(name)).unwrap(), Format::Arrow, "{name}");
+        assert_eq!(FileFormat::of(Path::new(name)).unwrap(), FileFormat::Arrow, "{name}");
     }
 }
 

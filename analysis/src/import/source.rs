@@ -7,12 +7,12 @@ use togl_sweeps::{FoldKey, TrialConfig};
 
 use super::export::Export;
 use super::mapping::{Mapping, NEEDED};
-use crate::columns::{Identity, column, identity_columns, is_among};
+use crate::columns::{FoldIdentity, column, identity_columns, is_among};
 use crate::error::{Error, Result};
-use crate::schema::{self, Kind, SCHEMA_VERSION, SETTINGS};
+use crate::schema::{self, ColumnKind, SCHEMA_VERSION, SETTINGS};
 
 /// One finished run.
-pub struct Run {
+pub struct ImportedRun {
     /// Its place in the file, from 0.
     pub row: usize,
     pub fold: FoldKey,
@@ -26,7 +26,7 @@ pub struct RunReader<'a> {
 }
 
 impl RunReader<'_> {
-    pub(super) fn runs(&self) -> Result<(Vec<Run>, Vec<String>)> {
+    pub(super) fn runs(&self) -> Result<(Vec<ImportedRun>, Vec<String>)> {
         let (mut runs, mut skipped) = (Vec::new(), Vec::new());
         for row in 0..self.export.len() {
             if let Some(reason) = self.left_out(row)? {
@@ -39,7 +39,7 @@ impl RunReader<'_> {
             let too_large = |_| self.refuse(row, "split", &split.to_string(), "a whole number below 2^32");
             let split = u32::try_from(split).map_err(too_large)?;
             let seed = self.seed(row)?;
-            runs.push(Run { row, fold: FoldKey { trial: config.id(), split, seed }, config });
+            runs.push(ImportedRun { row, fold: FoldKey { trial: config.id(), split, seed }, config });
         }
         Ok((runs, skipped))
     }
@@ -78,7 +78,7 @@ impl RunReader<'_> {
         }
         let other = self.export.text(row, "seed").filter(|_| !self.export.has(self.mapping.of("seed")));
         other.map_or(Ok(0), |text| {
-            whole(text).ok_or_else(|| self.refuse(row, "seed", text, wanted(Kind::Count)))
+            whole(text).ok_or_else(|| self.refuse(row, "seed", text, wanted(ColumnKind::Count)))
         })
     }
 
@@ -95,7 +95,7 @@ impl RunReader<'_> {
         TrialConfig::from_settings(&settings).map_err(|error| self.export.refuse(row, &error.to_string()))
     }
 
-    fn value(&self, row: usize, ours: &str, kind: Kind) -> Result<Option<Value>> {
+    fn value(&self, row: usize, ours: &str, kind: ColumnKind) -> Result<Option<Value>> {
         let Some(text) = self.export.text(row, self.mapping.of(ours)) else { return Ok(None) };
         let wrong = || self.refuse(row, ours, text, wanted(kind));
         // The loss of a run that diverged is no number; what the run is and how well it did is said elsewhere.
@@ -103,25 +103,25 @@ impl RunReader<'_> {
             return Ok(None);
         }
         Ok(Some(match kind {
-            Kind::Text => json!(text),
-            Kind::Count => json!(whole(text).ok_or_else(wrong)?),
-            Kind::Number => json!(finite(text).ok_or_else(wrong)?),
-            Kind::Flag => json!(yes_or_no(text).ok_or_else(wrong)?),
+            ColumnKind::Text => json!(text),
+            ColumnKind::Count => json!(whole(text).ok_or_else(wrong)?),
+            ColumnKind::Number => json!(finite(text).ok_or_else(wrong)?),
+            ColumnKind::Flag => json!(yes_or_no(text).ok_or_else(wrong)?),
         }))
     }
 
     /// A column of the export that says yes or no, under its own name.
     pub(super) fn flag(&self, row: usize, theirs: &str) -> Result<Option<bool>> {
         let Some(text) = self.export.text(row, theirs) else { return Ok(None) };
-        yes_or_no(text).map(Some).ok_or_else(|| self.refuse(row, theirs, text, wanted(Kind::Flag)))
+        yes_or_no(text).map(Some).ok_or_else(|| self.refuse(row, theirs, text, wanted(ColumnKind::Flag)))
     }
 
     pub(super) fn count(&self, row: usize, ours: &str) -> Result<Option<u64>> {
-        Ok(self.value(row, ours, Kind::Count)?.and_then(|value| value.as_u64()))
+        Ok(self.value(row, ours, ColumnKind::Count)?.and_then(|value| value.as_u64()))
     }
 
     fn number(&self, row: usize, ours: &str) -> Result<Option<f64>> {
-        Ok(self.value(row, ours, Kind::Number)?.and_then(|value| value.as_f64()))
+        Ok(self.value(row, ours, ColumnKind::Number)?.and_then(|value| value.as_f64()))
     }
 
     /// A value that is not understood, and what would be.
@@ -132,10 +132,10 @@ impl RunReader<'_> {
     }
 
     /// The runs in the columns of the schema, and after them what the export says beyond it.
-    pub(super) fn frame(&self, runs: &[Run]) -> Result<DataFrame> {
-        let identities: Vec<Identity<'_>> = runs
+    pub(super) fn frame(&self, runs: &[ImportedRun]) -> Result<DataFrame> {
+        let identities: Vec<FoldIdentity<'_>> = runs
             .iter()
-            .map(|run| Identity { position: run.row as u64, fold: run.fold, config: &run.config })
+            .map(|run| FoldIdentity { position: run.row as u64, fold: run.fold, config: &run.config })
             .collect();
         let mut columns = identity_columns(&identities);
         for spec in schema::METRICS.iter().chain(&schema::PROVENANCE) {
@@ -150,7 +150,7 @@ impl RunReader<'_> {
         Ok(DataFrame::new(runs.len(), columns)?)
     }
 
-    fn numbers(&self, ours: &str, runs: &[Run]) -> Result<Column> {
+    fn numbers(&self, ours: &str, runs: &[ImportedRun]) -> Result<Column> {
         let values: Result<Vec<Option<f64>>> = runs.iter().map(|run| self.share(run.row, ours)).collect();
         let kind = schema::columns()
             .find(|spec| spec.name == ours)
@@ -174,7 +174,7 @@ impl RunReader<'_> {
     }
 
     /// Columns that nothing was read from and that say something, as text under `wandb_NAME`.
-    fn unknown(&self, runs: &[Run]) -> Vec<Column> {
+    fn unknown(&self, runs: &[ImportedRun]) -> Vec<Column> {
         let names = self.export.columns().filter(|name| !self.mapping.is_read(name));
         let kept = names.map(|name| {
             let values: Vec<Option<&str>> = runs.iter().map(|run| self.export.text(run.row, name)).collect();
@@ -204,11 +204,11 @@ fn yes_or_no(text: &str) -> Option<bool> {
 }
 
 /// What a column of this kind may hold.
-fn wanted(kind: Kind) -> &'static str {
+fn wanted(kind: ColumnKind) -> &'static str {
     match kind {
-        Kind::Text => "text",
-        Kind::Count => "a whole number from 0",
-        Kind::Number => "a number",
-        Kind::Flag => "true, false, yes, no, 1 or 0",
+        ColumnKind::Text => "text",
+        ColumnKind::Count => "a whole number from 0",
+        ColumnKind::Number => "a number",
+        ColumnKind::Flag => "true, false, yes, no, 1 or 0",
     }
 }

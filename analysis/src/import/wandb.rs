@@ -10,7 +10,7 @@ use togl_sweeps::{FoldKey, TrialId};
 use super::export::Export;
 pub use super::mapping::Mapping;
 use super::network;
-use super::source::{Run, RunReader};
+use super::source::{ImportedRun, RunReader};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 
@@ -59,7 +59,7 @@ pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
 
 /// The columns that nothing is read from, have few values (so they are no measurements), and have several of them in
 /// one trial.
-fn varying(exports: &[(RunReader<'_>, Vec<Run>)]) -> Vec<String> {
+fn varying(exports: &[(RunReader<'_>, Vec<ImportedRun>)]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (source, _) in exports {
         let unread = source.export.columns().filter(|name| {
@@ -76,7 +76,7 @@ fn varying(exports: &[(RunReader<'_>, Vec<Run>)]) -> Vec<String> {
     names
 }
 
-fn varies(exports: &[(RunReader<'_>, Vec<Run>)], name: &str) -> bool {
+fn varies(exports: &[(RunReader<'_>, Vec<ImportedRun>)], name: &str) -> bool {
     let mut first: HashMap<TrialId, &str> = HashMap::new();
     let mut values: HashSet<&str> = HashSet::new();
     let (mut filled, mut differs) = (0, false);
@@ -90,7 +90,7 @@ fn varies(exports: &[(RunReader<'_>, Vec<Run>)], name: &str) -> bool {
 }
 
 /// The same network on the same split with the same seed twice: which run counts is not ours to say.
-fn refuse_repeated(exports: &[(RunReader<'_>, Vec<Run>)]) -> Result<()> {
+fn refuse_repeated(exports: &[(RunReader<'_>, Vec<ImportedRun>)]) -> Result<()> {
     let mut seen: HashMap<FoldKey, Vec<String>> = HashMap::new();
     let mut names: Vec<(FoldKey, String)> = Vec::new();
     for (source, run) in exports.iter().flat_map(|(source, runs)| runs.iter().map(move |run| (source, run))) {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::layout::named::{HOW_CHOSEN, Names, Settings, find, parts, remarks, renamed};
 use crate::published::{self, is_about, same_dataset};
-use crate::table::{Cell, Row, Table, TableColumn, Winners, mark_winners};
+use crate::table::{Cell, Table, TableColumn, TableRow, Winners, mark_winners};
 
 /// What the nodes of a layout's networks know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,11 +58,11 @@ fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> 
     let mut datasets = published::datasets(name);
     datasets.retain(|label| has(label));
     datasets.sort_by_key(|label| classifies_nodes(label));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TableRow> = Vec::new();
     for row in parts.iter().flat_map(|part| &part.rows) {
         let cells = datasets.iter().map(|dataset| find(parts, &row.labels, dataset)).collect();
         let printed_as = printed.get(&row.labels[0]).cloned();
-        rows.push(Row { labels: row.labels.clone(), cells, printed_as });
+        rows.push(TableRow { labels: row.labels.clone(), cells, printed_as });
     }
     rows.extend(cited_rows(name, &datasets, &rows));
     let methods = published::methods(name);
@@ -78,20 +78,20 @@ fn assemble(name: &str, parts: &[Table], printed: &BTreeMap<String, String>) -> 
 }
 
 /// Rows that the publication cites from elsewhere and that were not trained here.
-fn cited_rows(name: &str, datasets: &[&str], trained: &[Row]) -> Vec<Row> {
+fn cited_rows(name: &str, datasets: &[&str], trained: &[TableRow]) -> Vec<TableRow> {
     let is_trained = |method: &str| trained.iter().any(|row| row.printed_as.as_deref() == Some(method));
     let cited = |method: &str, dataset: &str| {
         let mut cells = published::cells_of(name).filter(|cell| cell.cited);
         let found = cells.find(|cell| is_about(cell, method, dataset, None, None));
         found.map_or_else(Cell::default, |cell| Cell::cited(cell.mean, cell.std))
     };
-    let row = |method: &str| Row {
+    let row = |method: &str| TableRow {
         labels: vec![method.to_owned()],
         cells: datasets.iter().map(|dataset| cited(method, dataset)).collect(),
         printed_as: Some(method.to_owned()),
     };
     let rows = published::methods(name).into_iter().filter(|method| !is_trained(method)).map(row);
-    rows.filter(Row::is_cited).collect()
+    rows.filter(TableRow::is_cited).collect()
 }
 
 /// The columns, under what is classified where a table has both graphs and vertices.

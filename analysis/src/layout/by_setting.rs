@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::layout::named::{HOW_CHOSEN, Names, Settings, find, parts, remarks, renamed};
 use crate::published::{self, same_dataset};
-use crate::table::{Row, Table, TableColumn, Winners};
+use crate::table::{Table, TableColumn, TableRow, Winners};
 
 const GENERAL: &str = "GCN-TOGL (General)";
 const GENERAL_STATIC: &str = "GCN-TOGL (General - Static)";
@@ -120,7 +120,7 @@ fn assembled<K: Ord>(parts: &[Table], columns: Vec<TableColumn>, place: impl Fn(
     labels.sort_by_key(|labels| (place(&labels[0]), labels[1].parse::<u64>().unwrap_or(u64::MAX)));
     let row = |labels: Vec<String>| {
         let cells = columns.iter().map(|column| find(parts, &labels, &column.label)).collect();
-        Row { cells, labels, printed_as: None }
+        TableRow { cells, labels, printed_as: None }
     };
     let rows = labels.into_iter().map(row).collect();
     let mut table = Table { rows, columns, remarks: remarks(parts), ..parts[0].clone() };

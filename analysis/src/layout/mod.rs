@@ -14,72 +14,45 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::table::Table;
 
-/// A published table's layout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// Structure-only runs by data set and depth: plain networks, each TOGL variant, and "General", which
-    /// chooses the embedding per fold.
-    StructuralExtended,
-    /// Structure-only runs of four layers: plain networks and TOGL.
-    Table1,
-    /// Runs on the data sets' own features: plain networks and TOGL.
-    Table2,
-    /// Small networks against topological methods from the literature.
-    Table3,
-    /// As `Table1`, with the static variants.
-    StructuralStatic,
-    /// As `Table2`, with the static variants.
-    BenchmarkStatic,
-    /// Structure-only runs of six and eight layers.
-    StructuralMoreLayers,
-    /// Runs of six and eight layers on the data sets' own features.
-    BenchmarkMoreLayers,
-    /// Spheres against tori.
-    SpheresTorus,
-    /// Where TOGL stands among the layers.
-    Placement,
-    /// The same on necklaces.
-    PlacementNecklaces,
-}
-
-/// Every layout with its name on the command line, which is its table's name among the published cells.
-const LAYOUTS: [(&str, Layout); 11] = [
-    ("structural-extended", Layout::StructuralExtended),
-    ("table1", Layout::Table1),
-    ("table2", Layout::Table2),
-    ("table3", Layout::Table3),
-    ("structural-static", Layout::StructuralStatic),
-    ("benchmark-static", Layout::BenchmarkStatic),
-    ("structural-more-layers", Layout::StructuralMoreLayers),
-    ("benchmark-more-layers", Layout::BenchmarkMoreLayers),
-    ("spheres-torus", Layout::SpheresTorus),
-    ("placement", Layout::Placement),
-    ("placement-necklaces", Layout::PlacementNecklaces),
-];
+togl_sweeps::words!(
+    /// A published table's layout. Its word is that of its table among the published cells, and on the command line.
+    Layout {
+        /// Structure-only runs by data set and depth: plain networks, each TOGL variant, and "General", which
+        /// chooses the embedding per fold.
+        StructuralExtended = "structural-extended",
+        /// Structure-only runs of four layers: plain networks and TOGL.
+        Table1 = "table1",
+        /// Runs on the data sets' own features: plain networks and TOGL.
+        Table2 = "table2",
+        /// Small networks against topological methods from the literature.
+        Table3 = "table3",
+        /// As `Table1`, with the static variants.
+        StructuralStatic = "structural-static",
+        /// As `Table2`, with the static variants.
+        BenchmarkStatic = "benchmark-static",
+        /// Structure-only runs of six and eight layers.
+        StructuralMoreLayers = "structural-more-layers",
+        /// Runs of six and eight layers on the data sets' own features.
+        BenchmarkMoreLayers = "benchmark-more-layers",
+        /// Spheres against tori.
+        SpheresTorus = "spheres-torus",
+        /// Where TOGL stands among the layers.
+        Placement = "placement",
+        /// The same on necklaces.
+        PlacementNecklaces = "placement-necklaces",
+    }
+);
 
 impl FromStr for Layout {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let found = LAYOUTS.iter().find(|(known, _)| *known == name).map(|(_, layout)| *layout);
-        found.ok_or_else(|| Error::UnknownLayout {
-            name: name.to_owned(),
-            hint: nearest::hint(name, Self::names()),
-        })
+        let hint = || nearest::hint(name, Self::WORDS.iter().copied());
+        Self::from_word(name).ok_or_else(|| Error::Unfit(format!("no layout `{name}`; {}", hint())))
     }
 }
 
 impl Layout {
-    /// The names of all layouts.
-    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
-        LAYOUTS.iter().map(|(name, _)| *name)
-    }
-
-    /// Its name: that of the published table.
-    pub fn name(self) -> &'static str {
-        LAYOUTS.iter().find(|(_, layout)| *layout == self).map_or("", |(name, _)| name)
-    }
-
     /// The table of this layout from all rows that belong to it; other rows are ignored.
     pub fn make(self, frame: &FoldFrame) -> Result<Table> {
         let (frame, without_cycles) = named::with_cycles(frame)?;
@@ -101,18 +74,18 @@ impl Layout {
 
     fn of_named(self, frame: &FoldFrame) -> Result<Table> {
         match self {
-            Self::StructuralExtended => by_setting::by_depth(frame, self.name()),
+            Self::StructuralExtended => by_setting::by_depth(frame, self.as_str()),
             Self::Table1 | Self::StructuralStatic | Self::StructuralMoreLayers => {
-                by_dataset::by_dataset(frame, self.name(), by_dataset::Nodes::Structure)
+                by_dataset::by_dataset(frame, self.as_str(), by_dataset::Nodes::Structure)
             }
             Self::Table2
             | Self::Table3
             | Self::BenchmarkStatic
             | Self::BenchmarkMoreLayers
             | Self::SpheresTorus => {
-                by_dataset::by_dataset(frame, self.name(), by_dataset::Nodes::OwnFeatures)
+                by_dataset::by_dataset(frame, self.as_str(), by_dataset::Nodes::OwnFeatures)
             }
-            Self::Placement | Self::PlacementNecklaces => by_setting::by_position(frame, self.name()),
+            Self::Placement | Self::PlacementNecklaces => by_setting::by_position(frame, self.as_str()),
         }
     }
 }

@@ -180,8 +180,8 @@ fn chosen_embedding(frame: &FoldFrame, groups: &[&str]) -> Result<ChosenRuns> {
         let Some(row) = contest.best() else {
             let values = names.iter().zip(&families.in_order[*family]);
             let group = values.map(|(name, value)| format!("{name}={value}"));
-            let group = group.chain([format!("split={split}")]).collect();
-            return Err(Error::NothingToChoose { group, column: by.as_str().to_owned() });
+            let group: Vec<String> = group.chain([format!("split={split}")]).collect();
+            return Err(Error::nothing_to_choose(&group, by.as_str()));
         };
         rows.extend(IdxSize::try_from(row));
         // The publication chose all the same where a trial is missing, or has fewer runs than another.

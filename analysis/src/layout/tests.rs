@@ -16,7 +16,7 @@ fn an_unknown_layout_is_refused_with_the_known_ones() {
     assert_eq!("structural-extended".parse::<Layout>().unwrap(), Layout::StructuralExtended);
     let error = "structural-extnded".parse::<Layout>().unwrap_err();
     insta::assert_snapshot!(error, @"no layout `structural-extnded`; did you mean `structural-extended`?");
-    assert!(Layout::names().all(|name| name.parse::<Layout>().unwrap().name() == name));
+    assert!(Layout::WORDS.iter().all(|name| name.parse::<Layout>().unwrap().as_str() == *name));
 }
 
 #[test]

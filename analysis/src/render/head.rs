@@ -2,7 +2,7 @@
 //! several columns share, all as people are to read them. Machine-readable formats keep the words of trials.
 
 use crate::columns::is_among;
-use crate::table::{Row, Table, TableColumn};
+use crate::table::{Table, TableColumn, TableRow};
 
 /// What a header says of a setting.
 fn setting(table: &Table, name: &str) -> String {
@@ -68,7 +68,7 @@ pub(super) fn lines_above(table: &Table) -> Vec<Vec<(String, usize)>> {
 }
 
 /// As [`row_labels`], and in words where colour cannot say that a row is cited.
-pub(super) fn row_labels_in_words(table: &Table, row: &Row) -> Vec<String> {
+pub(super) fn row_labels_in_words(table: &Table, row: &TableRow) -> Vec<String> {
     let mut labels = row_labels(table, row);
     if let (Some(last), true) = (labels.last_mut(), row.is_cited()) {
         last.push_str(" (cited)");
@@ -77,7 +77,7 @@ pub(super) fn row_labels_in_words(table: &Table, row: &Row) -> Vec<String> {
 }
 
 /// The labels of a row, as many as [`row_headers`] has; the last also says what a publication prints.
-pub(super) fn row_labels(table: &Table, row: &Row) -> Vec<String> {
+pub(super) fn row_labels(table: &Table, row: &TableRow) -> Vec<String> {
     if row.labels.is_empty() {
         return vec!["all".to_owned()];
     }

@@ -9,9 +9,9 @@ use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, TrialId};
 
 use crate::emphasis::{Emphasis, NOT_WORSE};
-use crate::schema::{Kind, SETTINGS};
+use crate::schema::{ColumnKind, SETTINGS};
 use crate::spread::Spread;
-use crate::table::{Cell, Row, Table, TableColumn};
+use crate::table::{Cell, Table, TableColumn, TableRow};
 
 /// Characters that a fold takes about; only a hint for how much room to make at once.
 const ROOM_OF_A_FOLD: usize = 48;
@@ -55,14 +55,14 @@ impl Serialize for Folds<'_> {
 struct JsonCell<'a> {
     table: &'a Table,
     column: &'a TableColumn,
-    row: &'a Row,
+    row: &'a TableRow,
     cell: &'a Cell,
 }
 
 /// The label as JSON of its setting's kind: a depth is a number, a name is text.
 pub(crate) fn typed(setting: &str, label: &str) -> Value {
     let text = || Value::String(label.to_owned());
-    let spec = SETTINGS.iter().find(|spec| spec.name == setting && spec.kind != Kind::Text);
+    let spec = SETTINGS.iter().find(|spec| spec.name == setting && spec.kind != ColumnKind::Text);
     spec.map_or_else(text, |_| serde_json::from_str(label).unwrap_or_else(|_| text()))
 }
 

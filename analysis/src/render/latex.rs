@@ -3,7 +3,7 @@
 //! along. All text is escaped, and signs outside ASCII are written as commands.
 
 use super::{Shown, ShownNumber, column_header, lines_above, lines_below, row_headers, row_labels, shown};
-use crate::table::{Mark, Row, Table};
+use crate::table::{Mark, Table, TableRow};
 
 /// Opens a document where there is none. `\@nodocument` is `\relax` inside one.
 const OPEN: &str = r"% For a paper: \input this file, with \usepackage{booktabs,siunitx,xcolor} in the preamble.
@@ -112,7 +112,7 @@ fn stacked(label: &str) -> String {
     }
 }
 
-fn after_number(row: &Row, at: usize, table: &Table) -> String {
+fn after_number(row: &TableRow, at: usize, table: &Table) -> String {
     match shown(&row.cells[at], table) {
         Shown::Number(value) => behind(&value),
         _ => String::new(),
@@ -145,7 +145,7 @@ fn starts_block(table: &Table, at: usize) -> bool {
     at > 0 && differs(at) && !(1..table.rows.len()).all(differs)
 }
 
-fn row_line(row: &Row, table: &Table) -> String {
+fn row_line(row: &TableRow, table: &Table) -> String {
     let grey = if row.is_cited() { r"\color{gray}" } else { "" };
     let labels = row_labels(table, row).into_iter().map(|label| format!("{grey}{}", escape(&label)));
     line(labels.chain((0..row.cells.len()).map(|at| number(row, at, table, grey))))
@@ -154,7 +154,7 @@ fn row_line(row: &Row, table: &Table) -> String {
 fn caption(table: &Table) -> String {
     let below = lines_below(table, "Bold:", "Italic:");
     let sentences: Vec<String> = below.iter().map(|text| sentence(text)).collect();
-    let grey = if table.rows.iter().any(Row::is_cited) { " Grey rows are cited." } else { "" };
+    let grey = if table.rows.iter().any(TableRow::is_cited) { " Grey rows are cited." } else { "" };
     format!("{}: {}{grey}", escape(&table.title), sentences.join(" "))
 }
 
@@ -180,7 +180,7 @@ fn centred(text: &str) -> String {
 }
 
 /// The three cells of a number: mean, sign, and deviation with what stands behind it.
-fn number(row: &Row, at: usize, table: &Table, grey: &str) -> String {
+fn number(row: &TableRow, at: usize, table: &Table, grey: &str) -> String {
     let cell = &row.cells[at];
     match shown(cell, table) {
         Shown::NotPlanned => centred(""),

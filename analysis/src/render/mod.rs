@@ -23,7 +23,7 @@ pub use terminal::terminal;
 
 use unicode_width::UnicodeWidthStr;
 
-use crate::atomic::Staged;
+use crate::atomic::{draft_of, publish};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::table::{Cell, Mark, Table, Winners};
@@ -40,13 +40,13 @@ const UNDEFINED: &str = "n/a";
 pub fn write_all(dir: &Path, stem: &str, table: &Table, frame: &FoldFrame) -> Result<Vec<PathBuf>> {
     fs::create_dir_all(dir).map_err(|source| Error::io("cannot make the folder", dir, source))?;
     let path = |extension: &str| dir.join(format!("{stem}.{extension}"));
-    let staged = [
-        Staged::write_text(&path("md"), &markdown(table))?,
-        Staged::write_text(&path("tex"), &latex(table))?,
-        Staged::write_text(&path("csv"), &csv(table))?,
-        frame.stage(&path("parquet"))?,
+    let drafts = [
+        draft_of(&path("md"), markdown(table))?,
+        draft_of(&path("tex"), latex(table))?,
+        draft_of(&path("csv"), csv(table))?,
+        frame.draft(&path("parquet"))?,
     ];
-    staged.into_iter().map(Staged::publish).collect()
+    drafts.into_iter().map(publish).collect()
 }
 
 /// What a cell shows, before a format spells it.

@@ -6,7 +6,7 @@ use togl_sweeps::FoldKey;
 use togl_sweeps::spec::Labels;
 
 use super::*;
-use crate::table::{Row, TableColumn};
+use crate::table::{TableColumn, TableRow};
 use crate::test_folds::{folds, frame, trial};
 
 fn cell(mean: f64, std: Option<f64>, n: usize, marks: &[Mark]) -> Cell {
@@ -19,15 +19,15 @@ fn best(cell: Cell) -> Cell {
     Cell { best: true, ..cell }
 }
 
-fn row(labels: &[&str], cells: [Cell; 3]) -> Row {
-    Row {
+fn row(labels: &[&str], cells: [Cell; 3]) -> TableRow {
+    TableRow {
         labels: labels.iter().map(|label| (*label).to_owned()).collect(),
         cells: cells.to_vec(),
         printed_as: None,
     }
 }
 
-fn rows_of_every_kind() -> Vec<Row> {
+fn rows_of_every_kind() -> Vec<TableRow> {
     let missing = Cell { planned: 10, marks: BTreeSet::from([Mark::Incomplete]), ..Cell::default() };
     let all_mixed = [Mark::MixedCode, Mark::MixedData, Mark::MixedDevices, Mark::MixedNumerics];
     vec![

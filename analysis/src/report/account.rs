@@ -5,7 +5,7 @@ use polars::prelude::*;
 use togl_sweeps::SweepSpec;
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
-use super::{FailedFold, Replicate, ReportInput, Told};
+use super::{ReportInput, ReportedFailure, ReportedReplicate};
 use crate::columns::labels;
 use crate::compare::{Comparison, HEADERS};
 use crate::distinct::Distinct;
@@ -36,8 +36,8 @@ pub fn plan(input: &ReportInput<'_>, plan: &Plan) -> Result<String> {
     let mut listed = vec![
         ("trials", trials.to_string()),
         ("folds", format!("{finished} of {} finished", plan.len())),
-        ("failures", count(input.failures)),
-        ("replicates", count(input.replicates)),
+        ("failures", input.failures.len().to_string()),
+        ("replicates", input.replicates.len().to_string()),
         ("splits", of_parts(&parts, |part| &part.splits)),
         ("training seeds", of_parts(&parts, |part| &part.seeds)),
         ("varied", if axes.is_empty() { "nothing".to_owned() } else { axes.join("; ") }),
@@ -93,48 +93,35 @@ fn listing(numbers: &[impl ToString]) -> String {
     }
 }
 
-fn count<T>(told: &Told<T>) -> String {
-    match (told.items.len(), told.gaps.is_empty()) {
-        (0, false) => "not known".to_owned(),
-        (known, true) => known.to_string(),
-        (known, false) => format!("{known} known"),
-    }
-}
-
-/// What stands where nothing is listed, or below the list if some of it is missing.
-fn closing<T>(told: &Told<T>, none: &str) -> String {
-    let more = told.items.len().saturating_sub(LISTED);
-    let more = if more > 0 { paragraph(&format!("And {more} more.")) } else { String::new() };
-    match (told.items.is_empty(), told.gaps.is_empty()) {
-        (true, true) => paragraph(none),
-        (_, false) => more + &paragraph(&told.gaps),
-        (false, true) => more,
+/// What stands below a list that is cut short.
+fn more<T>(items: &[T]) -> String {
+    match items.len().saturating_sub(LISTED) {
+        0 => String::new(),
+        more => paragraph(&format!("And {more} more.")),
     }
 }
 
 /// What failed and why.
-pub fn failures(failures: &Told<FailedFold>) -> String {
-    let closing = closing(failures, "None.");
-    if failures.items.is_empty() {
-        return closing;
+pub fn failures(failures: &[ReportedFailure]) -> String {
+    if failures.is_empty() {
+        return paragraph("None.");
     }
-    let line = |failure: &FailedFold| {
-        let FailedFold { fold, attempts, worker, class, message } = failure;
+    let line = |failure: &ReportedFailure| {
+        let ReportedFailure { fold, attempts, worker, class, message } = failure;
         vec![fold.clone(), attempts.to_string(), worker.clone(), class.clone(), message.clone()]
     };
-    let lines: Vec<Vec<String>> = failures.items.iter().take(LISTED).map(line).collect();
-    rows(&["fold", "attempts", "last worker", "kind", "message"], &lines) + &closing
+    let lines: Vec<Vec<String>> = failures.iter().take(LISTED).map(line).collect();
+    rows(&["fold", "attempts", "last worker", "kind", "message"], &lines) + &more(failures)
 }
 
 /// Second results of folds, and whether they say the same as those that count.
-pub fn replicates(told: &Told<Replicate>) -> String {
-    let (replicates, closing) = (&told.items, closing(told, "None: no fold has a second result."));
+pub fn replicates(replicates: &[ReportedReplicate]) -> String {
     if replicates.is_empty() {
-        return closing;
+        return paragraph("None: no fold has a second result.");
     }
     let same = replicates.iter().filter(|replicate| replicate.same == Some(true)).count();
     let percent = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |s| format!("{:.2}", 100.0 * s));
-    let line = |replicate: &Replicate| {
+    let line = |replicate: &ReportedReplicate| {
         let same = replicate.same.map_or("unknown", |same| if same { "yes" } else { "NO" });
         vec![
             replicate.fold.clone(),
@@ -154,7 +141,7 @@ pub fn replicates(told: &Told<Replicate>) -> String {
          in no table.",
         replicates.len()
     );
-    paragraph(&summary) + &rows(&headers, &lines) + &closing
+    paragraph(&summary) + &rows(&headers, &lines) + &more(replicates)
 }
 
 /// Ours beside the numbers from print that the sweep file has.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use togl_sweeps::SweepSpec;
 
-use crate::atomic::Staged;
+use crate::atomic;
 use crate::error::Result;
 use crate::frame::{FoldFrame, FoldRow};
 use crate::plan::Plan;
@@ -19,7 +19,7 @@ use crate::table::Table;
 
 /// A fold that failed for good, in plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedFold {
+pub struct ReportedFailure {
     /// As `TRIAL/split/seed`.
     pub fold: String,
     /// How often it was tried.
@@ -34,7 +34,7 @@ pub struct FailedFold {
 
 /// A second result of a fold that already had one; it never counts in a table.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Replicate {
+pub struct ReportedReplicate {
     /// As `TRIAL/split/seed`.
     pub fold: String,
     /// Which attempt it comes from.
@@ -51,27 +51,6 @@ pub struct Replicate {
     pub counted: Option<f64>,
 }
 
-/// What a source tells of something, and in a sentence what it cannot know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told<T> {
-    /// What is known.
-    pub items: Vec<T>,
-    /// What is not; empty if these are all.
-    pub gaps: String,
-}
-
-impl<T> Told<T> {
-    /// These are all.
-    pub fn all(items: Vec<T>) -> Self {
-        Self { items, gaps: String::new() }
-    }
-
-    /// The source knows nothing of this, for this reason.
-    pub fn nothing(reason: &str) -> Self {
-        Self { items: Vec::new(), gaps: reason.to_owned() }
-    }
-}
-
 /// Everything a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInput<'a> {
@@ -82,9 +61,9 @@ pub struct ReportInput<'a> {
     /// Its finished folds, with their learning curves.
     pub rows: &'a [FoldRow],
     /// Its folds that failed for good.
-    pub failures: &'a Told<FailedFold>,
+    pub failures: &'a [ReportedFailure],
     /// Second results of its folds.
-    pub replicates: &'a Told<Replicate>,
+    pub replicates: &'a [ReportedReplicate],
     /// The commands that would train it again, one a line.
     pub commands: &'a [String],
     /// When the report is made, as it is to be printed.
@@ -114,7 +93,7 @@ pub fn html(input: &ReportInput<'_>) -> Result<String> {
 
 /// Writes the report to a file; a reader never sees half of it.
 pub fn write(path: &Path, input: &ReportInput<'_>) -> Result<PathBuf> {
-    Staged::write_text(path, &html(input)?)?.publish()
+    atomic::publish(atomic::draft_of(path, html(input)?)?)
 }
 
 #[cfg(test)]

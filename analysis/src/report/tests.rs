@@ -18,11 +18,16 @@ fn rows(sweep: &SweepSpec) -> Vec<FoldRow> {
     folds.collect()
 }
 
-fn report(rows: &[FoldRow], failures: &[FailedFold]) -> String {
-    page(SWEEP, rows, &Told::all(failures.to_vec()), &Told::all(Vec::new()))
+fn report(rows: &[FoldRow], failures: &[ReportedFailure]) -> String {
+    page(SWEEP, rows, failures, &[])
 }
 
-fn page(text: &str, rows: &[FoldRow], failures: &Told<FailedFold>, replicates: &Told<Replicate>) -> String {
+fn page(
+    text: &str,
+    rows: &[FoldRow],
+    failures: &[ReportedFailure],
+    replicates: &[ReportedReplicate],
+) -> String {
     let sweep = SweepSpec::parse(text).unwrap();
     let commands = ["togl run small.yaml".to_owned()];
     let input = ReportInput {
@@ -38,7 +43,7 @@ fn page(text: &str, rows: &[FoldRow], failures: &Told<FailedFold>, replicates: &
 }
 
 fn full() -> String {
-    let failure = FailedFold {
+    let failure = ReportedFailure {
         fold: "00112233445566778899aabbccddeeff/0/7".to_owned(),
         attempts: 2,
         worker: "w1".to_owned(),
@@ -93,7 +98,7 @@ fn a_report_has_plan_results_figures_curves_failures_cost_environment_and_comman
 fn a_report_gives_the_splits_and_seeds_of_every_part_of_a_union() {
     let text = "version: 1\nname: parts\nbase: {dataset: DD}\nsplits: [0, 1]\nseeds: [7]\nunion:\n  \
                 - {grid: {depth: [2]}}\n  - {grid: {depth: [3]}, splits: [5], seeds: [8, 9]}\n  - {grid: {depth: [4]}}\n";
-    let page = page(text, &[], &Told::all(Vec::new()), &Told::all(Vec::new()));
+    let page = page(text, &[], &[], &[]);
     for wanted in [
         "<dt>splits</dt><dd>0, 1 (parts 1, 3 of the union); 5 (part 2 of the union)</dd>",
         "<dt>training seeds</dt><dd>7 (parts 1, 3 of the union); 8, 9 (part 2 of the union)</dd>",
@@ -146,8 +151,8 @@ fn a_report_is_written_whole() {
         sweep: &sweep,
         sweep_text: SWEEP,
         rows: &[],
-        failures: &Told::all(Vec::new()),
-        replicates: &Told::all(Vec::new()),
+        failures: &[],
+        replicates: &[],
         commands: &[],
         made_at: "now",
     };
@@ -159,7 +164,7 @@ fn a_report_is_written_whole() {
 fn second_results_are_listed_with_what_they_say() {
     let sweep = SweepSpec::parse(SWEEP).unwrap();
     let rows = rows(&sweep);
-    let replicate = |worker: &str, same: bool| Replicate {
+    let replicate = |worker: &str, same: bool| ReportedReplicate {
         fold: rows[0].fold.to_string(),
         attempt: 2,
         worker: worker.to_owned(),
@@ -168,8 +173,8 @@ fn second_results_are_listed_with_what_they_say() {
         test_accuracy: Some(0.61234),
         counted: Some(0.6),
     };
-    let replicates = Told::all(vec![replicate("w7", true), replicate("w8", false)]);
-    let page = page(SWEEP, &rows, &Told::all(Vec::new()), &replicates);
+    let replicates = [replicate("w7", true), replicate("w8", false)];
+    let page = page(SWEEP, &rows, &[], &replicates);
     assert!(page.contains("2 folds were trained again; 1 of them gave the same numbers"));
     assert!(page.contains("<td>w8</td><td>replicate</td><td>NO</td><td>61.23</td><td>60.00</td>"));
 }
@@ -183,16 +188,8 @@ fn figures_and_numbers_from_print_that_the_sweep_file_asks_for_are_in_the_report
     );
     let sweep = SweepSpec::parse(&text).unwrap();
     let rows = rows(&sweep);
-    let page = page(&text, &rows, &Told::all(Vec::new()), &Told::all(Vec::new()));
+    let page = page(&text, &rows, &[], &[]);
     for wanted in ["My own picture", "Comparison with print", "their table cell by cell", "1 of 1 cells"] {
         assert!(page.contains(wanted), "{wanted}");
     }
-}
-
-#[test]
-fn what_a_source_cannot_know_is_said_and_not_called_none() {
-    let page = page(SWEEP, &[], &Told::nothing("No histories."), &Told::nothing("An older coordinator."));
-    assert!(page.contains("<p>No histories.</p>") && page.contains("<p>An older coordinator.</p>"));
-    assert!(!page.contains("None"), "nothing is not the same as not known");
-    assert!(page.contains("<dt>failures</dt><dd>not known</dd>"));
 }

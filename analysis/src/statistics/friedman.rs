@@ -4,7 +4,7 @@
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use super::ranks::ranks;
-use super::refusal::Refusal;
+use super::refusal::TestRefusal;
 use super::studentized_range::range_quantile;
 
 /// Rank sums closer than this are equal: means of ranks round.
@@ -25,7 +25,7 @@ pub struct Friedman {
 
 /// Tests whether methods differ. `scores` has one list per method, with its value on each data set in the same
 /// order everywhere. Takes at least three methods and two data sets.
-pub fn friedman(scores: &[Vec<f64>]) -> Result<Friedman, Refusal> {
+pub fn friedman(scores: &[Vec<f64>]) -> Result<Friedman, TestRefusal> {
     let (methods, datasets) = check(scores)?;
     let (k, n) = (methods as f64, datasets as f64);
     let mut sums = vec![0.0; methods];
@@ -49,9 +49,9 @@ pub fn friedman(scores: &[Vec<f64>]) -> Result<Friedman, Refusal> {
     Ok(Friedman { ranks, datasets, chi_square, p })
 }
 
-fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
+fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), TestRefusal> {
     if scores.len() < 3 {
-        return Err(Refusal::TooFew {
+        return Err(TestRefusal::TooFew {
             what: if scores.len() == 1 { "method" } else { "methods" },
             found: scores.len(),
             needed: 3,
@@ -60,17 +60,17 @@ fn check(scores: &[Vec<f64>]) -> Result<(usize, usize), Refusal> {
     let lengths = scores.iter().map(Vec::len);
     let (shortest, longest) = (lengths.clone().min().unwrap_or_default(), lengths.max().unwrap_or_default());
     if shortest != longest {
-        return Err(Refusal::Ragged { shortest, longest });
+        return Err(TestRefusal::Ragged { shortest, longest });
     }
     if shortest < 2 {
-        return Err(Refusal::TooFew {
+        return Err(TestRefusal::TooFew {
             what: if shortest == 1 { "data set" } else { "data sets" },
             found: shortest,
             needed: 2,
         });
     }
     if scores.iter().flatten().any(|value| !value.is_finite()) {
-        return Err(Refusal::NotFinite);
+        return Err(TestRefusal::NotFinite);
     }
     Ok((scores.len(), shortest))
 }

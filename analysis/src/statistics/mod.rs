@@ -1,5 +1,5 @@
 //! Numbers about the folds behind a cell, and tests that compare cells: plain slices in, plain structs out. Owns
-//! when a test may be used at all ([`Refusal`]), because folds share training data and seeds share a split, which
+//! when a test may be used at all ([`TestRefusal`]), because folds share training data and seeds share a split, which
 //! the textbook tests do not allow for. Distributions come from `statrs`; results agree with SciPy. Knows nothing
 //! of frames, tables or words around numbers.
 
@@ -17,7 +17,7 @@ pub use f1::mean_f1;
 pub use friedman::{Friedman, friedman};
 pub use holm::holm;
 pub use paired::{CorrectedT, Measured, PartSizes, corrected_paired_t, differences};
-pub use refusal::Refusal;
+pub use refusal::TestRefusal;
 pub use studentized_range::{range_quantile, range_tail};
 pub use summary::{Quartiles, Summary, confidence_half_width, population_std, quartiles};
 pub use wilcoxon::{SignedRank, signed_rank};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::refusal::Refusal;
+use super::refusal::TestRefusal;
 use super::summary::Summary;
 
 /// One measurement: the value of one trial on one split with one training seed.
@@ -44,25 +44,25 @@ pub struct CorrectedT {
 
 /// First minus second for each split, in the order of splits. Seeds of one split are averaged first, because
 /// they are not further samples of the data. Refuses sides that were not measured on the same folds.
-pub fn differences(first: &[Measured], second: &[Measured]) -> Result<Vec<f64>, Refusal> {
+pub fn differences(first: &[Measured], second: &[Measured]) -> Result<Vec<f64>, TestRefusal> {
     let (first, second) = (by_fold(first), by_fold(second));
     let missing = first.keys().filter(|key| !second.contains_key(key)).count();
     let extra = second.keys().filter(|key| !first.contains_key(key)).count();
     if missing + extra > 0 {
-        return Err(Refusal::NotPaired { missing, extra });
+        return Err(TestRefusal::NotPaired { missing, extra });
     }
     let mut by_split: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for (key, value) in &first {
         let difference = value - second[key];
         if !difference.is_finite() {
-            return Err(Refusal::NotFinite);
+            return Err(TestRefusal::NotFinite);
         }
         by_split.entry(key.0).or_default().push(difference);
     }
     match by_split.len() {
-        0 => Err(Refusal::TooFew { what: "folds", found: 0, needed: 2 }),
-        1 if first.len() == 1 => Err(Refusal::TooFew { what: "fold", found: 1, needed: 2 }),
-        1 => Err(Refusal::OneSplit { seeds: first.len() }),
+        0 => Err(TestRefusal::TooFew { what: "folds", found: 0, needed: 2 }),
+        1 if first.len() == 1 => Err(TestRefusal::TooFew { what: "fold", found: 1, needed: 2 }),
+        1 => Err(TestRefusal::OneSplit { seeds: first.len() }),
         _ => Ok(by_split.values().filter_map(|values| Summary::of(values).mean).collect()),
     }
 }
@@ -77,9 +77,10 @@ pub fn corrected_paired_t(
     first: &[Measured],
     second: &[Measured],
     sizes: Option<PartSizes>,
-) -> Result<CorrectedT, Refusal> {
+) -> Result<CorrectedT, TestRefusal> {
     let differences = differences(first, second)?;
-    let sizes = sizes.filter(|sizes| sizes.train > 0.0 && sizes.test > 0.0).ok_or(Refusal::UnknownSizes)?;
+    let sizes =
+        sizes.filter(|sizes| sizes.train > 0.0 && sizes.test > 0.0).ok_or(TestRefusal::UnknownSizes)?;
     let k = differences.len() as f64;
     let summary = Summary::of(&differences);
     let (mean, std) = (summary.mean.unwrap_or_default(), summary.std.unwrap_or_default());

@@ -3,7 +3,7 @@
 
 /// Why values cannot be compared by the test that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum TestRefusal {
     /// All values come from one split, so they differ only by training seed.
     #[error(
         "all {seeds} values come from one split and differ only by training seed: their spread says how much \

@@ -154,7 +154,7 @@ fn training_seeds_on_one_split_are_refused_with_an_explanation() {
         (0..).zip(values).map(|(seed, value)| Measured { split: 0, seed, value: *value }).collect()
     };
     let refusal = corrected_paired_t(&seeds(&[0.7, 0.8, 0.9]), &seeds(&[0.6, 0.7, 0.7]), SIZES).unwrap_err();
-    assert_eq!(refusal, Refusal::OneSplit { seeds: 3 });
+    assert_eq!(refusal, TestRefusal::OneSplit { seeds: 3 });
     insta::assert_snapshot!(refusal, @"all 3 values come from one split and differ only by training seed: their spread says how much training varies, not how much the data do, so no test can tell whether the difference holds beyond this split; train on several splits");
 }
 
@@ -172,13 +172,13 @@ fn seeds_are_averaged_within_splits_before_testing() {
 #[test]
 fn folds_without_a_partner_and_unknown_sizes_are_refused() {
     let (three, two) = (on_splits(&[0.1, 0.2, 0.3]), on_splits(&[0.1, 0.2]));
-    assert_eq!(differences(&three, &two), Err(Refusal::NotPaired { missing: 1, extra: 0 }));
-    assert_eq!(corrected_paired_t(&three, &three, None), Err(Refusal::UnknownSizes));
+    assert_eq!(differences(&three, &two), Err(TestRefusal::NotPaired { missing: 1, extra: 0 }));
+    assert_eq!(corrected_paired_t(&three, &three, None), Err(TestRefusal::UnknownSizes));
     assert_eq!(
         differences(&two[..1], &two[..1]).unwrap_err().to_string(),
         "1 fold, but the test needs at least 2"
     );
-    assert_eq!(differences(&on_splits(&[f64::NAN, 1.0]), &two), Err(Refusal::NotFinite));
+    assert_eq!(differences(&on_splits(&[f64::NAN, 1.0]), &two), Err(TestRefusal::NotFinite));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn equal_and_constantly_different_values_have_the_p_that_they_must() {
     };
     assert_eq!(test(&[0.5, 0.6], &[0.5, 0.6]), 1.0);
     assert_eq!(test(&[0.5, 0.75], &[0.25, 0.5]), 0.0);
-    assert!(matches!(signed_rank(&[0.0, 0.0]), Err(Refusal::TooFew { .. })));
+    assert!(matches!(signed_rank(&[0.0, 0.0]), Err(TestRefusal::TooFew { .. })));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn methods_that_all_tie_do_not_differ_and_ragged_scores_are_refused() {
     assert_eq!((equal.ranks.clone(), equal.p), (vec![2.0; 3], 1.0));
     assert_eq!(equal.groups(0.05), (vec![0, 1, 2], vec![(0, 2)]));
     let ragged = [vec![0.5, 0.6], vec![0.5], vec![0.5, 0.6]];
-    assert_eq!(friedman(&ragged), Err(Refusal::Ragged { shortest: 1, longest: 2 }));
+    assert_eq!(friedman(&ragged), Err(TestRefusal::Ragged { shortest: 1, longest: 2 }));
     assert_eq!(friedman(&ragged[..2]).unwrap_err().to_string(), "2 methods, but the test needs at least 3");
 }
 

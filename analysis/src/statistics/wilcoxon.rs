@@ -4,7 +4,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::ranks::ranks;
-use super::refusal::Refusal;
+use super::refusal::TestRefusal;
 
 /// Up to this many differences the exact distribution is used.
 const EXACT_UP_TO: usize = 50;
@@ -28,15 +28,15 @@ pub struct SignedRank {
 /// Tests whether paired differences are symmetric about zero. It takes them for independent, which folds that
 /// share training data are not, so its p-values are too small for cross-validation; it suits one difference per
 /// data set.
-pub fn signed_rank(differences: &[f64]) -> Result<SignedRank, Refusal> {
+pub fn signed_rank(differences: &[f64]) -> Result<SignedRank, TestRefusal> {
     if differences.iter().any(|difference| !difference.is_finite()) {
-        return Err(Refusal::NotFinite);
+        return Err(TestRefusal::NotFinite);
     }
     let largest = differences.iter().fold(0.0_f64, |largest, difference| largest.max(difference.abs()));
     let tolerance = largest * SAME_SIZE;
     let moved: Vec<f64> = differences.iter().copied().filter(|d| d.abs() > tolerance).collect();
     if moved.is_empty() {
-        return Err(Refusal::TooFew { what: "differences are not zero", found: 0, needed: 1 });
+        return Err(TestRefusal::TooFew { what: "differences are not zero", found: 0, needed: 1 });
     }
     let sizes: Vec<f64> = moved.iter().map(|difference| difference.abs()).collect();
     let (ranks, groups) = ranks(&sizes, tolerance);

@@ -29,7 +29,7 @@ fn tokens_and_certificates_survive_an_end_at_any_point() {
     // The key and the certificate of the CA, two own tokens, the list, and the list with the further token.
     let (mut points, files) = (Vec::new(), 6);
     for count in 1..=files {
-        points.extend([format!("private-written:{count}"), format!("private-renamed:{count}")]);
+        points.extend([format!("synced:{count}"), format!("renamed:{count}")]);
     }
     for point in points {
         let folder = TempDir::new().unwrap();
@@ -57,7 +57,7 @@ fn tokens_and_certificates_survive_an_end_at_any_point() {
 fn a_state_directory_that_crashed_after_its_ca_was_known_keeps_it() {
     let folder = TempDir::new().unwrap();
     // The certificate is there, so somebody may have its fingerprint already.
-    assert!(!run("state", "memory:", folder.path(), Some("private-renamed:2")).success());
+    assert!(!run("state", "memory:", folder.path(), Some("renamed:2")).success());
     let pin = Authority::load_or_create(folder.path()).unwrap().pin();
     run("state", "memory:", folder.path(), None);
     assert_eq!(Authority::load_or_create(folder.path()).unwrap().pin(), pin);

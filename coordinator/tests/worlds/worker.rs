@@ -10,7 +10,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng as SmallRng;
 use tempfile::TempDir;
 use togl_agent::agent::{Agent, Habits, Stopped};
-use togl_agent::identity::Identity;
+use togl_agent::identity::WorkerIdentity;
 use togl_agent::link;
 use togl_agent::spool::Spool;
 use tokio::sync::{mpsc, watch};
@@ -175,8 +175,8 @@ impl Worker {
         stopped
     }
 
-    fn identity(&self, worker: &str) -> Identity {
-        Identity {
+    fn identity(&self, worker: &str) -> WorkerIdentity {
+        WorkerIdentity {
             worker: worker.parse().unwrap(),
             host: self.machine.name.clone(),
             code_version: "simulated".to_owned(),

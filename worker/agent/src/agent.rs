@@ -16,10 +16,10 @@ use togl_sweeps::{Attempt, FoldKey};
 use tokio::sync::{mpsc, watch};
 
 use crate::clock::later;
-use crate::identity::Identity;
-use crate::link::{LinkEvent, Refusal};
+use crate::identity::WorkerIdentity;
+use crate::link::{LinkEvent, LinkRefusal};
 use crate::slots::{EpochReport, Latest, Order, SlotEvent};
-use crate::spool::{Outcome, Spool};
+use crate::spool::{Spool, SpooledOutcome};
 
 /// Removes what a fold left on disk to go on from.
 pub type Tidy = Arc<dyn Fn(FoldKey) -> io::Result<()> + Send + Sync>;
@@ -46,7 +46,7 @@ pub enum Stopped {
     /// The coordinator will never take it.
     Refused {
         /// Why.
-        why: Refusal,
+        why: LinkRefusal,
         /// Results that are in the spool because nobody has acknowledged them.
         kept: usize,
     },
@@ -86,7 +86,7 @@ struct Session {
 
 /// The agent's state.
 pub struct Agent {
-    identity: Identity,
+    identity: WorkerIdentity,
     habits: Habits,
     spool: Spool,
     slots: Vec<Slot>,
@@ -99,7 +99,7 @@ pub struct Agent {
 
 impl Agent {
     /// An agent with one slot per device.
-    pub fn new(identity: Identity, habits: Habits, spool: Spool, slots: Vec<SlotEnds>) -> Self {
+    pub fn new(identity: WorkerIdentity, habits: Habits, spool: Spool, slots: Vec<SlotEnds>) -> Self {
         let slots = identity.devices.iter().cloned().zip(slots);
         let slot = |(device, (orders, latest))| Slot { device, orders, latest, work: None };
         let slots = slots.map(slot).collect();
@@ -130,7 +130,7 @@ impl Agent {
                 event = link.recv() => match event {
                     Some(LinkEvent::Refused(why)) => return self.refused(why),
                     Some(event) => self.on_link(event).await,
-                    None => return self.refused(Refusal::Other("the connection task ended".to_owned())),
+                    None => return self.refused(LinkRefusal::Other("the connection task ended".to_owned())),
                 },
                 Some(event) = slots.recv() => self.on_slot(event).await,
                 _ = beat.tick() => self.send_heartbeat().await,
@@ -150,8 +150,8 @@ impl Agent {
         }
     }
 
-    fn refused(&self, why: Refusal) -> Stopped {
-        let results = self.spool.all().filter(|entry| matches!(entry.outcome, Outcome::Result(_)));
+    fn refused(&self, why: LinkRefusal) -> Stopped {
+        let results = self.spool.all().filter(|entry| matches!(entry.outcome, SpooledOutcome::Result(_)));
         Stopped::Refused { why, kept: results.count() }
     }
 

@@ -5,7 +5,7 @@ use togl_sweeps::WorkerId;
 
 /// Who this worker is and what it has.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct WorkerIdentity {
     /// Unique per process.
     pub worker: WorkerId,
     /// Host name.

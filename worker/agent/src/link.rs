@@ -20,12 +20,12 @@ pub enum LinkEvent {
     /// The session ended; a new one is being tried.
     Lost(String),
     /// It will never work.
-    Refused(Refusal),
+    Refused(LinkRefusal),
 }
 
 /// Why a coordinator will never take this worker.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum LinkRefusal {
     /// Its token is unknown, was revoked or has expired.
     #[error("{0}")]
     Token(String),
@@ -75,7 +75,7 @@ where
 
 enum Ended {
     AgentGone,
-    Refused(Refusal),
+    Refused(LinkRefusal),
     Lost { reason: String, was_open: bool },
 }
 
@@ -86,7 +86,7 @@ async fn session(connected: Connected, events: &mpsc::Sender<LinkEvent>) -> Ende
         Err(error @ (ConnectError::Unreachable { .. } | ConnectError::Stranger { .. })) => {
             return Ended::Lost { reason: error.to_string(), was_open: false };
         }
-        Err(error) => return Ended::Refused(Refusal::Other(error.to_string())),
+        Err(error) => return Ended::Refused(LinkRefusal::Other(error.to_string())),
     };
     let (sender, outgoing) = mpsc::channel(64);
     let mut incoming = match client.session(ReceiverStream::new(outgoing)).await {
@@ -117,9 +117,9 @@ async fn session(connected: Connected, events: &mpsc::Sender<LinkEvent>) -> Ende
 fn ended_by(status: &tonic::Status, was_open: bool) -> Ended {
     use tonic::Code;
     match status.code() {
-        Code::Unauthenticated => Ended::Refused(Refusal::Token(status.message().to_owned())),
+        Code::Unauthenticated => Ended::Refused(LinkRefusal::Token(status.message().to_owned())),
         Code::PermissionDenied | Code::Unimplemented | Code::InvalidArgument | Code::FailedPrecondition => {
-            Ended::Refused(Refusal::Other(status.message().to_owned()))
+            Ended::Refused(LinkRefusal::Other(status.message().to_owned()))
         }
         _ => {
             let reason = client::broken(status).unwrap_or_else(|| status.message().to_owned());

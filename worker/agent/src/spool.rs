@@ -20,7 +20,7 @@ use crate::durable;
 /// How an attempt ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum SpooledOutcome {
     /// With a result.
     Result(Box<CheckedResult>),
     /// Without one.
@@ -29,7 +29,7 @@ pub enum Outcome {
 
 /// One report that waits for its acknowledgement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct SpoolEntry {
     /// The store that issued the attempt.
     pub incarnation: String,
     /// Which fold.
@@ -37,10 +37,10 @@ pub struct Entry {
     /// Which attempt.
     pub attempt: Attempt,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: SpooledOutcome,
 }
 
-impl Entry {
+impl SpoolEntry {
     fn key(&self) -> Key {
         (self.incarnation.clone(), self.fold, self.attempt)
     }
@@ -65,7 +65,7 @@ type Key = (String, FoldKey, Attempt);
 #[derive(Debug)]
 pub struct Spool {
     folder: PathBuf,
-    entries: BTreeMap<Key, Entry>,
+    entries: BTreeMap<Key, SpoolEntry>,
     _lock: File,
 }
 
@@ -91,17 +91,17 @@ impl Spool {
         let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
         durable::make_folder(&folder.join("rejected")).map_err(io)?;
         let mut options = File::options();
-        let lock = options.write(true).create(true).truncate(false).mode(durable::MINE);
+        let lock = options.write(true).create(true).truncate(false).mode(togl_durable::MINE);
         let lock = lock.open(folder.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
         let mut entries = BTreeMap::new();
         for file in fs::read_dir(folder).map_err(io)? {
             let path = file.map_err(io)?.path();
-            if path.extension().is_some_and(|e| e == durable::PARTIAL) {
+            if path.extension().is_some_and(|e| e == togl_durable::PARTIAL) {
                 let _ = fs::remove_file(&path); // left by a writer that was killed; the lock says it is no more
             } else if path.extension().is_some_and(|e| e == "json") {
                 match read(&path) {
-                    Ok(Entry { outcome: Outcome::Failure(failure), fold, attempt, .. }) => {
+                    Ok(SpoolEntry { outcome: SpooledOutcome::Failure(failure), fold, attempt, .. }) => {
                         tracing::info!(%fold, %attempt, %failure, "a dead worker's failure is not reported");
                         fs::remove_file(&path).map_err(io)?;
                     }
@@ -161,16 +161,16 @@ impl Spool {
     }
 
     /// Makes an entry durable. Only after this may it be reported.
-    pub fn save(&mut self, entry: Entry) -> io::Result<()> {
+    pub fn save(&mut self, entry: SpoolEntry) -> io::Result<()> {
         let text = serde_json::to_string(&entry)?;
         let sealed = format!("{text}\n{}\n", seal(&text));
-        durable::write(&self.folder, &entry.file_name(), sealed.as_bytes())?;
+        durable::write(&self.folder.join(entry.file_name()), sealed.as_bytes())?;
         self.hold(entry);
         Ok(())
     }
 
     /// Keeps an entry in memory only, where the disk takes nothing: better than to report it once.
-    pub fn hold(&mut self, entry: Entry) {
+    pub fn hold(&mut self, entry: SpoolEntry) {
         self.entries.insert(entry.key(), entry);
     }
 
@@ -184,23 +184,23 @@ impl Spool {
     pub fn reject(&mut self, store: &str, fold: FoldKey, attempt: Attempt, reason: &str) -> io::Result<()> {
         let Some(entry) = self.entries.remove(&(store.to_owned(), fold, attempt)) else { return Ok(()) };
         let (name, aside) = (entry.file_name(), self.folder.join("rejected"));
-        durable::write(&aside, &format!("{name}.reason.txt"), reason.as_bytes())?;
+        durable::write(&aside.join(format!("{name}.reason.txt")), reason.as_bytes())?;
         absent_is_fine(fs::rename(self.folder.join(&name), aside.join(&name)))
     }
 
     /// Whether a result of this attempt waits for its store; a failure is none.
     pub fn has_result(&self, store: &str, fold: FoldKey, attempt: Attempt) -> bool {
         let entry = self.entries.get(&(store.to_owned(), fold, attempt));
-        entry.is_some_and(|entry| matches!(entry.outcome, Outcome::Result(_)))
+        entry.is_some_and(|entry| matches!(entry.outcome, SpooledOutcome::Result(_)))
     }
 
     /// Everything that waits, of whatever store.
-    pub fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub fn all(&self) -> impl Iterator<Item = &SpoolEntry> {
         self.entries.values()
     }
 
     /// What waits for an acknowledgement of the store `incarnation`.
-    pub fn waiting<'a>(&'a self, incarnation: &'a str) -> impl Iterator<Item = &'a Entry> {
+    pub fn waiting<'a>(&'a self, incarnation: &'a str) -> impl Iterator<Item = &'a SpoolEntry> {
         self.entries.values().filter(move |entry| entry.incarnation == incarnation)
     }
 }
@@ -215,7 +215,7 @@ fn seal(text: &str) -> String {
 }
 
 /// Files of a single line are from before there were seals.
-fn read(path: &Path) -> io::Result<Entry> {
+fn read(path: &Path) -> io::Result<SpoolEntry> {
     let file = fs::read_to_string(path)?;
     let text = match file.split_once('\n') {
         Some((text, found)) if found.trim_end() == seal(text) => text,
@@ -231,12 +231,12 @@ mod tests {
 
     use super::*;
 
-    fn entry(attempt: u32) -> Entry {
-        Entry {
+    fn entry(attempt: u32) -> SpoolEntry {
+        SpoolEntry {
             incarnation: "store1".to_owned(),
             fold: FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 },
             attempt: Attempt(attempt),
-            outcome: Outcome::Result(Box::new(result::example(0.5).check().unwrap())),
+            outcome: SpooledOutcome::Result(Box::new(result::example(0.5).check().unwrap())),
         }
     }
 
@@ -267,7 +267,7 @@ mod tests {
     fn the_same_attempt_of_two_stores_is_two_entries_and_neither_speaks_for_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::open(folder.path()).unwrap();
-        let other = Entry { incarnation: "store2".to_owned(), ..entry(1) };
+        let other = SpoolEntry { incarnation: "store2".to_owned(), ..entry(1) };
         spool.save(entry(1)).unwrap();
         spool.save(other.clone()).unwrap();
         spool.remove("store1", entry(1).fold, Attempt(1)).unwrap();
@@ -279,7 +279,10 @@ mod tests {
     fn a_refused_entry_is_kept_aside_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::open(folder.path()).unwrap();
-        let failed = Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(3) };
+        let failed = SpoolEntry {
+            outcome: SpooledOutcome::Failure(Failure::new(FailureClass::Error, "no")),
+            ..entry(3)
+        };
         spool.save(failed.clone()).unwrap();
         spool.reject("store1", failed.fold, Attempt(3), "never issued").unwrap();
         assert_eq!(spool.waiting("store1").count(), 0);
@@ -296,7 +299,10 @@ mod tests {
     #[test]
     fn a_failure_ends_with_the_process_that_had_the_attempt() {
         let folder = tempfile::tempdir().unwrap();
-        let failed = Entry { outcome: Outcome::Failure(Failure::new(FailureClass::Error, "no")), ..entry(2) };
+        let failed = SpoolEntry {
+            outcome: SpooledOutcome::Failure(Failure::new(FailureClass::Error, "no")),
+            ..entry(2)
+        };
         let mut spool = Spool::open(folder.path()).unwrap();
         spool.save(entry(1)).unwrap();
         spool.save(failed.clone()).unwrap();
@@ -377,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_a_peer_calls_its_store_never_becomes_a_path() {
-        let hostile = Entry { incarnation: "../../../../tmp/x".to_owned(), ..entry(1) };
+        let hostile = SpoolEntry { incarnation: "../../../../tmp/x".to_owned(), ..entry(1) };
         assert!(!hostile.file_name().contains(['/', '\\']));
         assert!(hostile.file_name().starts_with("tmpx-"));
     }

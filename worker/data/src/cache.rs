@@ -5,12 +5,13 @@
 //! on the same machine wait for it.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::io::{BufWriter, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
+use togl_durable::Draft;
 
 use crate::dataset::Dataset;
 use crate::error::Error;
@@ -37,17 +38,22 @@ pub enum CacheOutcome {
 }
 
 /// One data set's place in the cache.
-pub(crate) struct Slot {
+pub(crate) struct CacheSlot {
     path: PathBuf,
     fingerprint: Fingerprint,
 }
 
-impl Slot {
+impl CacheSlot {
     /// The file is named after what was asked for, so a copy of older input is replaced, not kept beside.
-    pub(crate) fn new(folder: &Path, name: &str, request: &Fingerprint, fingerprint: Fingerprint) -> Slot {
+    pub(crate) fn new(
+        folder: &Path,
+        name: &str,
+        request: &Fingerprint,
+        fingerprint: Fingerprint,
+    ) -> CacheSlot {
         let number = blake3::Hash::from_bytes(*request).to_hex();
         let file = format!("{}-{}.togl-data", name.to_ascii_lowercase(), &number[..16]);
-        Slot { path: folder.join(file), fingerprint }
+        CacheSlot { path: folder.join(file), fingerprint }
     }
 
     /// Whether a usable copy seems to be there, by its header only.
@@ -112,18 +118,11 @@ impl Slot {
     /// behind is overwritten by the next attempt.
     fn store(&self, dataset: &Dataset) -> std::io::Result<()> {
         let unfinished = self.path.with_extension("unfinished");
-        let written = self.write(&unfinished, dataset).and_then(|()| fs::rename(&unfinished, &self.path));
-        if written.is_err() {
-            let _ = fs::remove_file(&unfinished);
-        }
-        written
-    }
-
-    fn write(&self, path: &Path, dataset: &Dataset) -> std::io::Result<()> {
-        let out = BufWriter::with_capacity(BUFFER_BYTES, File::create(path)?);
-        let mut out = flat::write(out, dataset, &self.fingerprint)?;
-        out.flush()?;
-        out.get_ref().sync_all()
+        let draft =
+            Draft::at(unfinished, &self.path, File::options().write(true).create(true).truncate(true))?;
+        let out = BufWriter::with_capacity(BUFFER_BYTES, draft);
+        let out = flat::write(out, dataset, &self.fingerprint)?;
+        out.into_inner()?.publish().map(drop)
     }
 }
 
@@ -134,8 +133,8 @@ mod tests {
     use super::*;
     use crate::structure::tests::two_small_graphs;
 
-    fn slot(folder: &Path, input: u8) -> Slot {
-        Slot::new(folder, "Small", &[1; 32], [input; 32])
+    fn slot(folder: &Path, input: u8) -> CacheSlot {
+        CacheSlot::new(folder, "Small", &[1; 32], [input; 32])
     }
 
     fn made() -> Result<Dataset, Error> {

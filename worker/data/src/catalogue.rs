@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use togl_sweeps::nearest::nearest;
 
-use crate::cache::{CacheOutcome, Slot};
+use crate::cache::{CacheOutcome, CacheSlot};
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::facts::{FACTS, Facts, UNLISTED, facts};
+use crate::facts::{DatasetFacts, FACTS, UNLISTED, facts};
 use crate::features::FeatureChoice;
 use crate::fingerprint;
-use crate::progress::{Observer, nobody};
+use crate::progress::{DataObserver, nobody};
 use crate::splits::SplitError;
 use crate::tu;
 
@@ -57,12 +57,12 @@ fn bad_option(dataset: &str, option: &'static str, value: String, reason: &str) 
 }
 
 /// Every data set there is, in the order of the catalogue.
-pub fn sources() -> &'static [Facts] {
+pub fn sources() -> &'static [DatasetFacts] {
     &FACTS
 }
 
 /// The data set of this name, whatever its case.
-pub fn find(name: &str) -> Result<&'static Facts, Error> {
+pub fn find(name: &str) -> Result<&'static DatasetFacts, Error> {
     facts(name).ok_or_else(|| unknown(name, &[], Vec::new()))
 }
 
@@ -93,7 +93,7 @@ pub fn open(name: &str, options: &OpenOptions) -> Result<Dataset, Error> {
 }
 
 /// The same; the observer hears how far long work is, and the result says what the cache did.
-pub fn open_observed(name: &str, options: &OpenOptions, observer: Observer<'_>) -> Result<Opened, Error> {
+pub fn open_observed(name: &str, options: &OpenOptions, observer: DataObserver<'_>) -> Result<Opened, Error> {
     let (name, facts) = resolve(name, options)?;
     let Some(slot) = slot(name, facts, options)? else {
         let dataset = facts.open(name, options, observer)?;
@@ -117,15 +117,15 @@ pub fn is_cached(name: &str, options: &OpenOptions) -> Result<bool, Error> {
     Ok(slot(name, facts, options)?.is_some_and(|slot| slot.is_present()))
 }
 
-fn slot(name: &str, facts: &Facts, options: &OpenOptions) -> Result<Option<Slot>, Error> {
+fn slot(name: &str, facts: &DatasetFacts, options: &OpenOptions) -> Result<Option<CacheSlot>, Error> {
     let Some(folder) = &options.cache_dir else { return Ok(None) };
     let request = fingerprint::of_request(name, options);
     let input = fingerprint::of_input(&request, options.data_dir.as_deref(), &facts.inputs(name, options))?;
-    Ok(Some(Slot::new(folder, name, &request, input)))
+    Ok(Some(CacheSlot::new(folder, name, &request, input)))
 }
 
 /// The name of a data set as it is spelt, and its row, or the one for files that have none.
-fn resolve<'a>(name: &'a str, options: &OpenOptions) -> Result<(&'a str, &'static Facts), Error> {
+fn resolve<'a>(name: &'a str, options: &OpenOptions) -> Result<(&'a str, &'static DatasetFacts), Error> {
     known_or_present(name, options.data_dir.as_deref())?;
     Ok(facts(name).map_or((name, &UNLISTED), |facts| (facts.name, facts)))
 }
@@ -155,7 +155,7 @@ pub fn check_split(name: &str, split: u64, data_dir: Option<&Path>) -> Result<()
 }
 
 /// A set in the data folder that is called like a generated one would never be read, and nobody would notice.
-fn refuse_two_meanings(asked: &str, facts: &Facts, data_dir: Option<&Path>) -> Result<(), Error> {
+fn refuse_two_meanings(asked: &str, facts: &DatasetFacts, data_dir: Option<&Path>) -> Result<(), Error> {
     let generated = facts.name;
     if !facts.is_generated() {
         return Ok(());

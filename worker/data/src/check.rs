@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Graph, Task};
 use crate::digest::DataDigest;
-use crate::facts::{Facts, Size, expected_digest, facts};
+use crate::facts::{DatasetFacts, Size, expected_digest, facts};
 use crate::splits::{SplitRule, ValidSplits};
 
 /// Published means are rounded, and some count repeated edges.
@@ -97,7 +97,7 @@ pub fn check(dataset: &Dataset) -> CheckReport {
     report
 }
 
-fn describe(dataset: &Dataset, known: Option<&Facts>) -> CheckReport {
+fn describe(dataset: &Dataset, known: Option<&DatasetFacts>) -> CheckReport {
     let directed = known.is_some_and(|known| known.directed);
     let sizes = || dataset.graphs().map(|graph| graph.node_count as u64);
     let (graphs, nodes) = (dataset.graph_count() as u64, dataset.node_count() as u64);
@@ -196,8 +196,8 @@ fn check_splits(dataset: &Dataset, report: &mut CheckReport) {
     }
 }
 
-fn compare(report: &mut CheckReport, known: &Facts) {
-    expect(report, "task", report.task.name(), known.task.name());
+fn compare(report: &mut CheckReport, known: &DatasetFacts) {
+    expect(report, "task", report.task.as_str(), known.task.as_str());
     expect(report, "classes", report.classes, known.classes);
     let part = known.divisible && report.graphs != known.graphs;
     if part {
@@ -214,7 +214,7 @@ fn compare(report: &mut CheckReport, known: &Facts) {
     }
 }
 
-fn compare_means(report: &mut CheckReport, known: &Facts) {
+fn compare_means(report: &mut CheckReport, known: &DatasetFacts) {
     let (nodes, edges) = (known.mean_nodes(), known.mean_edges());
     let slack = match (known.is_generated(), known.divisible) {
         // Other seeds and numbers of graphs scatter about the mean.

@@ -4,35 +4,22 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use crate::array::Array;
 use crate::digest::{ContentHasher, DataDigest};
 use crate::splits::{Split, SplitError, SplitRule, ValidSplits};
 use crate::structure::{self, StructureError};
 
-/// What a model predicts on a data set, and how that is scored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Task {
-    /// One class per graph, scored by accuracy.
-    GraphClassification,
-    /// One class per node, scored by class-weighted accuracy.
-    NodeClassification,
-    /// One of two classes per graph, scored by the area under the ROC curve.
-    GraphBinaryAuc,
-}
-
-impl Task {
-    /// The name used in digests and configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Task::GraphClassification => "graph-classification",
-            Task::NodeClassification => "node-classification",
-            Task::GraphBinaryAuc => "graph-binary-auc",
-        }
+togl_sweeps::words!(
+    /// What a model predicts on a data set, and how that is scored. Its word is part of digests.
+    Task {
+        /// One class per graph, scored by accuracy.
+        GraphClassification = "graph-classification",
+        /// One class per node, scored by class-weighted accuracy.
+        NodeClassification = "node-classification",
+        /// One of two classes per graph, scored by the area under the ROC curve.
+        GraphBinaryAuc = "graph-binary-auc",
     }
-}
+);
 
 /// The raw material of a data set, unchecked.
 #[derive(Clone, Debug)]
@@ -281,7 +268,7 @@ impl<'a> Graph<'a> {
 fn content_digest(parts: &Content) -> DataDigest {
     let mut hasher = ContentHasher::new("togl data set v1");
     hasher.text(&parts.name);
-    hasher.text(parts.task.name());
+    hasher.text(parts.task.as_str());
     hasher.number(u64::from(parts.classes));
     hasher.offsets(&parts.node_offsets);
     hasher.offsets(&parts.edge_offsets);

@@ -12,7 +12,7 @@ use ureq::http::{HeaderMap, StatusCode};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::fetch::FetchError;
-use crate::progress::{Observer, Progress, Work};
+use crate::progress::{DataObserver, DataProgress, DataWork};
 
 const READ_AT_ONCE: usize = 1 << 16;
 /// Bytes between two reports.
@@ -70,7 +70,7 @@ pub(crate) fn download(
     agent: &Agent,
     url: &str,
     file: &Unfinished,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<u64, FetchError> {
     let earlier = file.begun().map_or(0, |(length, _)| length);
     let mut furthest = 0;
@@ -111,7 +111,8 @@ pub(crate) fn agent(url: &str, ca_file: Option<&Path>) -> Result<Agent, FetchErr
 const MOST_AUTHORITIES: u64 = 16 << 20;
 
 fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
-    let unusable = |reason: String| FetchError::Authorities { path: path.to_path_buf(), reason };
+    let unusable =
+        |reason: String| FetchError::Refused(format!("{} holds no certificates: {reason}", path.display()));
     let mut text = Vec::new();
     let read = File::open(path).and_then(|file| file.take(MOST_AUTHORITIES).read_to_end(&mut text));
     read.map_err(|error| unusable(error.to_string()))?;
@@ -127,7 +128,12 @@ fn authorities(path: &Path) -> Result<RootCerts, FetchError> {
     Ok(RootCerts::from(certificates))
 }
 
-fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) -> Result<(), FetchError> {
+fn attempt(
+    agent: &Agent,
+    url: &str,
+    file: &Unfinished,
+    observer: DataObserver<'_>,
+) -> Result<(), FetchError> {
     let begun = file.begun();
     let mut request = agent.get(url);
     if let Some((length, mark)) = &begun {
@@ -146,7 +152,13 @@ fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) 
             let reason = "the server would not continue; the next attempt starts again".to_string();
             return Err(FetchError::Interrupted { url: url.to_string(), done: 0, total: None, reason });
         }
-        (status, _) => return Err(FetchError::Status { url: url.to_string(), status: status.as_u16() }),
+        (status, _) => {
+            return Err(FetchError::Refused(format!(
+                "{url}: the server answered {}\n\nhint: check the name, or download the file by other means and \
+                 fetch from its folder",
+                status.as_u16()
+            )));
+        }
     };
     let total = header(response.headers(), "content-length").and_then(|length| length.parse::<u64>().ok());
     let total = total.map(|length| length.saturating_add(done));
@@ -156,7 +168,7 @@ fn attempt(agent: &Agent, url: &str, file: &Unfinished, observer: Observer<'_>) 
         fs::write(&file.mark, mark).map_err(|source| write_error(&file.mark, source))?;
     }
     let mut body = response.into_body().into_reader();
-    receive(&mut body, url, file, Progress { work: Work::Download, done, total }, observer)
+    receive(&mut body, url, file, DataProgress { work: DataWork::Download, done, total }, observer)
 }
 
 /// Appends what comes; an error where the connection breaks or less comes than was promised.
@@ -164,8 +176,8 @@ fn receive(
     body: &mut impl Read,
     url: &str,
     file: &Unfinished,
-    mut progress: Progress,
-    observer: Observer<'_>,
+    mut progress: DataProgress,
+    observer: DataObserver<'_>,
 ) -> Result<(), FetchError> {
     let refused = |source| write_error(&file.path, source);
     let mut out = File::options().create(true).append(true).open(&file.path).map_err(refused)?;
@@ -184,7 +196,8 @@ fn receive(
         }
         if progress.done > MOST_BYTES {
             file.discard();
-            return Err(FetchError::TooLarge { url: url.to_string(), limit: MOST_BYTES });
+            let problem = format!("{url}: more than {MOST_BYTES} bytes; the file was not kept");
+            return Err(FetchError::Refused(problem));
         }
         if progress.done >= reported + REPORT_EVERY {
             reported = progress.done;
@@ -192,7 +205,7 @@ fn receive(
         }
     };
     observer(progress);
-    let Progress { done, total, .. } = progress;
+    let DataProgress { done, total, .. } = progress;
     let reason = match (end, total) {
         (Some(reason), _) => reason,
         (None, Some(total)) if done != total => "the connection was closed".to_string(),

@@ -14,7 +14,7 @@ use crate::catalogue::find;
 use crate::download::{Unfinished, agent, download};
 use crate::error::Error;
 use crate::origins::{Origin, origins};
-use crate::progress::{Observer, Progress, Work};
+use crate::progress::{DataObserver, DataProgress, DataWork};
 use crate::tu;
 
 const LOCK: &str = ".fetch.lock";
@@ -73,17 +73,6 @@ pub enum FetchError {
     /// The data set is not known.
     #[error(transparent)]
     Dataset(#[from] Error),
-    /// The server does not have it, or does not give it.
-    #[error(
-        "{url}: the server answered {status}\n\nhint: check the name, or download the file by other means \
-             and fetch from its folder"
-    )]
-    Status {
-        /// The address.
-        url: String,
-        /// Its answer.
-        status: u16,
-    },
     /// The server cannot be reached.
     #[error("{url}: {reason}\n\nhint: without a connection, fetch from a folder that holds the file")]
     Transport {
@@ -106,42 +95,6 @@ pub enum FetchError {
         /// What the network said.
         reason: String,
     },
-    /// The file has other content than was published; it was not kept.
-    #[error("{origin}: sha256 is {found}, but {expected} was published; the file was not kept")]
-    WrongContent {
-        /// The address or file.
-        origin: String,
-        /// What was published.
-        expected: String,
-        /// What came.
-        found: String,
-    },
-    /// The file grew beyond any benchmark's.
-    #[error("{url}: more than {limit} bytes; the file was not kept")]
-    TooLarge {
-        /// The address.
-        url: String,
-        /// The most that is taken.
-        limit: u64,
-    },
-    /// The folder to copy from lacks the file.
-    #[error("no {file} in {}\n\nhint: it is published at {url}", .folder.display())]
-    NotInFolder {
-        /// The file.
-        file: String,
-        /// The folder.
-        folder: PathBuf,
-        /// Where it is published.
-        url: String,
-    },
-    /// The file of authorities cannot be used.
-    #[error("{} holds no certificates: {reason}", .path.display())]
-    Authorities {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// The operating system refused.
     #[error("cannot write {}", .path.display())]
     Write {
@@ -151,10 +104,17 @@ pub enum FetchError {
         #[source]
         source: io::Error,
     },
+    /// It cannot be had like this, and the words say why.
+    #[error("{0}")]
+    Refused(String),
 }
 
 /// Fetches all files of a data set; none where it is generated. Stops at the first that cannot be fetched.
-pub fn fetch(name: &str, options: &FetchOptions, observer: Observer<'_>) -> Result<Vec<Fetched>, FetchError> {
+pub fn fetch(
+    name: &str,
+    options: &FetchOptions,
+    observer: DataObserver<'_>,
+) -> Result<Vec<Fetched>, FetchError> {
     let files = origins(name)?;
     if files.is_empty() {
         return Ok(Vec::new());
@@ -168,7 +128,7 @@ pub fn fetch(name: &str, options: &FetchOptions, observer: Observer<'_>) -> Resu
 pub(crate) fn fetch_missing(
     name: &str,
     options: &FetchOptions,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<Vec<Fetched>, FetchError> {
     let name = find(name)?.name;
     let mut files = origins(name)?;
@@ -195,7 +155,7 @@ fn lock(data_dir: &Path) -> Result<File, FetchError> {
 fn fetch_file(
     origin: &Origin,
     options: &FetchOptions,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<Fetched, FetchError> {
     let target = options.data_dir.join(&origin.path);
     if target.is_file() && !options.again {
@@ -233,8 +193,9 @@ fn accept(
     let (sha256, bytes) = digest(&unfinished.path)?;
     if let Some(expected) = origin.sha256.filter(|expected| *expected != sha256) {
         unfinished.discard();
-        let (origin, expected) = (came_from.to_string(), expected.to_string());
-        return Err(FetchError::WrongContent { origin, expected, found: sha256 });
+        return Err(FetchError::Refused(format!(
+            "{came_from}: sha256 is {sha256}, but {expected} was published; the file was not kept"
+        )));
     }
     let earlier = recorded(target).filter(|earlier| *earlier != sha256);
     let warning = earlier.map(|earlier| {
@@ -262,21 +223,20 @@ fn copy(
     origin: &Origin,
     from: &Path,
     unfinished: &Unfinished,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<String, FetchError> {
     let file = origin.path.file_name().unwrap_or_default();
     let places = [from.join(&origin.path), from.join(file)];
-    let found = places.iter().find(|place| place.is_file()).ok_or_else(|| FetchError::NotInFolder {
-        file: file.to_string_lossy().into_owned(),
-        folder: from.to_path_buf(),
-        url: origin.url.clone(),
+    let found = places.iter().find(|place| place.is_file()).ok_or_else(|| {
+        let (file, folder, url) = (file.display(), from.display(), &origin.url);
+        FetchError::Refused(format!("no {file} in {folder}\n\nhint: it is published at {url}"))
     })?;
     unfinished.discard();
     let copied = fs::copy(found, &unfinished.path).map_err(|source| {
         unfinished.discard();
         FetchError::Write { path: unfinished.path.clone(), source }
     })?;
-    observer(Progress { work: Work::Download, done: copied, total: Some(copied) });
+    observer(DataProgress { work: DataWork::Download, done: copied, total: Some(copied) });
     Ok(found.display().to_string())
 }
 

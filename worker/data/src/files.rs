@@ -14,17 +14,17 @@ use crate::lines::Lines;
 
 /// How much a file may hold before it is taken for a mistake or an attack.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct ReadLimits {
     /// Bytes of one file after decompression.
     pub(crate) file_bytes: u64,
     /// Bytes of one line.
     pub(crate) line_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ReadLimits {
     /// The largest file of the benchmark collections has well under one gigabyte.
-    fn default() -> Limits {
-        Limits { file_bytes: 2 << 30, line_bytes: 1 << 20 }
+    fn default() -> ReadLimits {
+        ReadLimits { file_bytes: 2 << 30, line_bytes: 1 << 20 }
     }
 }
 
@@ -32,7 +32,7 @@ impl Default for Limits {
 pub(crate) struct FileSet {
     path: PathBuf,
     container: Container,
-    limits: Limits,
+    limits: ReadLimits,
 }
 
 enum Container {
@@ -46,7 +46,7 @@ impl FileSet {
     pub(crate) fn open_first(places: &[PathBuf]) -> Result<Option<FileSet>, Error> {
         for place in places {
             if place.is_dir() {
-                let (path, limits) = (place.clone(), Limits::default());
+                let (path, limits) = (place.clone(), ReadLimits::default());
                 return Ok(Some(FileSet { path, container: Container::Folder, limits }));
             }
             if place.try_exists().unwrap_or(false) {
@@ -59,7 +59,7 @@ impl FileSet {
     /// Files that are no files: names and contents.
     pub(crate) fn in_memory(files: Vec<(String, Vec<u8>)>) -> FileSet {
         let path = PathBuf::from("memory");
-        FileSet { path, container: Container::Memory(files), limits: Limits::default() }
+        FileSet { path, container: Container::Memory(files), limits: ReadLimits::default() }
     }
 
     fn open_archive(path: &Path) -> Result<FileSet, Error> {
@@ -68,11 +68,11 @@ impl FileSet {
         let archive = ZipArchive::new(BufReader::new(file)).map_err(|error| refused(error.into()))?;
         let names = archive.file_names_raw().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         let container = Container::Archive { archive: Box::new(archive), names };
-        Ok(FileSet { path: path.to_path_buf(), container, limits: Limits::default() })
+        Ok(FileSet { path: path.to_path_buf(), container, limits: ReadLimits::default() })
     }
 
     #[cfg(test)]
-    pub(crate) fn with_limits(self, limits: Limits) -> FileSet {
+    pub(crate) fn with_limits(self, limits: ReadLimits) -> FileSet {
         FileSet { limits, ..self }
     }
 
@@ -267,7 +267,7 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let path = folder.path().join("bomb.zip");
         write_archive(&path, &[("bomb.txt", &vec![b'0'; 1 << 20])]);
-        let limits = Limits { file_bytes: 1 << 16, line_bytes: 1 << 10 };
+        let limits = ReadLimits { file_bytes: 1 << 16, line_bytes: 1 << 10 };
         let mut files = FileSet::open_first(&[path]).expect("readable").expect("found").with_limits(limits);
         let Err(error) = files.lines("bomb.txt") else { panic!("a bomb was opened") };
         assert!(error.to_string().contains("more than 65536 bytes"), "{error}");

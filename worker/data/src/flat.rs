@@ -61,7 +61,7 @@ pub(crate) fn write<W: Write>(out: W, dataset: &Dataset, fingerprint: &Fingerpri
     let splits = content.published_splits.len() as u64;
     write_items(&mut out, &[u64::from(content.classes), width, rule, u64::from(count), splits])?;
     write_items(&mut out, content.name.as_bytes())?;
-    write_items(&mut out, content.task.name().as_bytes())?;
+    write_items(&mut out, content.task.as_str().as_bytes())?;
     write_items(&mut out, &content.node_offsets)?;
     write_items(&mut out, &content.edge_offsets)?;
     for indices in [&content.sources, &content.targets, &content.labels] {
@@ -140,9 +140,7 @@ fn read_content(input: &mut Input<'_>) -> Result<Content, Unusable> {
 }
 
 fn task(name: &str) -> Result<Task, Unusable> {
-    let all = [Task::GraphClassification, Task::NodeClassification, Task::GraphBinaryAuc];
-    let found = all.into_iter().find(|task| task.name() == name);
-    found.ok_or_else(|| Unusable::Corrupt(format!("there is no task {name:?}")))
+    Task::from_word(name).ok_or_else(|| Unusable::Corrupt(format!("there is no task {name:?}")))
 }
 
 fn corrupt(problem: &str) -> Unusable {

@@ -8,7 +8,7 @@ use std::path::Path;
 use thiserror::Error as ThisError;
 
 use crate::error::Error;
-use crate::files::{self, Limits};
+use crate::files::{self, ReadLimits};
 use crate::lines::Lines;
 
 const HEADER: &[u8] = b">>graph6<<";
@@ -35,48 +35,31 @@ impl SimpleGraph {
     }
 }
 
-/// Why a line is not a graph in graph6.
+const NO_SIZE: &str = "the line ends within the number of vertices";
+const PADDING: &str = "the bits that fill up the last character are not zero";
+
+/// Why a line is not a graph in graph6, in words.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
-pub enum Graph6Error {
-    /// The number of vertices is missing or incomplete.
-    #[error("the line ends within the number of vertices")]
-    NoSize,
-    /// A byte that the format does not use.
-    #[error("byte {byte} at position {position} is not one of the characters ? to ~")]
-    Character {
-        /// The byte.
-        byte: u8,
-        /// Its position from 0.
-        position: usize,
-    },
-    /// The adjacency part has another length than the number of vertices asks for.
-    #[error("a graph on {nodes} vertices takes {expected} characters after its size, found {found}")]
-    Length {
-        /// Vertices.
-        nodes: u64,
-        /// Characters they take.
-        expected: u128,
-        /// Characters there are.
-        found: usize,
-    },
-    /// Bits after the last pair of vertices are set.
-    #[error("the bits that fill up the last character are not zero")]
-    Padding,
-}
+#[error("{0}")]
+pub struct Graph6Error(String);
 
 /// Decodes one graph.
 pub fn parse_graph6(line: &[u8]) -> Result<SimpleGraph, Graph6Error> {
     let body = line.strip_prefix(HEADER).unwrap_or(line);
     if let Some(position) = body.iter().position(|byte| !(FIRST_CHARACTER..=126).contains(byte)) {
         let offset = line.len() - body.len();
-        return Err(Graph6Error::Character { byte: body[position], position: position + offset });
+        let (byte, position) = (body[position], position + offset);
+        let problem = format!("byte {byte} at position {position} is not one of the characters ? to ~");
+        return Err(Graph6Error(problem));
     }
-    let (size, adjacency) = split_size(body).ok_or(Graph6Error::NoSize)?;
+    let (size, adjacency) = split_size(body).ok_or_else(|| Graph6Error(NO_SIZE.to_string()))?;
     let pairs = u128::from(size) * u128::from(size.saturating_sub(1)) / 2;
     let (expected, found) = (pairs.div_ceil(6), adjacency.len());
     // A line this long for more than 2^32 vertices cannot exist in memory.
     let (true, Ok(nodes)) = (expected == found as u128, u32::try_from(size)) else {
-        return Err(Graph6Error::Length { nodes: size, expected, found });
+        return Err(Graph6Error(format!(
+            "a graph on {size} vertices takes {expected} characters after its size, found {found}"
+        )));
     };
     decode_pairs(nodes, pairs as usize, adjacency)
 }
@@ -86,7 +69,7 @@ pub fn read_graph6(path: &Path) -> Result<Vec<SimpleGraph>, Error> {
     let missing = || Error::Read { path: path.to_path_buf(), source: ErrorKind::NotFound.into() };
     let file = files::open(path)?.ok_or_else(missing)?;
     let shown = path.display().to_string();
-    read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), Limits::default()))
+    read_lines(Lines::new(Box::new(file), shown, path.to_path_buf(), ReadLimits::default()))
 }
 
 /// The same for lines from anywhere.
@@ -116,7 +99,7 @@ fn split_size(body: &[u8]) -> Option<(u64, &[u8])> {
 fn decode_pairs(nodes: u32, pairs: usize, adjacency: &[u8]) -> Result<SimpleGraph, Graph6Error> {
     let bit = |position: usize| six_bits(adjacency[position / 6]) >> (5 - position % 6) & 1 == 1;
     if (pairs..adjacency.len() * 6).any(bit) {
-        return Err(Graph6Error::Padding);
+        return Err(Graph6Error(PADDING.to_string()));
     }
     let columns = (1..nodes).flat_map(|v| (0..v).map(move |u| (u, v)));
     let mut edges: Vec<(u32, u32)> =
@@ -172,14 +155,15 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        assert_eq!(parse_graph6(b""), Err(Graph6Error::NoSize));
-        assert_eq!(parse_graph6(b"~~??"), Err(Graph6Error::NoSize));
-        assert_eq!(parse_graph6(b"DQ"), Err(Graph6Error::Length { nodes: 5, expected: 2, found: 1 }));
-        assert_eq!(parse_graph6(b"DQcc"), Err(Graph6Error::Length { nodes: 5, expected: 2, found: 3 }));
-        assert_eq!(parse_graph6(b"D c"), Err(Graph6Error::Character { byte: b' ', position: 1 }));
-        assert_eq!(parse_graph6(b"DQ~"), Err(Graph6Error::Padding));
+        let problem = |line: &[u8]| parse_graph6(line).expect_err("no graph").to_string();
+        assert_eq!((problem(b""), problem(b"~~??")), (NO_SIZE.to_string(), NO_SIZE.to_string()));
+        let length = "a graph on 5 vertices takes 2 characters after its size, found";
+        assert_eq!(problem(b"DQ"), format!("{length} 1"));
+        assert_eq!(problem(b"DQcc"), format!("{length} 3"));
+        assert_eq!(problem(b"D c"), "byte 32 at position 1 is not one of the characters ? to ~");
+        assert_eq!(problem(b"DQ~"), PADDING);
         let huge = parse_graph6(b"~~~~~~~~").expect_err("2^36 vertices in eight bytes");
-        assert!(matches!(huge, Graph6Error::Length { nodes: 68_719_476_735, .. }), "{huge}");
+        assert!(huge.to_string().starts_with("a graph on 68719476735 vertices"), "{huge}");
     }
 
     #[test]

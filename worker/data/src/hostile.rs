@@ -11,7 +11,7 @@ use memmap2::MmapMut;
 use crate::check::check;
 use crate::dataset::Dataset;
 use crate::features::FeatureChoice;
-use crate::files::{Limits, OpenFile};
+use crate::files::{OpenFile, ReadLimits};
 use crate::lines::Lines;
 use crate::seal::Sealing;
 use crate::{cifar, flat, graph6, idx, tu};
@@ -61,7 +61,7 @@ pub fn cifar(bytes: &[u8]) -> bool {
 /// A list of graphs in graph6.
 pub fn graph6(bytes: &[u8]) -> bool {
     let path = PathBuf::from("memory");
-    let lines = Lines::new(Box::new(bytes), "memory".to_string(), path, Limits::default());
+    let lines = Lines::new(Box::new(bytes), "memory".to_string(), path, ReadLimits::default());
     let Ok(graphs) = graph6::read_lines(lines) else { return false };
     for graph in graphs.iter().filter(|graph| graph.nodes <= MOST_VERTICES) {
         assert_eq!(graph.complement().complement(), *graph);

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::origins::how_to_get;
-use crate::progress::{Observer, Progress, Work};
+use crate::progress::{DataObserver, DataProgress, DataWork};
 use crate::splits::{Split, SplitRule};
 use crate::superpixels::{PixelGraph, Recipe, graph_of};
 use crate::{cifar, idx};
@@ -86,7 +86,7 @@ pub(crate) static CIFAR10: ImageSource = ImageSource {
 };
 
 impl ImageSource {
-    pub(crate) fn open(&self, options: &OpenOptions, observer: Observer<'_>) -> Result<Dataset, Error> {
+    pub(crate) fn open(&self, options: &OpenOptions, observer: DataObserver<'_>) -> Result<Dataset, Error> {
         let with_position = self.with_position(options.features)?;
         let place = self.place(options)?;
         let [training, test] = match options.graphs {
@@ -163,14 +163,14 @@ impl ImageSource {
 struct Counter<'a> {
     done: AtomicU64,
     total: u64,
-    observer: Observer<'a>,
+    observer: DataObserver<'a>,
 }
 
 impl Counter<'_> {
     fn one_more(&self) {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
         if done.is_multiple_of(IMAGES_PER_REPORT) || done == self.total {
-            (self.observer)(Progress { work: Work::Superpixels, done, total: Some(self.total) });
+            (self.observer)(DataProgress { work: DataWork::Superpixels, done, total: Some(self.total) });
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::files::Limits;
+use crate::files::ReadLimits;
 
 /// Some editors write it at the start of UTF-8 files.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -19,7 +19,7 @@ pub(crate) struct Lines<'a> {
     reader: BufReader<Box<dyn Read + 'a>>,
     file: String,
     path: PathBuf,
-    limits: Limits,
+    limits: ReadLimits,
     line: usize,
     bytes_read: u64,
     text: Vec<u8>,
@@ -27,7 +27,12 @@ pub(crate) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// `file` is how errors call it, `path` what the operating system knows.
-    pub(crate) fn new(reader: Box<dyn Read + 'a>, file: String, path: PathBuf, limits: Limits) -> Lines<'a> {
+    pub(crate) fn new(
+        reader: Box<dyn Read + 'a>,
+        file: String,
+        path: PathBuf,
+        limits: ReadLimits,
+    ) -> Lines<'a> {
         let reader = BufReader::with_capacity(BUFFER_BYTES, reader);
         Lines { reader, file, path, limits, line: 0, bytes_read: 0, text: Vec::new() }
     }
@@ -189,7 +194,7 @@ mod tests {
     use super::*;
 
     fn lines(content: &'static [u8]) -> Lines<'static> {
-        let limits = Limits { file_bytes: 100, line_bytes: 20 };
+        let limits = ReadLimits { file_bytes: 100, line_bytes: 20 };
         Lines::new(Box::new(content), "file".to_string(), PathBuf::from("file"), limits)
     }
 

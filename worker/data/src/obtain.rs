@@ -10,7 +10,7 @@ use crate::catalogue::{OpenOptions, Opened, is_available, open_observed};
 use crate::error::Error;
 use crate::fetch::{FetchError, FetchOptions, fetch_missing};
 use crate::origins::how_to_get;
-use crate::progress::Observer;
+use crate::progress::DataObserver;
 
 /// Where missing files may come from: the public sites, unless something else is said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub fn obtain(
     name: &str,
     options: &OpenOptions,
     supply: &Supply,
-    observer: Observer<'_>,
+    observer: DataObserver<'_>,
 ) -> Result<Opened, ObtainError> {
     let data_dir = options.data_dir.clone().filter(|_| !supply.offline);
     if let (false, Some(data_dir)) = (is_available(name, options)?, data_dir) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::catalogue::find;
 use crate::error::Error;
-use crate::facts::Reader;
+use crate::facts::DatasetReader;
 use crate::splits::SplitRule;
 use crate::tu;
 
@@ -32,7 +32,7 @@ pub fn origins(name: &str) -> Result<Vec<Origin>, Error> {
         Err(unknown) => return Err(unknown),
     };
     let (name, mut files) = (facts.name, Vec::new());
-    if matches!(facts.reader, Reader::Tu) {
+    if matches!(facts.reader, DatasetReader::Tu) {
         files.push(tu_archive(name));
         if matches!(facts.split_rule, SplitRule::Published { .. }) {
             let index = |part| origin(SPLITS_SITE, &format!("{name}_{part}.index"), "splits", None);

@@ -3,7 +3,7 @@
 
 /// Which long work is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum DataWork {
     /// Images become graphs; counted in images.
     Superpixels,
     /// A file comes from the network or from another folder; counted in bytes.
@@ -12,9 +12,9 @@ pub enum Work {
 
 /// How far some work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct DataProgress {
     /// Which work.
-    pub work: Work,
+    pub work: DataWork,
     /// What is done of it.
     pub done: u64,
     /// What there is to do, where that is known.
@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 /// Is told about progress, from any thread, at most a few hundred times a second.
-pub type Observer<'a> = &'a (dyn Fn(Progress) + Sync);
+pub type DataObserver<'a> = &'a (dyn Fn(DataProgress) + Sync);
 
 /// For callers who do not want to know.
-pub(crate) fn nobody(_: Progress) {}
+pub(crate) fn nobody(_: DataProgress) {}

@@ -11,26 +11,17 @@ use crate::normal::standard_normal_quantile;
 /// Raised whenever a stream would yield other numbers than before.
 const KEY_DOMAIN: &str = "togl random streams v1";
 
-/// Which part of a split a draw is made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Stage {
-    /// Mini-batches that are learned from.
-    Training,
-    /// The evaluation after each epoch.
-    Validation,
-    /// The final evaluation.
-    Test,
-}
-
-impl Stage {
-    fn name(self) -> &'static str {
-        match self {
-            Stage::Training => "training",
-            Stage::Validation => "validation",
-            Stage::Test => "test",
-        }
+togl_sweeps::words!(
+    /// Which part of a split a draw is made for. Its word is part of the key of its stream and never changes.
+    Stage {
+        /// Mini-batches that are learned from.
+        Training = "training",
+        /// The evaluation after each epoch.
+        Validation = "validation",
+        /// The final evaluation.
+        Test = "test",
     }
-}
+);
 
 /// What a stream is for. Two purposes never share numbers; the names below are part of the key and never
 /// change.
@@ -72,11 +63,11 @@ impl Purpose<'_> {
             Purpose::Shuffle => word("shuffle"),
             Purpose::Features(stage) => {
                 word("features");
-                word(stage.name());
+                word(stage.as_str());
             }
             Purpose::StaticEdges(stage) => {
                 word("static edges");
-                word(stage.name());
+                word(stage.as_str());
             }
             Purpose::Dropout(layer) => {
                 word("dropout");

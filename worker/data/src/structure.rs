@@ -10,113 +10,13 @@ use crate::splits::SplitRule;
 /// Far above any benchmark's.
 const MOST_CLASSES: u32 = 1 << 20;
 
-/// Why parts do not form a data set.
+/// Why parts do not form a data set: the first broken rule, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum StructureError {
-    /// There is nothing to learn from.
-    #[error("the data set holds no graphs")]
-    NoGraphs,
-    /// An offset array does not start at 0, falls, or has a wrong end.
-    #[error("the {array} offsets are not rising from 0 to {end} (see graph {graph})")]
-    Offsets {
-        /// `node` or `edge`.
-        array: &'static str,
-        /// The last offset that was expected.
-        end: usize,
-        /// The graph at which the rule is broken.
-        graph: usize,
-    },
-    /// Two arrays that describe the same things differ in length.
-    #[error("{array} has {found} entries, expected {expected}")]
-    Length {
-        /// The array.
-        array: &'static str,
-        /// Its length.
-        found: usize,
-        /// The length the other arrays ask for.
-        expected: usize,
-    },
-    /// A graph without nodes has no prediction.
-    #[error("graph {graph} has no nodes; leave it out of the data set")]
-    EmptyGraph {
-        /// The graph.
-        graph: usize,
-    },
-    /// A graph has more nodes than an edge can name.
-    #[error("graph {graph} has {nodes} nodes, more than 32-bit edges can name")]
-    GraphTooLarge {
-        /// The graph.
-        graph: usize,
-        /// Its nodes.
-        nodes: usize,
-    },
-    /// An edge names a node its graph does not have.
-    #[error(
-        "edge {edge} of graph {graph} joins {source_node} and {target_node}, but the graph has {nodes} nodes"
-    )]
-    EdgeOutsideGraph {
-        /// The graph.
-        graph: usize,
-        /// The edge's position within the graph.
-        edge: usize,
-        /// Its source.
-        source_node: u32,
-        /// Its target.
-        target_node: u32,
-        /// The nodes of the graph.
-        nodes: usize,
-    },
-    /// Models need at least one feature per node.
-    #[error("features have width 0; use a constant feature where there is none")]
-    NoFeatures,
-    /// A feature is NaN or infinite.
-    #[error("feature {column} of node {node} is not a finite number")]
-    FeatureNotFinite {
-        /// The node, counted over all graphs.
-        node: usize,
-        /// The feature.
-        column: usize,
-    },
-    /// A label is not below the number of classes.
-    #[error("label {label} at position {position} is not one of {classes} classes, counted from 0")]
-    Label {
-        /// The graph or node.
-        position: usize,
-        /// Its label.
-        label: u32,
-        /// The number of classes.
-        classes: u32,
-    },
-    /// Counting the members of so many classes would fill the memory.
-    #[error("{classes} classes; no data set has more than {MOST_CLASSES}")]
-    Classes {
-        /// The number of classes.
-        classes: u32,
-    },
-    /// The area under the ROC curve needs two classes.
-    #[error("a binary task has 2 classes, not {classes}")]
-    NotBinary {
-        /// The number of classes.
-        classes: u32,
-    },
-    /// A published split does not partition the graphs.
-    #[error("published split {split}: graph {graph} {problem}")]
-    PublishedSplit {
-        /// The split.
-        split: usize,
-        /// The graph.
-        graph: u32,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// The rule and the published splits contradict each other.
-    #[error("the split rule expects {expected} published splits, found {found}")]
-    PublishedCount {
-        /// Splits the rule speaks of.
-        expected: usize,
-        /// Splits that are there.
-        found: usize,
-    },
+#[error("{0}")]
+pub struct StructureError(String);
+
+fn refuse<T>(what: impl Into<String>) -> Result<T, StructureError> {
+    Err(StructureError(what.into()))
 }
 
 /// The first broken rule, if any.
@@ -139,7 +39,7 @@ pub(crate) fn check_shapes(parts: &Content) -> Result<(), StructureError> {
 fn check_offsets(parts: &Content) -> Result<(), StructureError> {
     let graphs = parts.node_offsets.len().saturating_sub(1);
     if graphs == 0 {
-        return Err(StructureError::NoGraphs);
+        return refuse("the data set holds no graphs");
     }
     expect_length("edge offsets", parts.edge_offsets.len(), graphs + 1)?;
     expect_length("targets", parts.targets.len(), parts.sources.len())?;
@@ -149,15 +49,16 @@ fn check_offsets(parts: &Content) -> Result<(), StructureError> {
 }
 
 fn rising(array: &'static str, offsets: &[usize], end: usize) -> Result<(), StructureError> {
-    let broken = |graph| StructureError::Offsets { array, end, graph };
+    let broken =
+        |graph| refuse(format!("the {array} offsets are not rising from 0 to {end} (see graph {graph})"));
     if offsets.first() != Some(&0) {
-        return Err(broken(0));
+        return broken(0);
     }
     if let Some(graph) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
-        return Err(broken(graph));
+        return broken(graph);
     }
     if offsets.last() != Some(&end) {
-        return Err(broken(offsets.len() - 2));
+        return broken(offsets.len() - 2);
     }
     Ok(())
 }
@@ -166,10 +67,10 @@ fn check_graphs(parts: &Content) -> Result<(), StructureError> {
     for (graph, node_ends) in parts.node_offsets.windows(2).enumerate() {
         let nodes = node_ends[1] - node_ends[0];
         if nodes == 0 {
-            return Err(StructureError::EmptyGraph { graph });
+            return refuse(format!("graph {graph} has no nodes; leave it out of the data set"));
         }
         if u32::try_from(nodes).is_err() {
-            return Err(StructureError::GraphTooLarge { graph, nodes });
+            return refuse(format!("graph {graph} has {nodes} nodes, more than 32-bit edges can name"));
         }
     }
     Ok(())
@@ -184,13 +85,9 @@ fn check_edges(parts: &Content) -> Result<(), StructureError> {
         let ends = parts.sources[edges.clone()].iter().zip(&parts.targets[edges]);
         for (edge, (&source, &target)) in ends.enumerate() {
             if source.max(target) as usize >= nodes {
-                return Err(StructureError::EdgeOutsideGraph {
-                    graph,
-                    edge,
-                    source_node: source,
-                    target_node: target,
-                    nodes,
-                });
+                return refuse(format!(
+                    "edge {edge} of graph {graph} joins {source} and {target}, but the graph has {nodes} nodes"
+                ));
             }
         }
     }
@@ -200,7 +97,7 @@ fn check_edges(parts: &Content) -> Result<(), StructureError> {
 fn check_width(parts: &Content) -> Result<(), StructureError> {
     let nodes = parts.node_offsets[parts.node_offsets.len() - 1];
     if parts.feature_width == 0 {
-        return Err(StructureError::NoFeatures);
+        return refuse("features have width 0; use a constant feature where there is none");
     }
     expect_length("features", parts.features.len(), nodes.saturating_mul(parts.feature_width))
 }
@@ -208,10 +105,10 @@ fn check_width(parts: &Content) -> Result<(), StructureError> {
 fn check_features(parts: &Content) -> Result<(), StructureError> {
     match parts.features.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
-        Some(position) => Err(StructureError::FeatureNotFinite {
-            node: position / parts.feature_width,
-            column: position % parts.feature_width,
-        }),
+        Some(position) => {
+            let (node, column) = (position / parts.feature_width, position % parts.feature_width);
+            refuse(format!("feature {column} of node {node} is not a finite number"))
+        }
     }
 }
 
@@ -222,17 +119,18 @@ fn check_labels(parts: &Content) -> Result<(), StructureError> {
         Task::GraphClassification | Task::GraphBinaryAuc => graphs,
     };
     expect_length("labels", parts.labels.len(), expected)?;
-    if parts.classes > MOST_CLASSES {
-        return Err(StructureError::Classes { classes: parts.classes });
+    let classes = parts.classes;
+    if classes > MOST_CLASSES {
+        return refuse(format!("{classes} classes; no data set has more than {MOST_CLASSES}"));
     }
-    if parts.task == Task::GraphBinaryAuc && parts.classes != 2 {
-        return Err(StructureError::NotBinary { classes: parts.classes });
+    if parts.task == Task::GraphBinaryAuc && classes != 2 {
+        return refuse(format!("a binary task has 2 classes, not {classes}"));
     }
-    match parts.labels.iter().position(|label| *label >= parts.classes) {
+    match parts.labels.iter().enumerate().find(|(_, label)| **label >= classes) {
         None => Ok(()),
-        Some(position) => {
-            Err(StructureError::Label { position, label: parts.labels[position], classes: parts.classes })
-        }
+        Some((position, label)) => refuse(format!(
+            "label {label} at position {position} is not one of {classes} classes, counted from 0"
+        )),
     }
 }
 
@@ -243,21 +141,22 @@ fn check_published_splits(parts: &Content) -> Result<(), StructureError> {
     };
     let found = parts.published_splits.len();
     if found != expected {
-        return Err(StructureError::PublishedCount { expected, found });
+        return refuse(format!("the split rule expects {expected} published splits, found {found}"));
     }
     let graphs = parts.node_offsets.len() - 1;
     for (split, members) in parts.published_splits.iter().enumerate() {
-        members.check_partition(graphs).map_err(|(graph, problem)| StructureError::PublishedSplit {
-            split,
-            graph,
-            problem,
-        })?;
+        if let Err((graph, problem)) = members.check_partition(graphs) {
+            return refuse(format!("published split {split}: graph {graph} {problem}"));
+        }
     }
     Ok(())
 }
 
 fn expect_length(array: &'static str, found: usize, expected: usize) -> Result<(), StructureError> {
-    if found == expected { Ok(()) } else { Err(StructureError::Length { array, found, expected }) }
+    if found == expected {
+        return Ok(());
+    }
+    refuse(format!("{array} has {found} entries, expected {expected}"))
 }
 
 #[cfg(test)]

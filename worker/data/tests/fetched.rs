@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use server::{Answer, Server};
 use tempfile::TempDir;
-use togl_data::{FetchError, FetchOptions, FetchOutcome, Fetched, Progress, fetch};
+use togl_data::{DataProgress, FetchError, FetchOptions, FetchOutcome, Fetched, fetch};
 
 fn content(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at * 7 % 251) as u8).collect()
@@ -227,7 +227,8 @@ fn the_observer_hears_how_far_the_download_is() {
     let content = content(1_000_000);
     let server = Server::start(vec![Answer::full(&content)]);
     let heard = Mutex::new(Vec::new());
-    let observer = |progress: Progress| heard.lock().expect("no panic").push((progress.done, progress.total));
+    let observer =
+        |progress: DataProgress| heard.lock().expect("no panic").push((progress.done, progress.total));
     fetch("MUTAG", &options(&folder, &server.address), &observer).expect("complete");
     server.finish();
     let heard = heard.into_inner().expect("no panic");

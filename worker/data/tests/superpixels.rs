@@ -172,7 +172,7 @@ fn the_observer_hears_of_every_image_exactly_once() {
     let folder = tempfile::tempdir().expect("temporary folder");
     write_mnist(&folder.path().join("mnist"));
     let heard = Mutex::new(Vec::new());
-    let observer = |progress: togl_data::Progress| heard.lock().expect("no panic").push(progress);
+    let observer = |progress: togl_data::DataProgress| heard.lock().expect("no panic").push(progress);
     togl_data::open_observed("mnist", &options(folder.path()), &observer).expect("sound files");
     let heard = heard.into_inner().expect("no panic");
     assert_eq!(heard.last().map(|last| (last.done, last.total)), Some((14, Some(14))));

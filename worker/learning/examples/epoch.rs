@@ -20,14 +20,7 @@ fn main() {
     togl_learning::use_threads(1);
     let only = arguments.get(3).map_or("", String::as_str);
     for trial in trials(name).into_iter().filter(|trial| trial.method().ends_with(only)) {
-        let job = Job {
-            trial: &trial,
-            split: 0,
-            seed: 1,
-            device: Device::Cpu,
-            time_limit: None,
-            clock: &processor_seconds,
-        };
+        let job = Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, clock: &processor_seconds };
         let timing = bench::epoch_seconds(&job, &dataset, 3, epochs).expect("training");
         let [median, min, collation] = [timing.median, timing.min, timing.collation].map(|s| s * 1e3);
         println!("{:28} {median:8.2} {min:8.2} {collation:8.2}", timing.method);

@@ -156,8 +156,7 @@ mod tests {
             ticks.set(ticks.get() + 2.0);
             ticks.get()
         };
-        let job =
-            Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, time_limit: None, clock: &clock };
+        let job = Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, clock: &clock };
         let timing = epoch_seconds(&job, &data, 1, 3).unwrap();
         assert_eq!((timing.median, timing.min, timing.batches, timing.graphs), (2.0, 2.0, 2, 20));
         assert_eq!(timing.graphs_per_second, 10.0);

@@ -30,14 +30,6 @@ pub enum TrainError {
         /// Whole epochs that were trained.
         epochs: u32,
     },
-    /// The fold took longer than it may.
-    #[error("time limit of {limit} s reached in epoch {epoch}")]
-    TimeLimit {
-        /// The limit in seconds.
-        limit: f64,
-        /// The epoch in which it was noticed.
-        epoch: u32,
-    },
     /// A file of reference vectors does not say what its layout promises.
     #[error("reference file: {0}")]
     Reference(String),
@@ -64,7 +56,6 @@ impl TrainError {
             Self::Config(_) => FailureClass::Config,
             Self::OutOfMemory(_) => FailureClass::OutOfMemory,
             Self::Stopped { .. } => FailureClass::Preempted,
-            Self::TimeLimit { .. } => FailureClass::TimeLimit,
             Self::Reference(_) | Self::Checkpoint(_) | Self::Torch(_) => FailureClass::Error,
             Self::Panicked(_) => FailureClass::Panicked,
         }
@@ -261,6 +252,5 @@ mod tests {
     #[test]
     fn a_stopped_run_is_preempted_not_failed() {
         assert_eq!(TrainError::Stopped { epochs: 3 }.class(), FailureClass::Preempted);
-        assert_eq!(TrainError::TimeLimit { limit: 1.0, epoch: 0 }.class(), FailureClass::TimeLimit);
     }
 }

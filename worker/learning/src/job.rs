@@ -18,8 +18,6 @@ pub struct Job<'a> {
     pub seed: u64,
     /// Where to train.
     pub device: Device,
-    /// Seconds after which training ends as [`TrainError::TimeLimit`](crate::TrainError::TimeLimit).
-    pub time_limit: Option<f64>,
     /// Seconds since any fixed moment, never going back.
     pub clock: &'a dyn Fn() -> f64,
 }

@@ -223,7 +223,6 @@ impl<'a> Training<'a> {
                 &format!("in training epoch {epoch}, batch {step}"),
             )?;
             graphs += members.len();
-            self.check_time(epoch)?;
             if one_batch {
                 break;
             }
@@ -287,15 +286,6 @@ impl<'a> Training<'a> {
             Ok((self.collator.collate(members, draws)?, draws))
         };
         chunks.map(batch).collect()
-    }
-
-    fn check_time(&self, epoch: u32) -> Result<()> {
-        match self.job.time_limit {
-            Some(limit) if (self.job.clock)() - self.started > limit => {
-                Err(TrainError::TimeLimit { limit, epoch })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Says in which trial and epoch a value stopped being a number.

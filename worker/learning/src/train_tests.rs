@@ -1,7 +1,5 @@
 //! Stories of training runs on small generated data.
 
-use std::cell::Cell;
-
 use tch::Tensor;
 
 use super::*;
@@ -31,7 +29,7 @@ fn small(name: &str) -> TrialConfig {
 fn run(trial: &TrialConfig, data: &Dataset, observer: &mut dyn Observer) -> Result<FoldResult> {
     device::use_threads(1);
     let clock = || 0.0;
-    let job = Job { trial, split: 42, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial, split: 42, seed: 7, device: Device::Cpu, clock: &clock };
     train_fold(&job, data, observer)
 }
 
@@ -158,8 +156,7 @@ fn the_incomplete_last_batch_is_dropped_unless_it_is_the_only_one() {
     let clock = || 0.0;
     let batches = |batch_size, epoch| {
         let trial = TrialConfig { batch_size, ..small("any") };
-        let job =
-            Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, time_limit: None, clock: &clock };
+        let job = Job { trial: &trial, split: 0, seed: 1, device: Device::Cpu, clock: &clock };
         training_batches(&job, &(0..20).collect::<Vec<u32>>(), epoch)
     };
     assert_eq!(batches(8, 0).iter().map(Vec::len).collect::<Vec<_>>(), [8, 8]);
@@ -180,21 +177,6 @@ fn an_observer_sees_every_epoch_and_can_stop() {
     assert!(matches!(error, TrainError::Stopped { epochs: 2 }));
     assert_eq!(error.class(), FailureClass::Preempted);
     assert_eq!(seen, [0, 1]);
-}
-
-#[test]
-fn the_time_limit_is_measured_with_the_given_clock() {
-    let data = dataset("necklaces", 40);
-    let trial = small("necklaces");
-    let now = Cell::new(0.0);
-    let clock = || {
-        now.set(now.get() + 1.0);
-        now.get()
-    };
-    let job =
-        Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, time_limit: Some(9.0), clock: &clock };
-    let error = train_fold(&job, &data, &mut |_: &Progress| Flow::Continue).unwrap_err();
-    assert_eq!(error.class(), FailureClass::TimeLimit);
 }
 
 #[test]
@@ -280,7 +262,7 @@ fn a_panic_in_evaluation_does_not_disturb_the_next_fold() {
     let data = dataset("necklaces", 40);
     let trial = small("necklaces");
     let clock = || 0.0;
-    let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, clock: &clock };
     let before = train(&trial, &data);
     let broken = guard(|| {
         let learner = Learner::new(&job, &data)?;

@@ -158,8 +158,7 @@ fn refined_node_labels_tell_enzymes_apart_about_as_well_as_published() {
         let data = togl_data::open("ENZYMES", &options).unwrap();
         let clock = || 0.0;
         let accuracies = [0, 1].map(|split| {
-            let job =
-                Job { trial: &trial, split, seed: 0, device: Device::Cpu, time_limit: None, clock: &clock };
+            let job = Job { trial: &trial, split, seed: 0, device: Device::Cpu, clock: &clock };
             let result = train_fold(&job, &data, &mut |_: &Progress| Flow::Continue).unwrap();
             result.test.accuracy
         });

@@ -11,7 +11,7 @@ use super::{Agent, Session, Slot, Work};
 use crate::crash;
 use crate::link::LinkEvent;
 use crate::slots::{Assignment, Order, Report, SlotEvent};
-use crate::spool::{Entry, Outcome};
+use crate::spool::{SpoolEntry, SpooledOutcome};
 
 impl Agent {
     pub(super) async fn on_link(&mut self, event: LinkEvent) {
@@ -82,13 +82,13 @@ impl Agent {
         if let Err(error) = convert::trial(&lease.config, fold) {
             let failure =
                 Failure::new(FailureClass::Unreadable, format!("this worker cannot read the trial: {error}"));
-            self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
+            self.finish(incarnation, fold, attempt, SpooledOutcome::Failure(failure)).await;
             return self.ask_for_leases().await; // no slot will end and ask for the next one
         }
         let free = self.free_slot(lease.slot as usize);
         let Some(slot) = free.filter(|_| !self.leaving).map(|number| &mut self.slots[number]) else {
             let failure = Failure::new(FailureClass::Preempted, "no free slot for this lease");
-            return self.finish(incarnation, fold, attempt, Outcome::Failure(failure)).await;
+            return self.finish(incarnation, fold, attempt, SpooledOutcome::Failure(failure)).await;
         };
         let (limit, device) = (lease.time_limit_seconds, slot.device.clone());
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
@@ -143,14 +143,14 @@ impl Agent {
                 // Whoever reports it later, this is the worker that the attempt was given to.
                 result.provenance.worker = self.identity.worker.to_string();
                 Some(match result.check() {
-                    Ok(result) => Outcome::Result(Box::new(result)),
+                    Ok(result) => SpooledOutcome::Result(Box::new(result)),
                     // Nobody would take it.
                     Err(error) => {
-                        Outcome::Failure(Failure::new(FailureClass::ReportRefused, error.to_string()))
+                        SpooledOutcome::Failure(Failure::new(FailureClass::ReportRefused, error.to_string()))
                     }
                 })
             }
-            Report::Failed(failure) => Some(Outcome::Failure(failure)),
+            Report::Failed(failure) => Some(SpooledOutcome::Failure(failure)),
             Report::Abandoned => None,
         };
         let work = self.slots[slot].work.take();
@@ -161,9 +161,15 @@ impl Agent {
     }
 
     /// Makes the outcome durable, then reports it to the store that it belongs to: at once, or when that is met again.
-    async fn finish(&mut self, incarnation: String, fold: FoldKey, attempt: Attempt, outcome: Outcome) {
-        let entry = Entry { incarnation, fold, attempt, outcome };
-        if let Outcome::Failure(Failure { class: FailureClass::Preempted, .. }) = entry.outcome {
+    async fn finish(
+        &mut self,
+        incarnation: String,
+        fold: FoldKey,
+        attempt: Attempt,
+        outcome: SpooledOutcome,
+    ) {
+        let entry = SpoolEntry { incarnation, fold, attempt, outcome };
+        if let SpooledOutcome::Failure(Failure { class: FailureClass::Preempted, .. }) = entry.outcome {
             // Worth saying now, so that others take the fold at once; worth nothing later.
             return self.report(&[entry]).await;
         }

@@ -7,7 +7,7 @@ use togl_sweeps::{Attempt, FoldKey, FoldResult};
 use super::{Agent, Slot};
 use crate::crash;
 use crate::slots::EpochReport;
-use crate::spool::{Entry, Outcome};
+use crate::spool::{SpoolEntry, SpooledOutcome};
 
 impl Agent {
     pub(super) async fn say_hello(&mut self) {
@@ -46,24 +46,24 @@ impl Agent {
 
     pub(super) async fn report_all(&mut self) {
         let Some(incarnation) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
-        let waiting: Vec<Entry> = self.spool.waiting(&incarnation).cloned().collect();
+        let waiting: Vec<SpoolEntry> = self.spool.waiting(&incarnation).cloned().collect();
         for some in waiting.chunks(16) {
             self.report(some).await;
         }
     }
 
     /// Reports to the store that issued the attempts; another one would refuse them for good.
-    pub(super) async fn report(&mut self, entries: &[Entry]) {
+    pub(super) async fn report(&mut self, entries: &[SpoolEntry]) {
         let store = self.session.as_ref().and_then(|session| session.incarnation.as_deref());
         let mut reports = wire::Reports::default();
         for entry in entries.iter().filter(|entry| store == Some(&entry.incarnation)).cloned() {
             let (fold, attempt) = (Some(entry.fold.into()), entry.attempt.0);
             match entry.outcome {
-                Outcome::Result(result) => {
+                SpooledOutcome::Result(result) => {
                     let result = Some(FoldResult::from(*result).into());
                     reports.results.push(wire::ResultReport { fold, attempt, result });
                 }
-                Outcome::Failure(failure) => {
+                SpooledOutcome::Failure(failure) => {
                     let failure = Some(failure.into());
                     reports.failures.push(wire::FailureReport { fold, attempt, failure });
                 }

@@ -48,7 +48,7 @@ impl World {
             tidying.lock().unwrap().push(fold);
             Ok(())
         });
-        let identity = Identity {
+        let identity = WorkerIdentity {
             worker: "w1".parse().unwrap(),
             host: "host".to_owned(),
             code_version: "1".to_owned(),
@@ -179,7 +179,7 @@ async fn cut_off_it_ends_and_keeps_what_nobody_acknowledged() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
-    let why = Refusal::Token("the token was revoked".to_owned());
+    let why = LinkRefusal::Token("the token was revoked".to_owned());
     world.link.send(LinkEvent::Refused(why.clone())).await.unwrap();
     assert_eq!(world.stopped.recv().await, Some(Stopped::Refused { why, kept: 1 }));
     world.agent.await.unwrap();

@@ -1,7 +1,5 @@
 //! Stories of kernel trials on small generated data.
 
-use std::cell::Cell;
-
 use togl_data::{DatasetBuilder, OpenOptions};
 use togl_sweeps::FailureClass;
 use togl_sweeps::datasets::Metric;
@@ -20,7 +18,7 @@ fn kernel(model: Backbone, depth: u32) -> TrialConfig {
 
 fn attempt(trial: &TrialConfig, data: &Dataset, split: u32, seed: u64) -> Result<FoldResult> {
     let clock = || 0.0;
-    let job = Job { trial, split, seed, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial, split, seed, device: Device::Cpu, clock: &clock };
     train_fold(&job, data, &mut |_: &Progress| Flow::Continue)
 }
 
@@ -107,7 +105,7 @@ fn a_result_says_what_was_tried_and_what_was_chosen() {
         TrialConfig { choose_rounds: true, svm_c_min: 0.1, svm_c_max: 10.0, ..kernel(Backbone::Wl, 2) };
     let mut seen = Vec::new();
     let clock = || 0.0;
-    let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, clock: &clock };
     let mut observer = |progress: &Progress| {
         seen.push((progress.epoch, progress.max_epochs));
         Flow::Continue
@@ -171,11 +169,11 @@ fn a_node_task_is_a_setting_error() {
 }
 
 #[test]
-fn an_observer_can_stop_and_the_time_limit_is_kept_between_points_of_the_grid() {
+fn an_observer_can_stop_between_points_of_the_grid() {
     let data = dataset("necklaces", 60);
     let trial = kernel(Backbone::Wl, 2);
     let clock = || 0.0;
-    let job = Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, time_limit: None, clock: &clock };
+    let job = Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, clock: &clock };
     for wish in [Flow::Stop, Flow::SaveAndStop] {
         let mut stop = |progress: &Progress| if progress.epoch == 2 { wish } else { Flow::Continue };
         assert!(
@@ -183,14 +181,6 @@ fn an_observer_can_stop_and_the_time_limit_is_kept_between_points_of_the_grid() 
             "{wish:?}"
         );
     }
-    let now = Cell::new(0.0);
-    let ticking = || {
-        now.set(now.get() + 1.0);
-        now.get()
-    };
-    let job = Job { time_limit: Some(2.5), clock: &ticking, ..job };
-    let error = train_fold(&job, &data, &mut |_: &Progress| Flow::Continue).unwrap_err();
-    assert!(matches!(error, TrainError::TimeLimit { epoch: 2, .. }), "{error}");
 }
 
 #[test]

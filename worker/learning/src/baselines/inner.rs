@@ -41,7 +41,7 @@ pub(super) fn deal(learned: &[u32], labels: &[u32], folds: u32, seed: u64, split
 
 /// What one point of the grid reaches, pooled over all folds: on what was learned from, and on what was held out.
 pub(super) fn judge(gram: &Gram, folds: &[InnerFold], labels: &[u32], cost: f64) -> (Metrics, Metrics) {
-    let (mut train, mut validation) = (Tally::default(), Tally::default());
+    let (mut train, mut validation) = (KernelTally::default(), KernelTally::default());
     for fold in folds {
         let machine = Machine::fit(gram, &fold.learned, labels, cost);
         train.add(&machine, gram, &fold.learned, labels);
@@ -52,12 +52,12 @@ pub(super) fn judge(gram: &Gram, folds: &[InnerFold], labels: &[u32], cost: f64)
 
 /// Hits among predictions.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct KernelTally {
     hits: usize,
     all: usize,
 }
 
-impl Tally {
+impl KernelTally {
     pub(super) fn add(&mut self, machine: &Machine, gram: &Gram, graphs: &[u32], labels: &[u32]) {
         self.all += graphs.len();
         let hit = |graph: &&u32| machine.predict(gram, **graph) == labels[**graph as usize];
