@@ -18,7 +18,7 @@ use crate::local::{self, LocalWorker};
 use crate::output;
 use crate::problem::{self, Problem};
 use crate::progress::{self, Progress};
-use crate::remote::{Client, Sweep, SweepStatus};
+use crate::remote::{Client, ListedSweep, SweepStatus};
 use crate::state::StateDir;
 
 /// Run a sweep file on this machine
@@ -108,9 +108,10 @@ impl Run {
 
     /// The state directory may hold more than was asked for now: what is left of other sweeps is trained as well.
     async fn say_others(&self, client: &Client, sources: &[Source]) -> Result<(), Problem> {
-        let is_meant = |sweep: &Sweep| sources.iter().any(|source| source.spec.name.as_str() == sweep.name);
+        let is_meant =
+            |sweep: &ListedSweep| sources.iter().any(|source| source.spec.name.as_str() == sweep.name);
         let sweeps = Remote::new(client.clone()).sweeps(false).await?;
-        for Sweep { name, pending, .. } in
+        for ListedSweep { name, pending, .. } in
             sweeps.into_iter().filter(|sweep| sweep.state == "active" && !is_meant(sweep))
         {
             let (folds, state) = (output::count(pending, "fold"), self.state_option());

@@ -139,7 +139,8 @@ fn a_full_disk_is_called_so_and_keeps_what_was_acknowledged() {
     let mut store = SqliteStore::open(&path).unwrap();
     store.connection.pragma_update(None, "max_page_count", 1).unwrap(); // no page more than there are
     let note = Some("long".repeat(10_000).into());
-    let pause = Change::SweepStateSet { sweep: sweep("s"), state: togl_scheduler::SweepState::Paused, note };
+    let state = togl_scheduler::SweepState::Paused;
+    let pause = Change::Sweep(SweepChange::StateSet { sweep: sweep("s"), state, note });
     let error = store.commit(&[pause]).unwrap_err();
     assert!(error.is_full(), "{error}");
     assert_eq!(store.load().unwrap(), before);
