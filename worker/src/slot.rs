@@ -39,9 +39,9 @@ pub struct Program {
 
 impl Program {
     fn request(&self, assignment: Assignment) -> Request {
-        let Assignment { fold, attempt, config, device, time_limit: _ } = assignment;
+        let Assignment { fold, attempt, trial, device, time_limit: _ } = assignment;
         let (data, keeping) = (self.data.clone(), self.keeping.clone());
-        Request { fold, attempt, config, device, data, keeping }
+        Request { fold, attempt, config: trial.canonical(), device, data, keeping }
     }
 }
 

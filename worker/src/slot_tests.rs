@@ -69,8 +69,8 @@ impl World {
 
     async fn train(&self, time_limit: Option<Duration>) {
         let fold = FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 };
-        let (config, device, attempt) = (String::new(), "cpu".to_owned(), Attempt(1));
-        let assignment = Assignment { fold, attempt, config, device, time_limit };
+        let (trial, device, attempt) = (togl_sweeps::TrialConfig::default(), "cpu".to_owned(), Attempt(1));
+        let assignment = Assignment { fold, attempt, trial, device, time_limit };
         self.orders.send(Order::Train(Box::new(assignment))).await.unwrap();
     }
 

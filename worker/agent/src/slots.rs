@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use togl_sweeps::result::Metrics;
-use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, TrialConfig};
 
 /// What a slot is told to do.
 #[derive(Debug)]
@@ -19,14 +19,14 @@ pub enum Order {
 }
 
 /// One attempt to train.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     /// Which fold.
     pub fold: FoldKey,
     /// Which attempt.
     pub attempt: Attempt,
-    /// Canonical JSON of its trial.
-    pub config: String,
+    /// Its trial.
+    pub trial: TrialConfig,
     /// `cpu`, `cuda:N` or `mps`.
     pub device: String,
     /// The longest it may take.

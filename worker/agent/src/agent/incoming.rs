@@ -79,12 +79,15 @@ impl Agent {
             return tracing::warn!("a lease without a proper fold was ignored");
         };
         let Some(incarnation) = self.session.as_ref().and_then(|s| s.incarnation.clone()) else { return };
-        if let Err(error) = convert::trial(&lease.config, fold) {
-            let failure =
-                Failure::new(FailureClass::Unreadable, format!("this worker cannot read the trial: {error}"));
-            self.finish(incarnation, fold, attempt, SpooledOutcome::Failure(failure)).await;
-            return self.ask_for_leases().await; // no slot will end and ask for the next one
-        }
+        let trial = match convert::trial(&lease.config, fold) {
+            Ok(trial) => trial,
+            Err(error) => {
+                let message = format!("this worker cannot read the trial: {error}");
+                let failure = Failure::new(FailureClass::Unreadable, message);
+                self.finish(incarnation, fold, attempt, SpooledOutcome::Failure(failure)).await;
+                return self.ask_for_leases().await; // no slot will end and ask for the next one
+            }
+        };
         let free = self.free_slot(lease.slot as usize);
         let Some(slot) = free.filter(|_| !self.leaving).map(|number| &mut self.slots[number]) else {
             let failure = Failure::new(FailureClass::Preempted, "no free slot for this lease");
@@ -93,7 +96,7 @@ impl Agent {
         let (limit, device) = (lease.time_limit_seconds, slot.device.clone());
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
         slot.work = Some(Work { fold, attempt, incarnation });
-        let assignment = Assignment { fold, attempt, config: lease.config, device, time_limit };
+        let assignment = Assignment { fold, attempt, trial, device, time_limit };
         let _ = slot.orders.send(Order::Train(Box::new(assignment))).await;
     }
 
