@@ -367,8 +367,8 @@ async fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
     assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
 }
 
-#[tokio::test]
-async fn a_large_preview_is_taken_in_parts_that_all_see_the_same_sweep() {
+/// Previews a large sweep that is edited meanwhile; says how often somebody else looked in between.
+async fn preview_of_an_edited_sweep() -> u32 {
     let Setup { clock, handle, .. } = Setup::new();
     handle.call(submission("s", 0..11_000)).await.unwrap();
     let asked = folds_of(submission("s", 0..11_000));
@@ -393,7 +393,18 @@ async fn a_large_preview_is_taken_in_parts_that_all_see_the_same_sweep() {
     };
     let (all, none) = ((0, 0), (11_000, 11_000));
     assert!([all, none].contains(&(change.added, change.removed)), "{change:?} is neither before nor after");
-    assert!(seen >= 2, "three parts, with others in between");
+    seen
+}
+
+#[tokio::test]
+async fn a_large_preview_is_taken_in_parts_that_all_see_the_same_sweep() {
+    // The driver is a thread of its own, and now and then faster than whoever looks.
+    for _ in 0..20 {
+        if preview_of_an_edited_sweep().await >= 2 {
+            return;
+        }
+    }
+    panic!("it has three parts, and never was anybody in between");
 }
 
 #[tokio::test]

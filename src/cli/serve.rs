@@ -56,6 +56,7 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
+        let interrupted = interrupted(); // who reads that it serves may stop it at once
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
         let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
@@ -85,8 +86,8 @@ impl Serve {
         }
         let stop = async {
             match self.until_stdin_closes {
-                true => tokio::select! { () = interrupted() => {} () = stdin_closed() => {} },
-                false => interrupted().await,
+                true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
+                false => interrupted.await,
             }
             eprintln!("stopping; everything acknowledged is stored");
         };
@@ -142,16 +143,17 @@ async fn stdin_closed() {
     }
 }
 
-/// Done when the user or the system asks to stop.
-pub async fn interrupted() {
+/// Done when the user or the system asks to stop. From the call on, a signal is a question and ends nothing by itself.
+pub fn interrupted() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut interrupt), Ok(mut terminate)) =
-        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-    else {
-        return std::future::pending().await; // without signals there is nobody to ask
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    async move {
+        let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
+            return std::future::pending().await; // without signals there is nobody to ask
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }
