@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use togl_coordinator::private::OwnerOnly;
 use tokio::process::{Child, Command};
 
 use crate::problem::Problem;
@@ -30,7 +31,9 @@ impl ServerUnderTest {
     pub async fn start(folder: &Path) -> Result<Self, Problem> {
         let state = StateDir::resolve(Some(folder.to_owned()))?;
         let program = std::env::current_exe()?;
+        let private = OwnerOnly::begin();
         let log = std::fs::File::create(folder.join("serve.log"))?;
+        drop(private);
         let mut child = Command::new(program)
             .env_remove("TOGL_STORE") // never the store of somebody's work
             .args(["serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--state"])
