@@ -130,10 +130,10 @@ async fn every_way_to_die_has_its_class_and_the_slot_goes_on_with_a_new_trainer(
 
 #[tokio::test]
 async fn a_fold_over_its_time_is_killed_and_the_time_begins_when_the_data_is_there() {
-    let mut world = World::new("sleep 1000", LONG);
+    let mut world = World::new("exec sleep 1000", LONG);
     world.train(Some(Duration::from_millis(1))).await;
     assert_eq!(world.failure().await.class, FailureClass::TimeLimit);
-    let mut world = World::new("echo '\"started\"'; sleep 1000", LONG);
+    let mut world = World::new("echo '\"started\"'; exec sleep 1000", LONG);
     world.train(Some(Duration::from_millis(1))).await;
     assert_eq!(world.failure().await.class, FailureClass::TimeLimit);
 }
