@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
-use togl_coordinator::store::{self, FoldFilter, FoldWord, ResultRow};
+use togl_coordinator::store::{FoldFilter, ResultRow};
 use togl_sweeps::estimate::{Estimate, Experience, Past, Workload};
-use togl_sweeps::plan::{FoldState, KnownFold, Plan as Counts};
+use togl_sweeps::plan::{FoldWord, KnownFold, Plan as Counts};
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
@@ -106,7 +106,7 @@ impl Plan {
                 match fact {
                     Fact::Sweep(stored) => in_sweep = stored.name == spec.name,
                     Fact::Result(row) => known.learn(&row, in_sweep),
-                    Fact::Fold(fold) => known.add(fold.fold, state_of(&fold.state), in_sweep),
+                    Fact::Fold(fold) => known.add(fold.fold, fold.state.word(), in_sweep),
                     Fact::Folds { .. } | Fact::Replicate(_) => {}
                 }
                 Ok(())
@@ -168,7 +168,7 @@ struct Known {
 
 impl Known {
     /// Takes note of a fold; it may be in several sweeps.
-    fn add(&mut self, key: FoldKey, state: FoldState, in_sweep: bool) {
+    fn add(&mut self, key: FoldKey, state: FoldWord, in_sweep: bool) {
         self.folds.entry(key).or_insert(KnownFold { key, state, in_sweep }).in_sweep |= in_sweep;
     }
 
@@ -179,7 +179,7 @@ impl Known {
                 Past { seconds: result.seconds, epochs: result.epochs, peak_memory: result.peak_memory };
             self.past.entry(row.fold.trial).or_insert_with(|| (row.trial.clone(), Vec::new())).1.push(past);
         }
-        self.add(row.fold, FoldState::Done, in_sweep);
+        self.add(row.fold, FoldWord::Finished, in_sweep);
     }
 
     /// What finished folds teach; trials of another version are passed over.
@@ -194,20 +194,11 @@ impl Known {
     }
 }
 
-fn state_of(state: &store::FoldState) -> FoldState {
-    match FoldWord::of(state) {
-        FoldWord::Finished => FoldState::Done,
-        FoldWord::Running => FoldState::Running,
-        FoldWord::Failed => FoldState::Failed,
-        FoldWord::Pending => FoldState::Waiting,
-    }
-}
-
 /// Every trial with the number of its folds that are still to be trained, or are in training.
 fn to_do<'a>(spec: &'a SweepSpec, known: &HashMap<FoldKey, KnownFold>) -> Vec<(&'a PlannedTrial, u64)> {
     let is_open = |fold: &FoldKey| match known.get(fold).map(|fold| fold.state) {
-        Some(FoldState::Done | FoldState::Failed) => false,
-        Some(FoldState::Running | FoldState::Waiting) | None => true,
+        Some(FoldWord::Finished | FoldWord::Failed) => false,
+        Some(FoldWord::Running | FoldWord::Pending) | None => true,
     };
     let left = |trial: &PlannedTrial| spec.folds_of(trial.id).filter(is_open).count() as u64;
     spec.trials.iter().map(|trial| (trial, left(trial))).collect()

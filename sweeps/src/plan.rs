@@ -2,23 +2,42 @@
 //! has orphaned. Pure counting; where the knowledge comes from and what is printed is the caller's business.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
 
 use serde::Serialize;
 
 use crate::ids::FoldKey;
 use crate::spec::SweepSpec;
+use crate::words::words;
 
-/// What is known about a fold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FoldState {
-    /// It has a result that counts.
-    Done,
-    /// A worker trains it.
-    Running,
-    /// It waits for a worker.
-    Waiting,
-    /// It has failed and will not be tried again by itself.
-    Failed,
+words!(
+    /// The state of a fold in one word.
+    FoldWord {
+        /// It waits for a worker.
+        Pending = "pending",
+        /// A worker trains it.
+        Running = "running",
+        /// It has a result that counts.
+        Finished = "finished",
+        /// It has failed and will not be tried again by itself.
+        Failed = "failed",
+    }
+);
+
+impl fmt::Display for FoldWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for FoldWord {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let refusal = || format!("`{text}` is no state of a fold; use pending, running, finished or failed");
+        Self::from_word(text).ok_or_else(refusal)
+    }
 }
 
 /// A fold that somebody knows.
@@ -27,7 +46,7 @@ pub struct KnownFold {
     /// Which fold.
     pub key: FoldKey,
     /// What is known about it.
-    pub state: FoldState,
+    pub state: FoldWord,
     /// Whether it belongs to the sweep of this name already; folds of other sweeps share their results.
     pub in_sweep: bool,
 }
@@ -72,10 +91,10 @@ impl Plan {
     fn count(&mut self, known: Option<KnownFold>) {
         self.folds += 1;
         match known.map(|fold| fold.state) {
-            Some(FoldState::Done) => self.done += 1,
-            Some(FoldState::Running) => self.running += 1,
-            Some(FoldState::Failed) => self.failed += 1,
-            Some(FoldState::Waiting) | None => {
+            Some(FoldWord::Finished) => self.done += 1,
+            Some(FoldWord::Running) => self.running += 1,
+            Some(FoldWord::Failed) => self.failed += 1,
+            Some(FoldWord::Pending) | None => {
                 self.to_do += 1;
                 self.new += u64::from(!known.is_some_and(|fold| fold.in_sweep));
             }
@@ -108,7 +127,7 @@ mod tests {
     #[test]
     fn an_edit_keeps_what_is_known_adds_what_is_new_and_orphans_what_is_gone() {
         let before = spec("[1, 2]");
-        let states = [FoldState::Done, FoldState::Running, FoldState::Waiting, FoldState::Failed];
+        let states = [FoldWord::Finished, FoldWord::Running, FoldWord::Pending, FoldWord::Failed];
         let known = folds(&before).into_iter().zip(states.into_iter().cycle());
         let known = known.map(|(key, state)| KnownFold { key, state, in_sweep: true });
         let plan = Plan::of(&spec("[2, 3]"), known);
@@ -130,7 +149,7 @@ mod tests {
     fn a_result_of_another_sweep_is_shared_and_never_orphaned() {
         let now = spec("[1]");
         let known = folds(&spec("[1, 2]")).into_iter();
-        let known = known.map(|key| KnownFold { key, state: FoldState::Done, in_sweep: false });
+        let known = known.map(|key| KnownFold { key, state: FoldWord::Finished, in_sweep: false });
         let plan = Plan::of(&now, known);
         assert_eq!((plan.done, plan.to_do, plan.orphaned), (3, 0, 0));
     }

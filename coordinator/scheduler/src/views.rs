@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use togl_sweeps::plan::FoldWord;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName, WorkerId};
 
 use crate::event::WorkerInfo;
@@ -141,6 +142,18 @@ pub enum FoldState {
     },
     /// Given up.
     Failed(Failure),
+}
+
+impl FoldState {
+    /// It in one word.
+    pub fn word(&self) -> FoldWord {
+        match self {
+            Self::Pending => FoldWord::Pending,
+            Self::Running { .. } => FoldWord::Running,
+            Self::Finished { .. } => FoldWord::Finished,
+            Self::Failed(_) => FoldWord::Failed,
+        }
+    }
 }
 
 impl FoldState {

@@ -39,11 +39,12 @@ use togl_sweeps::{CheckedResult, FoldKey, FoldResult, SweepName};
 
 use self::history::Happened;
 pub use togl_scheduler::{FoldState, SweepState};
+pub use togl_sweeps::plan::FoldWord;
 
 pub use self::lookup::{FoldLookupError, find_fold, trials_beginning};
 pub use self::rows::{
-    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, FoldWord, LogPiece, Outcome, PastWorker,
-    ResultKind, ResultPage, ResultQuery, ResultRow, StoredFold, StoredSweep, SweepCounts,
+    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, LogPiece, Outcome, PastWorker, ResultKind,
+    ResultPage, ResultQuery, ResultRow, StoredFold, StoredSweep, SweepCounts,
 };
 
 /// Bytes of trainer output that are kept for one attempt; older ones make room for newer ones.

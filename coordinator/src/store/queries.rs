@@ -3,7 +3,7 @@
 
 use super::database::Value;
 use super::tables::Dialect;
-use super::{FoldFilter, FoldQuery, FoldWord};
+use super::{FoldFilter, FoldQuery, rows};
 
 /// A statement with its values.
 pub(super) struct Query {
@@ -148,7 +148,7 @@ fn chosen(query: &FoldQuery, sweep: i64, dialect: Dialect, joined: &[&str]) -> Q
     let mut values = vec![Value::Number(sweep), number(query.from)];
     if !states.is_empty() {
         let words: Vec<String> =
-            states.iter().copied().map(FoldWord::stored).map(|word| format!("'{word}'")).collect();
+            states.iter().copied().map(rows::stored).map(|word| format!("'{word}'")).collect();
         sql += &format!(" AND fold.state IN ({})", words.join(", "));
     }
     let mut must = |condition: &str, value: Value| {

@@ -1,10 +1,10 @@
 //! What a reader hands out and what it can be asked: plain values, the same for every store. Reads nothing itself.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
 use togl_scheduler::{Counts, Ending, FoldState, Reason, SweepState};
+use togl_sweeps::plan::FoldWord;
 use togl_sweeps::result::Metrics;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 
@@ -154,66 +154,11 @@ pub struct FoldFilter {
     pub dataset: Option<String>,
 }
 
-/// A state of a fold in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FoldWord {
-    /// It waits.
-    Pending,
-    /// A worker has it.
-    Running,
-    /// It has a result.
-    Finished,
-    /// It was given up.
-    Failed,
-}
-
-impl FoldWord {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Pending, Self::Running, Self::Finished, Self::Failed];
-
-    /// The word that people read.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::Finished => "finished",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// The word in the tables.
-    pub(super) fn stored(self) -> &'static str {
-        match self {
-            Self::Running => "leased",
-            Self::Pending | Self::Finished | Self::Failed => self.as_str(),
-        }
-    }
-
-    /// The word for a state.
-    pub fn of(state: &FoldState) -> Self {
-        match state {
-            FoldState::Pending => Self::Pending,
-            FoldState::Running { .. } => Self::Running,
-            FoldState::Finished { .. } => Self::Finished,
-            FoldState::Failed(_) => Self::Failed,
-        }
-    }
-}
-
-impl fmt::Display for FoldWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for FoldWord {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|word| word.as_str() == text);
-        found.ok_or_else(|| {
-            format!("`{text}` is no state of a fold; use pending, running, finished or failed")
-        })
+/// The word of a state in the tables.
+pub(super) fn stored(word: FoldWord) -> &'static str {
+    match word {
+        FoldWord::Running => "leased",
+        FoldWord::Pending | FoldWord::Finished | FoldWord::Failed => word.as_str(),
     }
 }
 

@@ -73,7 +73,7 @@ fn fits(filter: &FoldFilter, fold: &StoredFold) -> bool {
         let settings: serde_json::Value = serde_json::from_str(&fold.trial).ok()?;
         Some(settings.get("dataset")?.as_str()?.to_lowercase())
     };
-    (states.is_empty() || states.contains(&FoldWord::of(&fold.state)))
+    (states.is_empty() || states.contains(&fold.state.word()))
         && (worker.is_none() || fold.worker == *worker)
         && class
             .is_none_or(|class| matches!(&fold.state, FoldState::Failed(failure) if failure.class == class))
@@ -104,7 +104,7 @@ impl Reader for MemoryStore {
         };
         let mut whole: BTreeMap<TrialId, bool> = BTreeMap::new();
         for fold in sweep.folds.iter().filter_map(|fold| contents.stored(*fold)) {
-            let word = FoldWord::of(&fold.state);
+            let word = fold.state.word();
             *match word {
                 FoldWord::Pending => &mut counts.folds.pending,
                 FoldWord::Running => &mut counts.folds.running,
