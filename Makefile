@@ -6,7 +6,7 @@ DEMO_STATE ?= demo-state
 WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install release dist dist-twice test-wheel test-images clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,9 +33,11 @@ fmt:
 	$(CARGO) fmt --all --check
 
 scripts:
-	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
+	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/release deploy/test-dist deploy/test-images deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
 		bash -n $$script || exit 1; done
-	python3 -m py_compile deploy/skipped deploy/bench/*.py && rm -rf deploy/__pycache__ deploy/bench/__pycache__
+	for script in deploy/skipped deploy/dist deploy/bench/*.py; do \
+		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
+	PYTHONDONTWRITEBYTECODE=1 python3 deploy/python/tests/test_package.py
 
 clippy: bootstrap
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
@@ -83,8 +85,23 @@ soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
 	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
 install: bootstrap ## Build for release and install programs and libtorch under PREFIX
-	$(CARGO) build --release --locked --workspace --bins
+	TOGL_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release --locked --workspace --bins
 	deploy/install "$(PREFIX)"
+
+release: ## Set the version, date the changelog, tag and pack: make release VERSION=x.y.z
+	deploy/release "$(VERSION)"
+
+dist: bootstrap ## Pack a release into dist/: wheel, tarball, licences, bill of materials, checksums
+	deploy/dist
+
+dist-twice: bootstrap ## Pack a release twice, in two folders; the bytes must be the same (an hour on two cores)
+	deploy/test-dist twice
+
+test-wheel: bootstrap ## Install the packed wheel in an empty environment and in a bare system, and train with it
+	deploy/test-dist wheel
+
+test-images: bootstrap ## Build the container images from dist/ and train in them (installs podman and mmdebstrap)
+	deploy/test-images
 
 clean: ## Remove what was built and what the demo made
 	$(CARGO) clean

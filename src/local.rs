@@ -18,8 +18,9 @@ pub fn worker_program() -> Result<PathBuf, Problem> {
     });
     let mut candidates = beside.into_iter().chain(on_path.unwrap_or_default());
     candidates.find(|candidate| candidate.is_file()).ok_or_else(|| {
-        Problem::usage("togl-worker is neither beside togl nor on PATH")
-            .hint("build it with `cargo build --workspace`, or install it with `make install`")
+        Problem::usage("togl-worker is neither beside togl nor on PATH").hint(
+            "in a Python environment install this package's extra `worker`; from sources, `make install`",
+        )
     })
 }
 
@@ -111,7 +112,7 @@ fn refused(state: &Path) -> Problem {
     let log = std::fs::read_to_string(log_file(state)).unwrap_or_default();
     let (_, words) =
         log.rsplit_once("error: ").unwrap_or(("", "the local worker was asked for something that cannot be"));
-    Problem::usage(words.trim())
+    Problem::told(words.trim())
 }
 
 fn given_up(how: &str, state: &Path) -> Problem {

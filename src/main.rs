@@ -11,6 +11,8 @@ mod clock;
 mod descriptors;
 mod embedded;
 mod facts;
+mod hosts;
+mod hypot;
 mod local;
 mod log;
 mod problem;

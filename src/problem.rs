@@ -27,9 +27,7 @@ pub struct Problem {
 
 impl Problem {
     fn new(code: u8, message: impl fmt::Display) -> Self {
-        let message = message.to_string();
-        let (message, hint) = with_hint(&message);
-        Self { code, message: message.to_owned(), hint: hint.map(str::to_owned) }
+        Self { code, message: message.to_string(), hint: None }
     }
 
     /// The user asked for something that cannot be.
@@ -49,6 +47,12 @@ impl Problem {
             cause = inner.source();
         }
         Self::usage(message)
+    }
+
+    /// The words of another process about what was asked of it, which bring their hint along.
+    pub fn told(words: &str) -> Self {
+        let (message, hint) = togl_sweeps::hint::split(words);
+        Self { hint: hint.map(str::to_owned), ..Self::usage(message) }
     }
 
     /// There is an answer and it is no.
@@ -93,15 +97,22 @@ impl Problem {
     }
 }
 
-/// A message may bring its hint along, as those of data sets and of the worker's own program do; the one place that takes
-/// it off.
-pub fn with_hint(message: &str) -> (&str, Option<&str>) {
-    match message
-        .split_once("\n\n")
-        .map(|(message, below)| (message, below.trim_start().strip_prefix("hint: ")))
-    {
-        Some((message, Some(hint))) => (message, Some(hint.trim_end())),
-        _ => (message, None),
+/// The message alone, where it is part of a longer one.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<togl_data::Error> for Problem {
+    fn from(error: togl_data::Error) -> Self {
+        Self { hint: error.hint(), ..Self::usage_of(&error) }
+    }
+}
+
+impl From<togl_data::FetchError> for Problem {
+    fn from(error: togl_data::FetchError) -> Self {
+        Self { hint: error.hint(), ..Self::usage_of(&error) }
     }
 }
 

@@ -118,7 +118,7 @@ pub fn refused(status: Status) -> Problem {
         Code::Unimplemented => Problem::usage("the coordinator does not know this call")
             .hint("it is another version than this togl; update the older of the two"),
         Code::InvalidArgument | Code::FailedPrecondition | Code::AlreadyExists | Code::ResourceExhausted => {
-            Problem::usage(message)
+            Problem::told(message)
         }
         Code::Unauthenticated | Code::PermissionDenied => Problem::usage(message)
             .hint("set TOGL_TOKEN or --token-file to an operator token of that coordinator; `togl token create` makes one"),

@@ -12,20 +12,19 @@ fn main() {
 
 fn link_libtorch() {
     println!("cargo:rerun-if-env-changed=LIBTORCH");
-    // `make install` puts the libraries beside the binaries; that copy is tried first.
+    // What is installed brings its libraries along, beside `bin`, or has those of the Python package `torch` two folders
+    // up; these are tried first.
     println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/../lib/togl/torch/lib");
+    println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/../../torch/lib");
     let Ok(folder) = env::var("DEP_TCH_LIBTORCH_LIB") else { return };
     let folder = fs::canonicalize(&folder).unwrap_or_else(|_| PathBuf::from(folder));
-    println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    // What is packed for other machines must not know this one.
+    println!("cargo:rerun-if-env-changed=TOGL_DIST");
+    if env::var_os("TOGL_DIST").is_none() {
+        println!("cargo:rustc-link-arg=-Wl,-rpath,{}", folder.display());
+    }
     // Only for tests, which compile against it.
     println!("cargo:rustc-env=TOGL_LIBTORCH_LIB={}", folder.display());
-    if folder.join("libtorch_cuda.so").exists() {
-        // Nothing names a symbol of it, so the linker would drop it and CUDA would look absent at run time.
-        println!("cargo:rustc-link-arg=-Wl,--no-as-needed");
-        println!("cargo:rustc-link-arg=-L{}", folder.display());
-        println!("cargo:rustc-link-arg=-ltorch_cuda");
-        println!("cargo:rustc-link-arg=-Wl,--as-needed");
-    }
 }
 
 fn remember_commit() {

@@ -48,13 +48,13 @@ pub enum ConnectError {
          copy the line that it prints again, or check the address"
     )]
     Impostor {
-        /// Where.
+        /// Where it was looked for.
         address: String,
     },
     /// Somebody answers who does not speak as a coordinator does.
     #[error("something answers at {address}, but it is no togl coordinator: {reason}")]
     Stranger {
-        /// Where.
+        /// Where it was looked for.
         address: String,
         /// What is odd about it.
         reason: String,
@@ -62,7 +62,7 @@ pub enum ConnectError {
     /// Nobody answers.
     #[error("no coordinator answers at {address}: {reason}")]
     Unreachable {
-        /// Where.
+        /// Where it was looked for.
         address: String,
         /// What the network said.
         reason: String,

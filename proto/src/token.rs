@@ -10,30 +10,19 @@ use ring::digest::{SHA256, digest};
 /// Digits of a fingerprint that travel with a token: 128 bits, far too many to find another certificate for.
 const PIN_DIGITS: usize = 32;
 
-/// What a token allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    /// May read everything and change everything.
-    Operator,
-    /// May read everything and change nothing.
-    Viewer,
-    /// May train, and nothing else.
-    Worker,
-}
+togl_sweeps::words!(
+    /// What a token allows.
+    Role {
+        /// May read everything and change everything.
+        Operator = "operator",
+        /// May read everything and change nothing.
+        Viewer = "viewer",
+        /// May train, and nothing else.
+        Worker = "worker",
+    }
+);
 
 impl Role {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Operator, Self::Viewer, Self::Worker];
-
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Operator => "operator",
-            Self::Viewer => "viewer",
-            Self::Worker => "worker",
-        }
-    }
-
     /// With its article, for sentences.
     pub fn with_article(self) -> &'static str {
         match self {
@@ -41,12 +30,6 @@ impl Role {
             Self::Viewer => "a viewer",
             Self::Worker => "a worker",
         }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -59,7 +42,7 @@ impl FromStr for Role {
     type Err = UnknownRole;
 
     fn from_str(text: &str) -> Result<Self, UnknownRole> {
-        Self::ALL.into_iter().find(|role| role.as_str() == text).ok_or_else(|| UnknownRole(text.to_owned()))
+        Self::from_word(text).ok_or_else(|| UnknownRole(text.to_owned()))
     }
 }
 

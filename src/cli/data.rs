@@ -122,7 +122,7 @@ impl Folders {
 pub fn check_names(names: &BTreeSet<&str>, data_dir: Option<PathBuf>) -> Result<(), Problem> {
     let folders = Folders::choose(data_dir)?;
     let check = |name: &str| togl_data::known_or_present(name, Some(&folders.data));
-    names.iter().try_for_each(|name| check(name)).map_err(|error| Problem::usage_of(&error))?;
+    names.iter().try_for_each(|name| check(name))?;
     let missing = names.iter().find(|name| is_offline() && is_missing(name, &folders));
     missing.map_or(Ok(()), |name| Err(Problem::usage(missing_offline(name, &folders)).hint(FETCH_FIRST)))
 }
@@ -141,7 +141,7 @@ pub fn check_splits(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), P
     }
     let check =
         |(name, split): (&&str, &u32)| togl_data::check_split(name, u64::from(*split), Some(&folders.data));
-    highest.iter().try_for_each(check).map_err(Problem::usage)
+    Ok(highest.iter().try_for_each(check)?)
 }
 
 /// Whether nothing may be fetched here, as the variable says that workers heed.
@@ -154,11 +154,9 @@ pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<()
     let folders = Folders::choose(data_dir)?;
     for name in spec.datasets() {
         if let Err(error) = togl_data::known_or_present(name, Some(&folders.data)) {
-            let error = error.to_string();
-            let (problem, hint) = problem::with_hint(&error);
-            let nearest = hint.and_then(|hint| hint.split_once('?'));
-            let nearest = nearest.map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
-            eprintln!("note: {problem}{nearest}; fine if workers have it in their data directories");
+            let hint = error.hint().unwrap_or_default();
+            let nearest = hint.split_once('?').map_or(String::new(), |(nearest, _)| format!(" ({nearest}?)"));
+            eprintln!("note: {error}{nearest}; fine if workers have it in their data directories");
         } else if is_offline() && is_missing(name, &folders) {
             eprintln!("note: {}; fine if workers have it or may fetch it", missing_offline(name, &folders));
         }
@@ -280,7 +278,7 @@ fn fetch(folders: &Folders, names: &[String], how: How) -> Outcome {
         let bar = bar("{msg} [{bar:30}] {bytes}/{total_bytes} {eta}", name);
         let fetched = togl_data::fetch(name, &options, &|progress| advance(&bar, &progress));
         bar.finish_and_clear();
-        let fetched = fetched.map_err(|error| Problem::usage_of(&error))?;
+        let fetched = fetched?;
         if fetched.is_empty() {
             eprintln!("{name} is generated; there is nothing to fetch");
         }
@@ -308,7 +306,7 @@ fn open(folders: &Folders, name: &str) -> Result<togl_data::Dataset, Problem> {
     let bar = bar("{msg} [{bar:30}] {pos}/{len} {eta}", name);
     let opened = togl_data::open_observed(name, &folders.options(), &|progress| advance(&bar, &progress));
     bar.finish_and_clear();
-    Ok(opened.map_err(|error| Problem::usage_of(&error))?.dataset)
+    Ok(opened?.dataset)
 }
 
 fn bar(template: &str, name: &str) -> ProgressBar {
@@ -352,13 +350,13 @@ fn describe(report: &CheckReport) -> String {
 
 fn show(folders: &Folders, name: &str, index: usize) -> Outcome {
     let dataset = open(folders, name)?;
-    let svg = togl_data::draw_svg(&dataset, index).map_err(|error| Problem::usage_of(&error))?;
+    let svg = togl_data::draw_svg(&dataset, index)?;
     output::data(&svg)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn path(folders: &Folders, name: &str) -> Outcome {
-    let origins = togl_data::origins(name).map_err(|error| Problem::usage_of(&error))?;
+    let origins = togl_data::origins(name)?;
     if origins.is_empty() {
         eprintln!("{name} is generated; it has no files");
     }

@@ -72,7 +72,7 @@ impl Expressivity {
 }
 
 fn family(file: &Path, complement: bool) -> Result<Family, Problem> {
-    let mut graphs = togl_data::read_graph6(file).map_err(|error| Problem::usage_of(&error))?;
+    let mut graphs = togl_data::read_graph6(file)?;
     if complement {
         graphs = graphs.iter().map(SimpleGraph::complement).collect();
     }

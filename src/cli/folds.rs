@@ -148,7 +148,7 @@ impl Listing {
             settings: self.varying.iter().map(|setting| (setting.name, show(setting.name))).collect(),
             split: fold.split,
             seed: fold.seed,
-            state: state.as_str(),
+            state: state.word().as_str(),
             attempts,
             worker: worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
             value: outcome.map(|outcome| outcome.value),

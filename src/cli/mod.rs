@@ -11,7 +11,9 @@ mod expressivity;
 mod folds;
 mod hash;
 mod history;
+mod hosts;
 mod import;
+mod install;
 mod lists;
 mod logs;
 mod migrate;
@@ -116,6 +118,8 @@ enum Verb {
     Folds(folds::Folds),
     /// List workers, or let them finish and leave
     Workers(lists::Workers),
+    /// Show, start and stop workers on other machines over ssh
+    Hosts(hosts::Hosts),
     /// Say why a fold is not running, or what became of it
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
@@ -185,6 +189,7 @@ impl Togl {
     }
 
     /// Does what was asked.
+    #[expect(clippy::too_many_lines, reason = "a dispatcher: one line a verb")]
     pub async fn run(self) -> Outcome {
         match self.verb {
             Verb::Run(verb) => verb.run().await,
@@ -210,6 +215,7 @@ impl Togl {
             Verb::Sweeps(verb) => done(verb.run().await),
             Verb::Folds(verb) => done(verb.run().await),
             Verb::Workers(verb) => done(verb.run().await),
+            Verb::Hosts(verb) => verb.run().await,
             Verb::Explain(verb) => done(verb.run().await),
             Verb::Logs(verb) => done(verb.run().await),
             Verb::Store(verb) => done(tokio::task::block_in_place(|| verb.run())),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use togl_coordinator::service::Coordinator;
 use togl_proto::token::Token;
 
+use super::install::InstallFrom;
 use crate::descriptors;
 use crate::embedded::{self, Embedded};
 use crate::problem::Problem;
@@ -49,6 +50,8 @@ pub struct Serve {
     /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
     #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
     store: Option<String>,
+    #[command(flatten)]
+    install: InstallFrom,
     /// Stop when standard input is closed: for programs that start a coordinator and may be killed
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
@@ -56,6 +59,7 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
+        self.install.line()?; // a mistake is said before anything is served
         let interrupted = interrupted(); // who reads that it serves may stop it at once
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
@@ -72,17 +76,15 @@ impl Serve {
         if let Some(address) = coordinator.metrics_address() {
             eprintln!("metrics at http://{address}/metrics");
         }
+        if let Some(line) = self.install.line()? {
+            eprintln!("\non a new machine, install first:\n\n  {line}\n");
+        }
         let host = self.hosts.first().cloned().or_else(host_name);
         let reachable = reachable(coordinator.address(), host);
         // Whatever is no terminal is kept by somebody; a secret must not be in it.
-        if self.log_format == LogFormat::Human && std::io::stderr().is_terminal() {
-            eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?);
-        } else {
-            let file = state.path().join("worker.token");
-            eprintln!(
-                "add workers with `togl-worker join {reachable} --token-file FILE` and a copy of {}",
-                file.display()
-            );
+        match self.log_format == LogFormat::Human && std::io::stderr().is_terminal() {
+            true => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
+            false => eprintln!("{}", join_line_without_token(&state, &reachable)),
         }
         let stop = async {
             match self.until_stdin_closes {
@@ -125,6 +127,14 @@ fn join_line(coordinator: &Coordinator, plaintext: bool, address: &str) -> Resul
     // A token that names the CA is only ever sent over TLS.
     let token = if plaintext { token } else { token.pinned(coordinator.pin().clone()) };
     Ok(format!("add workers with:\n\n  TOGL_TOKEN={} togl-worker join {address}\n", token.reveal()))
+}
+
+fn join_line_without_token(state: &StateDir, address: &str) -> String {
+    let file = state.path().join("worker.token");
+    format!(
+        "add workers with `togl-worker join {address} --token-file FILE` and a copy of {}",
+        file.display()
+    )
 }
 
 /// Done when whoever started this program is gone, however it ended: the system closes its end of the pipe.

@@ -11,6 +11,7 @@ use tonic::Code;
 
 use super::sources::{Source, Sources};
 use super::{Outcome, status};
+use crate::facts::{Facts as _, Remote};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
@@ -136,9 +137,8 @@ impl Submit {
             match self.format {
                 Plain::Human => {
                     eprintln!("{}", submitted.sentence());
-                    let request = wire::StatusRequest { sweep: submitted.sweep.clone() };
-                    let now = client.status(request).await.map_err(remote::refused)?.into_inner();
-                    eprint!("{}", status::nothing_runs(&now.into()));
+                    let now = Remote::new(client.clone()).status(&submitted.sweep).await?;
+                    eprint!("{}", status::nothing_runs(&now));
                     eprintln!("watch it with `togl watch {}`", submitted.sweep);
                 }
                 Plain::Json => output::print(&output::json(&submitted)?)?,

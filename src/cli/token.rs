@@ -12,6 +12,7 @@ use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
 
 use super::history::rfc3339;
+use super::install::InstallFrom;
 use crate::output::{self, ListFormat, ListRow, Plain};
 use crate::problem::Problem;
 use crate::state::StateDir;
@@ -46,6 +47,8 @@ struct Create {
     expires: Option<Duration>,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    install: InstallFrom,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -131,6 +134,7 @@ impl Token {
 impl Create {
     fn run(self) -> Result<(), Problem> {
         let state = self.place.state()?;
+        let install = self.install.line()?.filter(|_| self.role == Role::Worker);
         let now = clock::unix_seconds();
         if self.expires.is_some_and(|time| time.as_secs() == 0) {
             return Err(
@@ -147,6 +151,9 @@ impl Create {
         match self.format {
             Plain::Human => {
                 eprintln!("{}: {} token; this is the only time that it is shown", entry.id, entry.role);
+                if let Some(line) = install {
+                    eprintln!("on a new machine, install first: {line}");
+                }
                 eprintln!("{}", usage(entry.role));
                 output::print(&format!("{token}\n"))
             }

@@ -18,17 +18,32 @@ pub struct Version {
 
 impl Version {
     pub(super) fn run(self) -> Result<(), Problem> {
-        let own = env!("CARGO_PKG_VERSION");
         let worker = worker_version();
-        let versions =
-            json!({"togl": own, "worker": worker.get("version"), "libtorch": worker.get("libtorch")});
+        let versions = json!({
+            "togl": env!("CARGO_PKG_VERSION"),
+            "commit": option_env!("TOGL_COMMIT"),
+            "build": if cfg!(debug_assertions) { "development" } else { "release" },
+            "worker": worker.get("version"),
+            "worker_commit": worker.get("commit"),
+            "libtorch": worker.get("libtorch"),
+        });
         output::one(&versions, self.format, describe)
     }
 }
 
 fn describe(versions: &Value) -> String {
     let show = |key: &str| versions[key].as_str().unwrap_or("not found");
-    format!("togl {}\ntogl-worker {}\nlibtorch {}\n", show("togl"), show("worker"), show("libtorch"))
+    let commit =
+        |key: &str| versions[key].as_str().map_or(String::new(), |commit| format!(", commit {commit}"));
+    format!(
+        "togl {} ({} build{})\ntogl-worker {}{}\nlibtorch {}\n",
+        show("togl"),
+        show("build"),
+        commit("commit"),
+        show("worker"),
+        commit("worker_commit"),
+        show("libtorch")
+    )
 }
 
 /// What the worker program says of itself; nothing if it is not there, because a machine may have only this one.

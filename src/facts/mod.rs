@@ -75,9 +75,9 @@ pub struct FoldExplanation {
 /// An attempt in one line.
 #[derive(Debug, Serialize)]
 pub struct AttemptLine {
-    /// Which.
+    /// Its number, from 1.
     pub attempt: u32,
-    /// By whom.
+    /// The worker that it was handed to.
     pub worker: String,
     /// How it ended if it brought no result; empty otherwise.
     pub ending: String,

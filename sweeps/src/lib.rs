@@ -13,6 +13,7 @@ pub mod estimate;
 pub mod explain;
 pub mod failure;
 pub mod grid;
+pub mod hint;
 pub mod identity;
 pub mod ids;
 mod keys;

@@ -2,7 +2,6 @@
 //! has orphaned. Pure counting; where the knowledge comes from and what is printed is the caller's business.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
@@ -24,12 +23,6 @@ words!(
         Failed = "failed",
     }
 );
-
-impl fmt::Display for FoldWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 impl FromStr for FoldWord {
     type Err = String;

@@ -35,7 +35,7 @@ pub struct SweepSpec {
     pub splits: Vec<u32>,
     /// Training seeds, for grids that do not say otherwise.
     pub seeds: Vec<u64>,
-    /// Guards.
+    /// How many folds it may have, and how often and how long one may be tried.
     pub limits: Limits,
     /// What a fold needs.
     pub resources: Resources,

@@ -28,6 +28,12 @@ macro_rules! words {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
         }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
     };
 }
 

@@ -11,18 +11,9 @@ fn main() {
         return;
     };
     let library = library.canonicalize().unwrap_or(library);
-    link(&library);
-    compile(&library);
-}
-
-/// Run-time search path of the tests, and libtorch's CUDA half if it is there (the linker would drop it as unused).
-fn link(library: &Path) {
+    // The tests find libtorch where it is.
     println!("cargo:rustc-link-arg=-Wl,-rpath,{}", library.display());
-    if library.join("libtorch_cuda.so").exists() {
-        for argument in ["-Wl,--no-as-needed", "-ltorch_cuda", "-Wl,--as-needed"] {
-            println!("cargo:rustc-link-arg={argument}");
-        }
-    }
+    compile(&library);
 }
 
 fn compile(library: &Path) {

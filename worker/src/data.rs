@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::{Deserialize, Serialize};
 use togl_data::{DataProgress, DataWork, Dataset, Error, ObtainError, OpenOptions, Supply};
 use togl_learning::baselines;
-use togl_sweeps::{Failure, FailureClass, TrialConfig};
+use togl_sweeps::{Failure, FailureClass, TrialConfig, hint};
 
 use togl_proto::own_machine;
 
@@ -79,7 +79,7 @@ fn failure(error: &ObtainError) -> Failure {
         message = format!("{message}: {next}");
         cause = next.source();
     }
-    Failure::new(class, message.replace("\n\n", "; "))
+    Failure::new(class, hint::beside(message, error.hint()))
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! `togl-worker doctor`: whether this machine can train, with what, and what to do if not. Looks, tries one tiny
 //! training step per device, and prints; changes nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use togl_learning::device::{self, Inspection};
+use togl_learning::device::{self, CudaHalf, Inspection};
 
 use crate::checkpoints::Usage;
 use crate::host;
 use crate::saving::Room;
 use crate::version::{Format, print};
+
+/// The oldest NVIDIA driver that libtorch's CUDA (13) works with.
+const DRIVER_NEEDED: u32 = 580;
 
 /// Say whether this machine can train
 #[derive(Debug, clap::Args)]
@@ -29,9 +32,11 @@ struct Report {
     host: String,
     cores: usize,
     memory_bytes: u64,
-    nvidia_driver: bool,
-    /// Whether the CUDA half of libtorch could be loaded, in one word.
-    cuda: &'static str,
+    /// Its version, if there is one.
+    nvidia_driver: Option<String>,
+    nvidia_driver_needed: u32,
+    /// Whether CUDA can be used and, if not, why, in a few words.
+    cuda: String,
     #[serde(flatten)]
     inspection: Inspection,
     /// Checkpoints on disk; none without a place for them.
@@ -52,10 +57,7 @@ struct CheckpointReport {
 impl Doctor {
     /// Prints the report; exit code 1 if nothing here can train.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let mut inspection = device::inspect();
-        // libtorch itself says "no CUDA" also when only the driver is missing, which is another illness.
-        inspection.cuda_linked |= host::has_loaded("libtorch_cuda.so");
-        let mut report = examine(inspection, Path::new("/proc/driver/nvidia/version").exists());
+        let mut report = examine(device::inspect(), host::nvidia_driver());
         report.checkpoints = self.room.checkpoints().map(|checkpoints| {
             let usage = checkpoints.usage();
             CheckpointReport { folder: checkpoints.folder, most_bytes: checkpoints.most_bytes, usage }
@@ -69,42 +71,73 @@ impl Doctor {
     }
 }
 
-fn examine(inspection: Inspection, nvidia_driver: bool) -> Report {
+fn examine(inspection: Inspection, nvidia_driver: Option<String>) -> Report {
     let fits = inspection.libtorch.starts_with(&inspection.libtorch_expected);
     let can_train = fits && inspection.devices.iter().any(|device| device.works);
-    let cuda = match (inspection.cuda_linked, inspection.cuda_devices) {
-        (false, _) => "not linked",
-        (true, 0) => "linked, no device",
-        (true, _) => "usable",
-    };
-    let advice = advise(&inspection, nvidia_driver, fits);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let memory_bytes = host::total_memory();
-    let (host, checkpoints) = (host::name(), None);
-    Report { can_train, host, cores, memory_bytes, nvidia_driver, cuda, inspection, checkpoints, advice }
+    let cuda = cuda(&inspection, nvidia_driver.as_deref());
+    let advice = advise(&inspection, nvidia_driver.as_deref(), fits);
+    Report {
+        can_train,
+        host: host::name(),
+        cores: host::cores(),
+        memory_bytes: host::total_memory(),
+        nvidia_driver,
+        nvidia_driver_needed: DRIVER_NEEDED,
+        cuda,
+        inspection,
+        checkpoints: None,
+        advice,
+    }
 }
 
-fn advise(inspection: &Inspection, nvidia_driver: bool, fits: bool) -> Vec<String> {
+fn is_too_old(driver: &str) -> bool {
+    driver
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok())
+        .is_some_and(|major| major < DRIVER_NEEDED)
+}
+
+fn cuda(inspection: &Inspection, driver: Option<&str>) -> String {
+    let with = driver.map_or("no NVIDIA driver".to_owned(), |version| format!("NVIDIA driver {version}"));
+    let needs = format!("this CUDA needs driver {DRIVER_NEEDED} or newer");
+    match (&inspection.cuda_half, inspection.cuda_devices, driver) {
+        (_, 1.., _) => format!("usable, {with}"),
+        (CudaHalf::Absent, ..) => format!("this libtorch has no CUDA half, {with}"),
+        (CudaHalf::Broken { path, error }, ..) => format!("{} cannot be loaded: {error}", path.display()),
+        (CudaHalf::Opened { path }, _, None) => format!("found {}, but {with}; {needs}", path.display()),
+        (CudaHalf::Opened { .. }, _, Some(version)) if is_too_old(version) => {
+            format!("{with} is too old: {needs}")
+        }
+        (CudaHalf::Opened { .. }, ..) => format!("no device can be used, {with}; {needs}"),
+    }
+}
+
+fn advise(inspection: &Inspection, driver: Option<&str>, fits: bool) -> Vec<String> {
     let mut advice = Vec::new();
+    let (found, needed) = (&inspection.libtorch, &inspection.libtorch_expected);
     if !fits {
-        let (found, needed) = (&inspection.libtorch, &inspection.libtorch_expected);
         advice.push(format!(
-            "libtorch is {found}, but {needed} is needed: unset LIBTORCH, run deploy/bootstrap, build again"
+            "libtorch is {found}, but {needed} is needed: install torch=={needed} beside this program"
         ));
     }
-    match (inspection.cuda_linked, nvidia_driver, inspection.cuda_devices) {
-        (false, true, _) => advice.push(
-            "there is an NVIDIA driver, but this build has no CUDA: run deploy/bootstrap --cuda, then build again".to_owned(),
+    match (&inspection.cuda_half, driver, inspection.cuda_devices) {
+        (CudaHalf::Absent, Some(_), 0) => advice.push(format!(
+            "there is an NVIDIA driver, but this libtorch is for processors only: use one with CUDA, such as that of the \
+             Python package torch=={needed}"
+        )),
+        (CudaHalf::Opened { .. }, Some(version), 0) if is_too_old(version) => advice
+            .push(format!("update the NVIDIA driver from {version} to {DRIVER_NEEDED} or newer, or train on the CPU")),
+        (CudaHalf::Opened { .. }, Some(_), 0) => advice.push(
+            "CUDA and a driver are there, but no device can be used: check nvidia-smi and CUDA_VISIBLE_DEVICES".to_owned(),
         ),
-        (true, true, 0) => advice.push(
-            "CUDA is linked and a driver is there, but no device can be used: check nvidia-smi, \
-             CUDA_VISIBLE_DEVICES and that the driver is new enough for CUDA 13"
-                .to_owned(),
-        ),
-        (true, false, _) => advice.push(
-            "CUDA is linked, but there is no NVIDIA driver: install one, or train on the CPU".to_owned(),
-        ),
-        _ => {}
+        (CudaHalf::Opened { .. }, None, 0) => advice.push(format!(
+            "to train on a GPU, install NVIDIA's driver {DRIVER_NEEDED} or newer; without one this machine trains on its CPU"
+        )),
+        (CudaHalf::Broken { .. }, _, 0) => {
+            advice.push(format!("install torch=={needed} anew: a part of it is missing or damaged"));
+        }
+        (CudaHalf::Absent | CudaHalf::Opened { .. } | CudaHalf::Broken { .. }, ..) => {}
     }
     for device in inspection.devices.iter().filter(|device| !device.works) {
         let error = device.error.as_deref().unwrap_or("unknown error");
@@ -116,17 +149,20 @@ fn advise(inspection: &Inspection, nvidia_driver: bool, fits: bool) -> Vec<Strin
 fn describe(report: &Report) -> String {
     let inspection = &report.inspection;
     let mut text = format!(
-        "host        {} ({} cores, {:.1} GB memory)\nlibtorch    {} (needed: {})\nthreads     {} within an operation, \
-         {} between; a trainer uses 1\ncuda        {}{}\n",
+        "host        {} ({} cores, {:.1} GB memory)\nlibtorch    {} (needed: {}){}\nthreads     {} within an operation, \
+         {} between; a trainer uses 1\ncuda        {}\n",
         report.host,
         report.cores,
         report.memory_bytes as f64 / 1e9,
         inspection.libtorch,
         inspection.libtorch_expected,
+        inspection
+            .libtorch_folder
+            .as_ref()
+            .map_or(String::new(), |folder| format!(", in {}", folder.display())),
         inspection.threads,
         inspection.interop_threads,
         report.cuda,
-        if report.nvidia_driver { ", NVIDIA driver present" } else { ", no NVIDIA driver" },
     );
     for device in &inspection.devices {
         let verdict = if device.works { "trains" } else { "does not work" };
@@ -153,31 +189,66 @@ mod tests {
 
     use super::*;
 
-    fn inspection(cuda_linked: bool, cuda_devices: i64, works: bool) -> Inspection {
+    fn inspection(cuda_half: CudaHalf, works: bool) -> Inspection {
         let error = (!works).then(|| "no luck".to_owned());
         Inspection {
             libtorch: "2.13.0".to_owned(),
             libtorch_expected: "2.13.0".to_owned(),
+            libtorch_folder: Some(PathBuf::from("/env/torch/lib")),
             threads: 1,
             interop_threads: 1,
-            cuda_linked,
-            cuda_devices,
+            cuda_half,
+            cuda_devices: 0,
             cudnn: false,
             mps: false,
             devices: vec![DeviceCheck { device: "cpu".to_owned(), works, error }],
         }
     }
 
+    fn opened() -> CudaHalf {
+        CudaHalf::Opened { path: PathBuf::from("/env/torch/lib/libtorch_cuda.so") }
+    }
+
     #[test]
-    fn a_driver_without_cuda_in_the_build_is_explained() {
-        let report = examine(inspection(false, 0, true), true);
-        assert!(report.can_train);
-        assert!(report.advice[0].contains("deploy/bootstrap --cuda"), "{:?}", report.advice);
+    fn why_cuda_is_not_used_is_said_with_what_was_found_where() {
+        let broken =
+            CudaHalf::Broken { path: PathBuf::from("/x/libtorch_cuda.so"), error: "no libcublas".to_owned() };
+        for (half, driver, says, advises) in [
+            (CudaHalf::Absent, Some("580.65.06"), "no CUDA half, NVIDIA driver 580.65.06", "torch==2.13.0"),
+            (CudaHalf::Absent, None, "no CUDA half, no NVIDIA driver", ""),
+            (
+                opened(),
+                None,
+                "found /env/torch/lib/libtorch_cuda.so, but no NVIDIA driver",
+                "trains on its CPU",
+            ),
+            (
+                opened(),
+                Some("535.104.05"),
+                "535.104.05 is too old: this CUDA needs driver 580",
+                "from 535.104.05 to 580",
+            ),
+            (opened(), Some("581.1"), "no device can be used, NVIDIA driver 581.1", "CUDA_VISIBLE_DEVICES"),
+            (
+                broken,
+                Some("580.1"),
+                "/x/libtorch_cuda.so cannot be loaded: no libcublas",
+                "missing or damaged",
+            ),
+        ] {
+            let report = examine(inspection(half, true), driver.map(str::to_owned));
+            assert!(report.can_train && report.cuda.contains(says), "{}", report.cuda);
+            assert!(report.advice.join("; ").contains(advises), "{:?}", report.advice);
+            assert_eq!(report.advice.is_empty(), advises.is_empty(), "{:?}", report.advice);
+        }
+        let usable = Inspection { cuda_devices: 2, ..inspection(opened(), true) };
+        let report = examine(usable, Some("580.1".to_owned()));
+        assert_eq!((report.cuda.as_str(), report.advice.len()), ("usable, NVIDIA driver 580.1", 0));
     }
 
     #[test]
     fn a_machine_on_which_nothing_works_cannot_train_and_says_why() {
-        let report = examine(inspection(false, 0, false), false);
+        let report = examine(inspection(CudaHalf::Absent, false), None);
         assert!(!report.can_train);
         assert!(describe(&report).ends_with("This machine cannot train.\n"));
         assert!(report.advice[0].contains("no luck"));
@@ -185,7 +256,12 @@ mod tests {
 
     #[test]
     fn another_libtorch_is_not_good_enough() {
-        let other = Inspection { libtorch: "2.12.1".to_owned(), ..inspection(false, 0, true) };
-        assert!(!examine(other, false).can_train);
+        let other = Inspection { libtorch: "2.12.1".to_owned(), ..inspection(CudaHalf::Absent, true) };
+        let report = examine(other, None);
+        assert!(
+            !report.can_train && report.advice[0].contains("install torch==2.13.0"),
+            "{:?}",
+            report.advice
+        );
     }
 }

@@ -30,12 +30,14 @@ pub trait Meter {
 /// A meter for a device, if it can have one.
 pub fn meter(device: Device) -> Option<Box<dyn Meter>> {
     match device {
-        Device::Cuda(_) => {
-            let nvml = Nvml::builder().lib_path(OsStr::new(LIBRARY)).init().ok()?;
-            Some(Box::new(nvml))
-        }
+        Device::Cuda(_) => Some(Box::new(nvml()?)),
         Device::Cpu | Device::Mps => None,
     }
+}
+
+/// NVIDIA's own view of its devices; nothing where there is no driver.
+pub fn nvml() -> Option<Nvml> {
+    Nvml::builder().lib_path(OsStr::new(LIBRARY)).init().ok()
 }
 
 impl Meter for Nvml {

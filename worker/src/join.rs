@@ -17,6 +17,7 @@ use togl_sweeps::bounded;
 use tokio::sync::{mpsc, watch};
 
 use crate::data::Data;
+use crate::devices::Wish;
 use crate::fold::Keeping;
 use crate::saving::Saving;
 use crate::slot::Program;
@@ -34,12 +35,8 @@ pub struct Join {
     /// PEM file with a certificate and its key, for a coordinator that asks for one
     #[arg(long, value_name = "FILE", env = "TOGL_IDENTITY")]
     identity: Option<PathBuf>,
-    /// Folds to train at the same time; the default is one per GPU, or one per CPU core
-    #[arg(long, value_name = "N")]
-    slots: Option<u32>,
-    /// Device of the slots: `cpu`, `cuda`, `cuda:N` or `mps`; the default is CUDA where it works, else CPU
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<String>,
+    #[command(flatten)]
+    devices: Wish,
     #[command(flatten)]
     data: Data,
     /// Threads of each slot; one is bit-reproducible, and several slots of one thread train faster than one of several
@@ -66,7 +63,7 @@ impl Join {
         let address = self.address(&state)?;
         let access = self.access(&state, &address)?;
         let (room, spool) = Spool::open_free(&state)?;
-        let devices = devices::choose(self.device.as_deref(), self.slots)?;
+        let devices = self.devices.choose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let stopped = runtime.block_on(self.work(address, access, spool, devices))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -176,7 +173,7 @@ fn refused(why: &LinkRefusal, kept: usize, room: &Path) -> Usage {
 
 fn identity(devices: Vec<String>) -> WorkerIdentity {
     let host = host::name();
-    let memories = devices.iter().map(|device| devices::memory(device)).collect();
+    let memories = devices::memories(&devices);
     let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
     WorkerIdentity { worker, host, code_version, devices, memories }
 }

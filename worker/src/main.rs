@@ -115,7 +115,7 @@ fn main() -> ExitCode {
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");
         let trained = error.downcast_ref::<togl_learning::TrainError>();
-        let hint = trained.and_then(togl_learning::TrainError::hint).map(str::to_owned);
+        let hint = trained.and_then(togl_learning::TrainError::hint);
         let usage = error.downcast_ref::<Usage>();
         if let Some(hint) = usage.and_then(|usage| usage.hint.clone()).or(hint) {
             eprintln!("\n  hint: {hint}");

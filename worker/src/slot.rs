@@ -151,6 +151,7 @@ fn start(program: &Program) -> std::io::Result<Trainer> {
         // Idle OpenMP threads must not spin beside the trainer's own.
         .env("OMP_NUM_THREADS", &threads)
         .env("OMP_WAIT_POLICY", "passive")
+        .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID") // devices have the numbers that the driver gives them
         .env_remove("TOGL_TOKEN")
         .env_remove(crash::SETTING)
         .stdin(Stdio::piped())

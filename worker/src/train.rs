@@ -158,7 +158,9 @@ impl Local {
 /// What the user can mend is bad input; the rest is ours.
 pub fn explained(error: TrainError) -> anyhow::Error {
     match error.class() {
-        FailureClass::Data | FailureClass::Config => Usage::new(error).into(),
+        FailureClass::Data | FailureClass::Config => {
+            Usage { message: error.to_string(), hint: error.hint() }.into()
+        }
         _ => error.into(),
     }
 }

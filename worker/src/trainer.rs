@@ -10,8 +10,8 @@ use std::sync::mpsc;
 use togl_agent::clock::{self, Clock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
-use togl_learning::{Flow, Job, Progress, baselines, device};
-use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig};
+use togl_learning::{Flow, Job, Progress, TrainError, baselines, device};
+use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig, hint};
 
 use crate::data::Data;
 use crate::energy::{self, Watch};
@@ -140,8 +140,13 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let follower = Follower { say: &note, epoch: &mut epoch, in_haste: &mut in_haste };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
     let mut trained = outcome.map_err(|error| {
-        note(&format!("failed: {error}"));
-        Failure::new(error.class(), error.to_string())
+        let message = match &error {
+            // Which splits there are is a fact of the failure; other hints are for those who train by hand.
+            TrainError::NoSuchSplit(split) if let Some(hint) = split.hint() => hint::below(&error, hint),
+            _ => error.to_string(),
+        };
+        note(&format!("failed: {message}"));
+        Failure::new(error.class(), message)
     })?;
     reporter.outcome(&trained.result);
     sign(&mut trained, &reporter.memory, &energy);

@@ -39,7 +39,7 @@ pub fn of(tree: &Tree, title: &str) -> Result<Vec<u8>> {
     stream.extend_from_slice(&packed);
     stream.extend_from_slice(b"\nendstream");
     let page = format!(
-        "<< /Type /PdfPage /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R \
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {width} {height}] /Contents 4 0 R \
          /Group << /S /Transparency /CS /DeviceRGB >> /Resources << /ExtGState << {states}>> >> >>"
     );
     Ok(file(&[

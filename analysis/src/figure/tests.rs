@@ -266,6 +266,10 @@ fn a_picture_is_written_as_its_name_promises() {
     );
     let pdf = std::fs::read(figure.write(&folder.path().join("x.pdf")).unwrap()).unwrap();
     assert!(pdf.starts_with(b"%PDF-1.4") && pdf.ends_with(b"%%EOF\n"));
+    let kinds = String::from_utf8_lossy(&pdf);
+    for kind in ["/Type /Catalog ", "/Type /Pages ", "/Type /Page "] {
+        assert!(kinds.contains(kind), "readers look for {kind}");
+    }
     let error = figure.write(&folder.path().join("x.jpg")).unwrap_err();
     assert!(error.to_string().ends_with("x.jpg`; use .svg, .png or .pdf"), "{error}");
 }

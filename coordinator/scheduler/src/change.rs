@@ -118,18 +118,18 @@ pub enum SweepChange {
     Saved(Box<SweepSaved>),
     /// It was cancelled, archived, paused or made active.
     StateSet {
-        /// Which.
+        /// The sweep that was steered, or stopped itself.
         sweep: SweepName,
-        /// From now on.
+        /// Its state from now on.
         state: SweepState,
         /// Why, if it did so by itself.
         note: Option<Arc<str>>,
     },
     /// It has another priority than its text says.
     PrioritySet {
-        /// Which.
+        /// The sweep that was moved in the queue.
         sweep: SweepName,
-        /// From now on.
+        /// Its priority from now on; higher runs first.
         priority: i32,
     },
 }
@@ -168,26 +168,26 @@ pub enum DataChange {
 pub enum FleetChange {
     /// A worker gets nothing new until [`FleetChange::Undrained`].
     Drained {
-        /// Which.
+        /// The worker, which may be away at the moment.
         worker: WorkerId,
         /// Where it runs.
         host: String,
     },
     /// A worker gets work again, or will not come back.
     Undrained {
-        /// Which.
+        /// The worker that was drained before.
         worker: WorkerId,
     },
     /// A host is kept out until [`FleetChange::Released`].
     Quarantined {
-        /// Which.
+        /// The machine, by the name that its workers say.
         host: String,
-        /// For people.
+        /// What happened there, for people.
         reason: Arc<str>,
     },
     /// A host is no longer kept out.
     Released {
-        /// Which.
+        /// The machine that was quarantined before.
         host: String,
     },
 }

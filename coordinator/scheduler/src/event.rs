@@ -14,39 +14,39 @@ pub enum Event {
     Gather(Box<Part>),
     /// Nobody wants this sweep any more. Answered by [`crate::Reply::Cancelled`].
     Cancel {
-        /// Which.
+        /// The sweep to give up; its results stay.
         sweep: SweepName,
     },
     /// Nobody wants this sweep any more, nor wants to see it in lists. Answered by [`crate::Reply::Cancelled`].
     Archive {
-        /// Which.
+        /// The sweep to put away; its results stay.
         sweep: SweepName,
     },
     /// Give this sweep another priority than its text says. Answered by [`crate::Reply::Done`].
     Prioritise {
-        /// Which.
+        /// The sweep whose place in the queue changes.
         sweep: SweepName,
         /// Higher runs first.
         priority: i32,
     },
     /// Give no more leases for this sweep; what runs goes on. Answered by [`crate::Reply::Done`].
     Pause {
-        /// Which.
+        /// The sweep that rests.
         sweep: SweepName,
     },
     /// Undoes a pause. Answered by [`crate::Reply::Done`].
     Resume {
-        /// Which.
+        /// The sweep that goes on.
         sweep: SweepName,
     },
     /// Failed folds of this sweep get a clean slate. Answered by [`crate::Reply::Retried`].
     Retry {
-        /// Which.
+        /// The sweep whose failures are forgiven.
         sweep: SweepName,
     },
     /// A worker connected, for the first time or again. Answered by [`crate::Reply::Joined`].
     WorkerJoined {
-        /// Who.
+        /// The name it gave itself and keeps over connections.
         worker: WorkerId,
         /// What it brings.
         info: WorkerInfo,
@@ -56,26 +56,26 @@ pub enum Event {
     },
     /// A connection closed without a goodbye: grace begins. Answered by [`crate::Reply::Done`].
     WorkerDisconnected {
-        /// Who.
+        /// The worker that may come back in a moment.
         worker: WorkerId,
         /// The session that closed, from [`Joined::session`]; an older one than the current is ignored.
         session: u64,
     },
     /// A worker said goodbye: its folds are given to others at once. Answered by [`crate::Reply::Done`].
     WorkerLeft {
-        /// Who.
+        /// The worker that does not come back.
         worker: WorkerId,
         /// The session that it said goodbye to, as for a closed connection.
         session: u64,
     },
     /// A worker shall finish what it runs, get nothing new, and then leave. Answered by [`crate::Reply::Done`].
     Drain {
-        /// Who.
+        /// The worker that shall leave.
         worker: WorkerId,
     },
     /// Undoes a drain, and gives the worker and its host another chance. Answered by [`crate::Reply::Done`].
     Undrain {
-        /// Who.
+        /// The worker that shall stay.
         worker: WorkerId,
     },
     /// The operator says which of the digests under dispute is right for a data set. Results from other data
@@ -88,15 +88,15 @@ pub enum Event {
     },
     /// A worker has free slots. Answered by [`crate::Reply::Leases`], which may be empty, or by [`crate::Reply::Leave`].
     LeasesAsked {
-        /// Who.
+        /// The worker that asks.
         worker: WorkerId,
-        /// How many.
+        /// Its free slots; it gets at most as many leases.
         count: u32,
     },
     /// A heartbeat: renews the leases of everything listed. Answered by [`crate::Reply::Orders`], one per listed
     /// fold.
     Renewed {
-        /// Who.
+        /// The worker whose heart beats.
         worker: WorkerId,
         /// What it has in hand.
         running: Vec<(FoldKey, Attempt)>,
@@ -136,7 +136,7 @@ pub struct Submission {
     pub yaml: String,
     /// Higher runs first.
     pub priority: i32,
-    /// Guards.
+    /// How many folds it may have, and how often and how long one may be tried.
     pub limits: SweepLimits,
     /// What its folds need.
     pub resources: Resources,

@@ -21,9 +21,9 @@ pub struct Outcome {
 pub enum Reply {
     /// To `Submit`.
     Submitted(Submitted),
-    /// To `Gather`: how many folds of the sweep are here now.
+    /// To `Gather`.
     Gathered {
-        /// That number.
+        /// Folds of the sweep that are here now.
         folds: u64,
     },
     /// To `Cancel`.
@@ -33,9 +33,9 @@ pub enum Reply {
         /// Folds that have a result.
         finished: u64,
     },
-    /// To `Retry`: how many folds were failed and are pending again.
+    /// To `Retry`.
     Retried {
-        /// That number.
+        /// Folds that were failed and are pending again.
         folds: u64,
     },
     /// To `WorkerJoined`.
@@ -44,9 +44,9 @@ pub enum Reply {
     Leases(Vec<Lease>),
     /// To `LeasesAsked` of a worker that was drained and has nothing in hand: it may say goodbye.
     Leave,
-    /// To `SettleData`: how many folds are to be trained again.
+    /// To `SettleData`.
     Settled {
-        /// That number.
+        /// Folds that are to be trained again.
         reopened: u64,
     },
     /// To `Renewed`.
@@ -196,7 +196,7 @@ pub enum Rejection {
     /// No sweep of this name.
     #[error("there is no sweep `{name}`; {hint}")]
     UnknownSweep {
-        /// As asked.
+        /// The name that nobody has.
         name: SweepName,
         /// The nearest name, or what to do.
         hint: String,
@@ -243,15 +243,15 @@ pub enum Rejection {
     OtherData {
         /// Which data set.
         data: String,
-        /// By the sweep.
+        /// The digest that the sweep wants.
         expected: String,
-        /// By the store.
+        /// The digest that the store has results of.
         known: String,
     },
     /// A data set about which nobody disagrees.
     #[error("there is no dispute about a data set `{data}`; `togl explain FOLD` names those that there are")]
     NoDispute {
-        /// As asked.
+        /// The data set, as it was asked for.
         data: String,
     },
     /// A digest that no result has.
@@ -259,21 +259,21 @@ pub enum Rejection {
     UnknownDigest {
         /// Which data set.
         data: String,
-        /// As asked.
+        /// The digest, as it was asked for.
         digest: String,
     },
     /// A worker that is not connected, or was silent for too long.
     #[error("worker {worker} is not connected; it must say hello first")]
     UnknownWorker {
-        /// Who.
+        /// The worker that spoke too early or too late.
         worker: WorkerId,
     },
     /// A worker that claims too much.
     #[error("worker {worker} claims {slots} slots; the limit is {most}")]
     TooManySlots {
-        /// Who.
+        /// The worker that claims them.
         worker: WorkerId,
-        /// Claimed.
+        /// How many it claims.
         slots: u32,
         /// The limit.
         most: u32,
@@ -290,7 +290,7 @@ pub enum Rejection {
          update the older program"
     )]
     OtherNumerics {
-        /// Who.
+        /// The worker that is turned away.
         worker: WorkerId,
         /// Its version.
         theirs: u32,

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use togl_sweeps::{Failure, FailureClass};
+use togl_sweeps::{Failure, FailureClass, hint};
 
 use crate::change::{Change, FoldChange};
 use crate::fold::{Fold, State, Wait};
@@ -190,11 +190,13 @@ impl Scheduler {
 /// have been seen; where it is not, the number of attempts decides.
 fn no_larger(found: Exhausted, attempts: u32, limits: &Limits) -> Option<String> {
     let Exhausted { memory, most } = found;
-    let hint = "hint: lower `batch_size` or `hidden_dim`, or add a worker with more memory";
+    let advice = "lower `batch_size` or `hidden_dim`, or add a worker with more memory";
     if memory == 0 {
-        (attempts >= limits.memory_attempts).then(|| hint.to_owned())
+        (attempts >= limits.memory_attempts).then(|| hint::alone(advice))
     } else {
-        (most <= memory).then(|| format!("no device with more than {} was seen; {hint}", bytes(memory)))
+        (most <= memory).then(|| {
+            hint::beside(format!("no device with more than {} was seen", bytes(memory)), Some(advice))
+        })
     }
 }
 

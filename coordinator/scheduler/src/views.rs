@@ -100,11 +100,11 @@ pub struct SweepDetail {
 /// A fold in training.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningFold {
-    /// Which.
+    /// Trial, split and seed.
     pub fold: FoldKey,
     /// Which attempt.
     pub attempt: Attempt,
-    /// By whom.
+    /// The worker that trains it.
     pub worker: WorkerId,
     /// Canonical JSON of the trial.
     pub trial: Arc<str>,
@@ -113,9 +113,9 @@ pub struct RunningFold {
 /// A fold given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedFold {
-    /// Which.
+    /// Trial, split and seed.
     pub fold: FoldKey,
-    /// Why.
+    /// What its last attempt died of.
     pub failure: Failure,
     /// Canonical JSON of the trial.
     pub trial: Arc<str>,
@@ -130,14 +130,14 @@ pub enum FoldState {
     Running {
         /// Which attempt.
         attempt: Attempt,
-        /// By whom.
+        /// The worker that trains or trained it.
         worker: WorkerId,
     },
     /// With a result.
     Finished {
         /// Of which attempt.
         attempt: Attempt,
-        /// By whom.
+        /// The worker that trains or trained it.
         worker: WorkerId,
     },
     /// Given up.
@@ -156,22 +156,10 @@ impl FoldState {
     }
 }
 
-impl FoldState {
-    /// The one word for it: `pending`, `running`, `finished`, `failed`.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running { .. } => "running",
-            Self::Finished { .. } => "finished",
-            Self::Failed(_) => "failed",
-        }
-    }
-}
-
 /// A fold in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldView {
-    /// Which.
+    /// Trial, split and seed.
     pub fold: FoldKey,
     /// Where it stands.
     pub state: FoldState,
@@ -179,35 +167,24 @@ pub struct FoldView {
     pub attempts: u32,
 }
 
-/// How a worker is connected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Connection {
-    /// Connected, and given leases.
-    Connected,
-    /// Its connection closed a moment ago.
-    Grace,
-    /// Connected, finishing what it runs.
-    Draining,
-    /// Connected, and given nothing for a while; its note says why.
-    Quarantined,
-}
-
-impl Connection {
-    /// The one spelling, as on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Connected => "connected",
-            Self::Grace => "disconnected",
-            Self::Draining => "draining",
-            Self::Quarantined => "quarantined",
-        }
+togl_sweeps::words!(
+    /// How a worker is connected. The words are those of the wire.
+    Connection {
+        /// Connected, and given leases.
+        Connected = "connected",
+        /// Its connection closed a moment ago.
+        Grace = "disconnected",
+        /// Connected, finishing what it runs.
+        Draining = "draining",
+        /// Connected, and given nothing for a while; its note says why.
+        Quarantined = "quarantined",
     }
-}
+);
 
 /// A worker that is here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Who.
+    /// The name it gave itself.
     pub worker: WorkerId,
     /// What it said about itself.
     pub info: WorkerInfo,

@@ -21,7 +21,7 @@ pub struct SweepSaved {
     pub yaml: Arc<str>,
     /// Higher runs first.
     pub priority: i32,
-    /// Guards.
+    /// How many folds it may have, and how often and how long one may be tried.
     pub limits: SweepLimits,
     /// What its folds need.
     pub resources: Resources,
@@ -35,36 +35,19 @@ pub struct SweepSaved {
     pub gathered: u64,
 }
 
-/// Whether a sweep runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SweepState {
-    /// Its folds are handed out.
-    Active,
-    /// No new leases; what runs goes on.
-    Paused,
-    /// Nobody wants it.
-    Cancelled,
-    /// Nobody wants it or wants to see it; what it has is kept.
-    Archived,
-}
-
-impl SweepState {
-    /// The one spelling, on the wire and in the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Paused => "paused",
-            Self::Cancelled => "cancelled",
-            Self::Archived => "archived",
-        }
+togl_sweeps::words!(
+    /// Whether a sweep runs. The words are those of the wire and of the store.
+    SweepState {
+        /// Its folds are handed out.
+        Active = "active",
+        /// No new leases; what runs goes on.
+        Paused = "paused",
+        /// Nobody wants it.
+        Cancelled = "cancelled",
+        /// Nobody wants it or wants to see it; what it has is kept.
+        Archived = "archived",
     }
-}
-
-impl fmt::Display for SweepState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+);
 
 /// A word that is no sweep state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,8 +58,7 @@ impl FromStr for SweepState {
     type Err = UnknownState;
 
     fn from_str(text: &str) -> Result<Self, UnknownState> {
-        let all = [Self::Active, Self::Paused, Self::Cancelled, Self::Archived];
-        all.into_iter().find(|state| state.as_str() == text).ok_or_else(|| UnknownState(text.to_owned()))
+        Self::from_word(text).ok_or_else(|| UnknownState(text.to_owned()))
     }
 }
 

@@ -127,7 +127,7 @@ fn fold(stored: StoredFold) -> wire::FoldSummary {
         seconds,
         finished_at: finished_at.unwrap_or(0),
     };
-    let state = stored.state.as_str().to_owned();
+    let state = stored.state.word().as_str().to_owned();
     let (attempt, failure) = match stored.state {
         FoldState::Running { attempt, .. } | FoldState::Finished { attempt, .. } => (attempt.0, None),
         FoldState::Failed(failure) => (0, Some(failure.into())),

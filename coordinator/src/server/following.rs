@@ -72,7 +72,7 @@ impl Recent {
 }
 
 fn changed(view: FoldView) -> wire::FoldSummary {
-    let state = view.state.as_str().to_owned();
+    let state = view.state.word().as_str().to_owned();
     let (worker, attempt, failure) = match view.state {
         FoldState::Running { worker, attempt } | FoldState::Finished { worker, attempt } => {
             (worker.to_string(), attempt.0, None)

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use togl_sweeps::hint;
 use tonic::Status;
 
 use crate::driver::LOOKS;
@@ -50,10 +51,9 @@ impl Kind {
             Self::Read => "reads of the store",
             Self::Single => "calls",
         };
-        Status::resource_exhausted(format!(
-            "this token has {} {what} under way already\n\nhint: wait until some of them have ended, or use another \
-             token; `togl token create` makes one",
-            self.most()
+        Status::resource_exhausted(hint::below(
+            format!("this token has {} {what} under way already", self.most()),
+            "wait until some of them have ended, or use another token; `togl token create` makes one",
         ))
     }
 }

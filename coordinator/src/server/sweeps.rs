@@ -16,7 +16,7 @@ use super::{Shared, facts, following, status, views, watching};
 use crate::store::find_fold;
 use crate::tasks;
 
-/// The service.
+/// The calls of people and their programs.
 pub(super) struct SweepsService(pub(super) Arc<Shared>);
 
 type Answer<T> = Result<Response<T>, Status>;

@@ -36,7 +36,7 @@ type Incoming = Option<Result<wire::WorkerMessage, Status>>;
 
 type Outgoing = mpsc::Sender<Result<wire::CoordinatorMessage, Status>>;
 
-/// The service.
+/// The calls of workers: one session each.
 pub(super) struct WorkersService(pub(super) Arc<Shared>);
 
 #[tonic::async_trait]

@@ -56,36 +56,23 @@ impl ResultQuery {
     }
 }
 
-/// What a stored result is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ResultKind {
-    /// The fold's result: at most one a fold.
-    Accepted,
-    /// Another attempt's result of a finished fold.
-    Replicate,
-    /// A second, different report of an attempt.
-    Conflict,
-}
-
-impl ResultKind {
-    /// The one spelling.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::Replicate => "replicate",
-            Self::Conflict => "conflict",
-        }
+togl_sweeps::words!(
+    /// What a stored result is.
+    ResultKind {
+        /// The fold's result: at most one a fold.
+        Accepted = "accepted",
+        /// Another attempt's result of a finished fold.
+        Replicate = "replicate",
+        /// A second, different report of an attempt.
+        Conflict = "conflict",
     }
-}
+);
 
 impl FromStr for ResultKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let all = [Self::Accepted, Self::Replicate, Self::Conflict];
-        all.into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no kind of result"))
+        Self::from_word(text).ok_or_else(|| format!("`{text}` is no kind of result"))
     }
 }
 
@@ -174,7 +161,7 @@ pub struct FoldPage {
 /// A fold as a reader sees it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredFold {
-    /// Which.
+    /// Trial, split and seed.
     pub fold: FoldKey,
     /// Canonical JSON of the trial.
     pub trial: String,
@@ -269,9 +256,9 @@ impl FoldDetail {
 /// An attempt at a fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoldAttempt {
-    /// Which.
+    /// Its number, from 1.
     pub attempt: Attempt,
-    /// By whom.
+    /// The worker that it was handed to.
     pub worker: WorkerId,
     /// How it ended if it brought no result.
     pub ending: Option<Ending>,
@@ -280,7 +267,7 @@ pub struct FoldAttempt {
 /// Somebody who had folds once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastWorker {
-    /// Who.
+    /// The name it gave itself.
     pub worker: WorkerId,
     /// On which host.
     pub host: String,

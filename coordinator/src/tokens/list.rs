@@ -35,7 +35,6 @@ pub struct Entry {
     /// Its id.
     pub id: TokenId,
     /// What it allows.
-    #[serde(with = "role_word")]
     pub role: Role,
     /// For people.
     pub name: String,
@@ -56,19 +55,6 @@ impl Entry {
 
     pub(super) fn caller(&self) -> Caller {
         Caller { token: self.id.clone(), role: self.role }
-    }
-}
-
-mod role_word {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-    use togl_proto::token::Role;
-
-    pub(super) fn serialize<S: Serializer>(role: &Role, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(role.as_str())
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Role, D::Error> {
-        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }
 

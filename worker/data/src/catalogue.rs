@@ -36,7 +36,7 @@ impl OpenOptions {
     pub(crate) fn refuse_graphs(&self, dataset: &str) -> Result<(), Error> {
         self.graphs.map_or(Ok(()), |graphs| {
             let reason = "its graphs are read from files, all of them";
-            Err(bad_option(dataset, "graphs", graphs.to_string(), reason))
+            Err(Error::bad_option(dataset, "graphs", graphs, reason))
         })
     }
 
@@ -46,14 +46,10 @@ impl OpenOptions {
             FeatureChoice::AsPublished => Ok(()),
             other => {
                 let reason = "generated graphs come with their own features";
-                Err(bad_option(dataset, "features", format!("{other:?}"), reason))
+                Err(Error::bad_option(dataset, "features", format!("{other:?}"), reason))
             }
         }
     }
-}
-
-fn bad_option(dataset: &str, option: &'static str, value: String, reason: &str) -> Error {
-    Error::BadOption { dataset: dataset.to_string(), option, value, reason: reason.to_string() }
 }
 
 /// Every data set there is, in the order of the catalogue.
@@ -188,14 +184,13 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest_and_with_all() {
-        let error = open("neckalces", &OpenOptions::default()).expect_err("unknown").to_string();
-        assert!(
-            error.starts_with("unknown data set `neckalces`\n\nhint: did you mean `necklaces`?"),
-            "{error}"
-        );
-        assert!(sources().iter().all(|source| error.contains(source.name)), "{error}");
-        let error = open("zzz", &OpenOptions::default()).expect_err("unknown").to_string();
-        assert!(!error.contains("did you mean"), "{error}");
+        let error = open("neckalces", &OpenOptions::default()).expect_err("unknown");
+        assert_eq!(error.to_string(), "unknown data set `neckalces`");
+        let hint = error.hint().expect("the nearest");
+        assert!(hint.starts_with("did you mean `necklaces`?"), "{hint}");
+        assert!(sources().iter().all(|source| hint.contains(source.name)), "{hint}");
+        let hint = open("zzz", &OpenOptions::default()).expect_err("unknown").hint().expect("all");
+        assert!(!hint.contains("did you mean"), "{hint}");
     }
 
     #[test]
@@ -210,11 +205,15 @@ mod tests {
     #[test]
     fn absent_files_are_answered_with_every_place_and_the_download() {
         let options = OpenOptions { data_dir: Some(PathBuf::from("nowhere")), ..OpenOptions::default() };
-        let error = open("mutag", &options).expect_err("no such folder").to_string();
+        let error = open("mutag", &options).expect_err("no such folder");
         assert_eq!(
-            error,
+            error.to_string(),
             "the files of MUTAG are missing: looked at nowhere/tu/MUTAG, nowhere/tu/MUTAG.zip, nowhere/MUTAG, \
-             nowhere/MUTAG.zip\n\nhint: get them with `togl data fetch MUTAG`; without a network, download \
+             nowhere/MUTAG.zip"
+        );
+        assert_eq!(
+            error.hint().expect("the download"),
+            "get them with `togl data fetch MUTAG`; without a network, download \
              https://www.chrsmrrs.com/graphkerneldatasets/MUTAG.zip elsewhere and use `togl data fetch MUTAG \
              --from DIR`"
         );
@@ -263,7 +262,7 @@ mod tests {
         assert_eq!(unlisted(&folder.path().join("nowhere")), Vec::<String>::new());
         let known = |name| known_or_present(name, Some(folder.path()));
         assert!(known("HOME-MADE").is_ok() && known("other").is_ok() && known("dd").is_ok());
-        let error = known("HOME-MDAE").expect_err("unknown").to_string();
+        let error = known("HOME-MDAE").expect_err("unknown").hint().expect("the nearest");
         assert!(error.contains("did you mean `HOME-MADE`? there are cycles, "), "{error}");
         assert!(error.ends_with(", other"), "{error}");
         let refused = |name| known(name).expect_err("cannot be read").to_string();

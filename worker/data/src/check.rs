@@ -5,6 +5,7 @@
 use std::fmt::Display;
 
 use serde::{Deserialize, Serialize};
+use togl_sweeps::hint;
 
 use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Graph, Task};
@@ -188,7 +189,7 @@ fn check_splits(dataset: &Dataset, report: &mut CheckReport) {
     };
     for split in 0..tried {
         if let Err(error) = dataset.split(u64::from(split)) {
-            let problem = error.to_string().replace("\n\n", "; ");
+            let problem = hint::beside(&error, error.hint());
             if !report.problems.contains(&problem) {
                 report.problems.push(problem);
             }

@@ -153,11 +153,11 @@ fn attempt(
             return Err(FetchError::Interrupted { url: url.to_string(), done: 0, total: None, reason });
         }
         (status, _) => {
-            return Err(FetchError::Refused(format!(
-                "{url}: the server answered {}\n\nhint: check the name, or download the file by other means and \
-                 fetch from its folder",
-                status.as_u16()
-            )));
+            return Err(FetchError::NotThere {
+                problem: format!("{url}: the server answered {}", status.as_u16()),
+                hint: "check the name, or download the file by other means and fetch from its folder"
+                    .to_string(),
+            });
         }
     };
     let total = header(response.headers(), "content-length").and_then(|length| length.parse::<u64>().ok());

@@ -25,12 +25,8 @@ struct Paint {
 /// Draws the graph at this position.
 pub fn draw_svg(dataset: &Dataset, index: usize) -> Result<String, Error> {
     if index >= dataset.graph_count() {
-        return Err(Error::BadOption {
-            dataset: dataset.name().to_string(),
-            option: "graph",
-            value: index.to_string(),
-            reason: format!("its graphs are 0 to {}", dataset.graph_count() - 1),
-        });
+        let reason = format!("its graphs are 0 to {}", dataset.graph_count() - 1);
+        return Err(Error::bad_option(dataset.name(), "graph", index, reason));
     }
     let graph = dataset.graph(index);
     let superpixels = facts(dataset.name()).is_some_and(|facts| facts.directed);

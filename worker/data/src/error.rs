@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::origins::how_to_get;
 use crate::splits::SplitError;
 use crate::structure::StructureError;
 
@@ -12,7 +13,7 @@ use crate::structure::StructureError;
 #[derive(Debug, Error)]
 pub enum Error {
     /// No source has this name.
-    #[error("unknown data set `{name}`{}\n\nhint: {hint}", searched(.looked_at))]
+    #[error("unknown data set `{name}`{}", searched(.looked_at))]
     UnknownDataset {
         /// What was asked for.
         name: String,
@@ -34,7 +35,7 @@ pub enum Error {
         reason: String,
     },
     /// The files of a data set are not there.
-    #[error("the files of {dataset} are missing: looked at {}\n\nhint: {hint}", list(.looked_at))]
+    #[error("the files of {dataset} are missing: looked at {}", list(.looked_at))]
     MissingFiles {
         /// The data set.
         dataset: String,
@@ -90,6 +91,33 @@ pub enum Error {
     /// A split cannot be made.
     #[error(transparent)]
     Split(#[from] SplitError),
+}
+
+impl Error {
+    /// An option of a data set that cannot be as it is.
+    pub(crate) fn bad_option(
+        dataset: &str,
+        option: &'static str,
+        value: impl ToString,
+        reason: impl ToString,
+    ) -> Error {
+        let (dataset, value, reason) = (dataset.to_string(), value.to_string(), reason.to_string());
+        Error::BadOption { dataset, option, value, reason }
+    }
+
+    /// Files of a data set that are at none of these places, and where to get them.
+    pub(crate) fn missing(dataset: &str, looked_at: Vec<PathBuf>) -> Error {
+        Error::MissingFiles { dataset: dataset.to_string(), looked_at, hint: how_to_get(dataset) }
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::UnknownDataset { hint, .. } | Error::MissingFiles { hint, .. } => Some(hint.clone()),
+            Error::Split(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 fn searched(paths: &[PathBuf]) -> String {

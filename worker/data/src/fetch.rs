@@ -74,7 +74,7 @@ pub enum FetchError {
     #[error(transparent)]
     Dataset(#[from] Error),
     /// The server cannot be reached.
-    #[error("{url}: {reason}\n\nhint: without a connection, fetch from a folder that holds the file")]
+    #[error("{url}: {reason}")]
     Transport {
         /// The address.
         url: String,
@@ -82,9 +82,7 @@ pub enum FetchError {
         reason: String,
     },
     /// The connection broke again and again.
-    #[error(
-        "{url}: broken off after {done} bytes: {reason}\n\nhint: fetch again to continue where it stopped"
-    )]
+    #[error("{url}: broken off after {done} bytes: {reason}")]
     Interrupted {
         /// The address.
         url: String,
@@ -107,6 +105,29 @@ pub enum FetchError {
     /// It cannot be had like this, and the words say why.
     #[error("{0}")]
     Refused(String),
+    /// It is not where it was looked for, but may be elsewhere.
+    #[error("{problem}")]
+    NotThere {
+        /// Where it was looked for, and what was there instead.
+        problem: String,
+        /// Where else it may be.
+        hint: String,
+    },
+}
+
+impl FetchError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            FetchError::Dataset(error) => error.hint(),
+            FetchError::Transport { .. } => {
+                Some("without a connection, fetch from a folder that holds the file".to_string())
+            }
+            FetchError::Interrupted { .. } => Some("fetch again to continue where it stopped".to_string()),
+            FetchError::NotThere { hint, .. } => Some(hint.clone()),
+            FetchError::Write { .. } | FetchError::Refused(_) => None,
+        }
+    }
 }
 
 /// Fetches all files of a data set; none where it is generated. Stops at the first that cannot be fetched.
@@ -228,8 +249,8 @@ fn copy(
     let file = origin.path.file_name().unwrap_or_default();
     let places = [from.join(&origin.path), from.join(file)];
     let found = places.iter().find(|place| place.is_file()).ok_or_else(|| {
-        let (file, folder, url) = (file.display(), from.display(), &origin.url);
-        FetchError::Refused(format!("no {file} in {folder}\n\nhint: it is published at {url}"))
+        let problem = format!("no {} in {}", file.display(), from.display());
+        FetchError::NotThere { problem, hint: format!("it is published at {}", origin.url) }
     })?;
     unfinished.discard();
     let copied = fs::copy(found, &unfinished.path).map_err(|source| {

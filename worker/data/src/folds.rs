@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::files::FileSet;
-use crate::origins::how_to_get;
 use crate::splits::Split;
 
 /// The index files of a data set.
@@ -25,11 +24,7 @@ pub(crate) fn read(data_dir: &Path, dataset: &str, folds: u32) -> Result<Vec<Spl
 fn read_part(data_dir: &Path, dataset: &str, part: &str, folds: u32) -> Result<Vec<Vec<u32>>, Error> {
     let folder = data_dir.join("splits");
     let name = format!("{dataset}_{part}.index");
-    let missing = Error::MissingFiles {
-        dataset: dataset.to_string(),
-        looked_at: vec![folder.join(&name)],
-        hint: how_to_get(dataset),
-    };
+    let missing = Error::missing(dataset, vec![folder.join(&name)]);
     let Some(mut files) = FileSet::open_first(&[folder])? else { return Err(missing) };
     let Some(mut lines) = files.lines(&name)? else { return Err(missing) };
     let mut rows = Vec::new();
@@ -71,8 +66,8 @@ mod tests {
     #[test]
     fn missing_files_are_named_with_the_place_and_a_way_out() {
         let folder = folder(&[("X_train.index", "0\n")]);
-        let error = read(folder.path(), "X", 1).expect_err("no validation file").to_string();
-        assert!(error.contains("X_val.index") && error.contains("hint: "), "{error}");
+        let error = read(folder.path(), "X", 1).expect_err("no validation file");
+        assert!(error.to_string().contains("X_val.index") && error.hint().is_some(), "{error}");
     }
 
     #[test]

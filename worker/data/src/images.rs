@@ -13,7 +13,6 @@ use crate::dataset::{Dataset, Task};
 use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
-use crate::origins::how_to_get;
 use crate::progress::{DataObserver, DataProgress, DataWork};
 use crate::splits::{Split, SplitRule};
 use crate::superpixels::{PixelGraph, Recipe, graph_of};
@@ -114,7 +113,8 @@ impl ImageSource {
             FeatureChoice::AsPublished | FeatureChoice::Attributes => Ok(true),
             FeatureChoice::Colour => Ok(false),
             other => {
-                Err(self.bad_option("features", format!("{other:?}"), "superpixels have colour and position"))
+                let reason = "superpixels have colour and position";
+                Err(Error::bad_option(self.name, "features", format!("{other:?}"), reason))
             }
         }
     }
@@ -122,11 +122,7 @@ impl ImageSource {
     fn place(&self, options: &OpenOptions) -> Result<PathBuf, Error> {
         let places = options.data_dir.as_deref().map(self.places).unwrap_or_default();
         let found = places.iter().find(|place| place.exists()).cloned();
-        found.ok_or_else(|| Error::MissingFiles {
-            dataset: self.name.to_string(),
-            looked_at: places,
-            hint: how_to_get(self.name),
-        })
+        found.ok_or_else(|| Error::missing(self.name, places))
     }
 
     /// The first of the training file and the first of the test file, in the shares of the complete files.
@@ -138,7 +134,7 @@ impl ImageSource {
         if graphs == 0 || images.iter().zip(sizes).any(|(images, size)| images.len() < size) {
             let reason =
                 "choose as many images as the files hold, in the shares of the complete files, or fewer";
-            return Err(self.bad_option("graphs", graphs.to_string(), reason));
+            return Err(Error::bad_option(self.name, "graphs", graphs, reason));
         }
         Ok(images)
     }
@@ -152,10 +148,6 @@ impl ImageSource {
             validation: (0..validation).collect(),
             test: (training..end).collect(),
         }
-    }
-
-    fn bad_option(&self, option: &'static str, value: String, reason: &str) -> Error {
-        Error::BadOption { dataset: self.name.to_string(), option, value, reason: reason.to_string() }
     }
 }
 
@@ -221,11 +213,7 @@ fn mnist_files(place: &Path) -> Vec<PathBuf> {
 fn read_mnist(place: &Path, training: bool, first: Option<usize>) -> Result<Images, Error> {
     let part = if training { "train" } else { "t10k" };
     let dataset = MNIST.name;
-    let missing = || Error::MissingFiles {
-        dataset: dataset.to_string(),
-        looked_at: vec![place.to_path_buf()],
-        hint: how_to_get(dataset),
-    };
+    let missing = || Error::missing(dataset, vec![place.to_path_buf()]);
     let mut files = FileSet::open_first(&[place.to_path_buf()])?.ok_or_else(missing)?;
     let images =
         idx::read_images(&mut files.required(dataset, &format!("{part}-images-idx3-ubyte"))?, first)?;

@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::lines::Lines;
-use crate::origins::how_to_get;
 use crate::splits::{Split, SplitRule};
 
 const NAME: &str = "ogbg-molhiv";
@@ -21,7 +20,8 @@ pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     options.refuse_graphs(NAME)?;
     refuse_other_features(options.features)?;
     let place = found(options.data_dir.as_deref());
-    let mut files = FileSet::open_first(place.as_slice())?.ok_or_else(|| missing(options))?;
+    let mut files = FileSet::open_first(place.as_slice())?
+        .ok_or_else(|| Error::missing(NAME, places(options.data_dir.as_deref())))?;
     let node_counts = counts(files.required_lines(NAME, "raw/num-node-list.csv")?)?;
     let node_offsets = offsets(&node_counts);
     let topology = Topology::arrange(edges(&mut files, &node_offsets)?, node_offsets);
@@ -122,12 +122,10 @@ fn scaffold_split(files: &mut FileSet) -> Result<Split, Error> {
 fn refuse_other_features(features: FeatureChoice) -> Result<(), Error> {
     match features {
         FeatureChoice::AsPublished | FeatureChoice::Attributes => Ok(()),
-        other => Err(Error::BadOption {
-            dataset: NAME.to_string(),
-            option: "features",
-            value: format!("{other:?}"),
-            reason: "atoms have their nine attributes only".to_string(),
-        }),
+        other => {
+            let reason = "atoms have their nine attributes only";
+            Err(Error::bad_option(NAME, "features", format!("{other:?}"), reason))
+        }
     }
 }
 
@@ -139,11 +137,6 @@ fn places(data_dir: Option<&Path>) -> Vec<PathBuf> {
 /// The first place that holds the set; a folder without its raw files is not it.
 fn found(data_dir: Option<&Path>) -> Option<PathBuf> {
     places(data_dir).into_iter().find(|place| place.is_file() || place.join("raw").is_dir())
-}
-
-fn missing(options: &OpenOptions) -> Error {
-    let looked_at = places(options.data_dir.as_deref());
-    Error::MissingFiles { dataset: NAME.to_string(), looked_at, hint: how_to_get(NAME) }
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub enum ObtainError {
     #[error(transparent)]
     Open(#[from] Error),
     /// Its files are missing and could not be fetched.
-    #[error("the files of {dataset} are missing and cannot be fetched: {reason}\n\nhint: {hint}")]
+    #[error("the files of {dataset} are missing and cannot be fetched: {reason}")]
     Fetch {
         /// The data set.
         dataset: String,
@@ -49,6 +49,14 @@ impl ObtainError {
     /// Whether the same call may succeed later.
     pub fn is_passing(&self) -> bool {
         matches!(self, ObtainError::Fetch { network: true, .. })
+    }
+
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ObtainError::Open(error) => error.hint(),
+            ObtainError::Fetch { hint, .. } => Some(hint.clone()),
+        }
     }
 }
 
@@ -79,8 +87,7 @@ pub fn obtain(
 }
 
 fn failed(name: &str, error: &FetchError) -> ObtainError {
-    let text = error.to_string();
-    let mut reason = text.split("\n\nhint: ").next().unwrap_or_default().to_string();
+    let mut reason = error.to_string();
     if let Some(cause) = std::error::Error::source(error) {
         reason = format!("{reason}: {cause}");
     }

@@ -110,8 +110,9 @@ mod tests {
     #[test]
     fn what_cannot_be_dealt_is_refused_with_the_reason() {
         let dataset = labelled(&six_to_three_to_one(20));
-        let error = dataset.repeated_fold(5, 0, 5).expect_err("folds are 0 to 4").to_string();
-        assert_eq!(error, "split 5 of labelled does not exist\n\nhint: valid splits are 0 to 4");
+        let error = dataset.repeated_fold(5, 0, 5).expect_err("folds are 0 to 4");
+        assert_eq!(error.to_string(), "split 5 of labelled does not exist");
+        assert_eq!(error.hint().as_deref(), Some("valid splits are 0 to 4"));
         let error = labelled(&[0, 1]).repeated_fold(5, 0, 4).expect_err("two graphs").to_string();
         assert!(error.contains("2 graphs, too few for 5 stratified folds: the test part"), "{error}");
         let mut builder = DatasetBuilder::new("nodes", Task::NodeClassification, 2, 1);

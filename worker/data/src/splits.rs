@@ -123,7 +123,7 @@ impl fmt::Display for ValidSplits {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SplitError {
     /// The split number is not one of the rule's.
-    #[error("split {split} of {dataset} does not exist\n\nhint: valid splits are {valid}")]
+    #[error("split {split} of {dataset} does not exist")]
     OutOfRange {
         /// The data set.
         dataset: String,
@@ -150,6 +150,16 @@ pub enum SplitError {
         /// The data set.
         dataset: String,
     },
+}
+
+impl SplitError {
+    /// What to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            SplitError::OutOfRange { valid, .. } => Some(format!("valid splits are {valid}")),
+            SplitError::TooFewGraphs { .. } | SplitError::NoStrata { .. } => None,
+        }
+    }
 }
 
 impl SplitRule {
@@ -316,8 +326,9 @@ mod tests {
     #[test]
     fn a_split_that_does_not_exist_is_answered_with_those_that_do() {
         let dataset = labelled(&[0, 1, 0, 1, 0, 1, 0, 1, 0, 1], SplitRule::StratifiedFolds { folds: 5 });
-        let error = dataset.split(5).expect_err("folds are 0 to 4").to_string();
-        assert_eq!(error, "split 5 of labelled does not exist\n\nhint: valid splits are 0 to 4");
+        let error = dataset.split(5).expect_err("folds are 0 to 4");
+        assert_eq!(error.to_string(), "split 5 of labelled does not exist");
+        assert_eq!(error.hint().as_deref(), Some("valid splits are 0 to 4"));
     }
 
     #[test]

@@ -73,12 +73,8 @@ pub(crate) fn graph_count(name: &str, options: &OpenOptions, default: usize) -> 
     if (1..=MOST_GRAPHS).contains(&graphs) {
         return Ok(graphs);
     }
-    Err(Error::BadOption {
-        dataset: name.to_string(),
-        option: "graphs",
-        value: graphs.to_string(),
-        reason: format!("the number of graphs is 1 to {MOST_GRAPHS}"),
-    })
+    let reason = format!("the number of graphs is 1 to {MOST_GRAPHS}");
+    Err(Error::bad_option(name, "graphs", graphs, reason))
 }
 
 fn normal_rows(stream: &mut Stream, nodes: usize) -> Vec<f32> {

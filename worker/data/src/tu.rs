@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::features::FeatureChoice;
 use crate::files::FileSet;
 use crate::folds;
-use crate::origins::how_to_get;
 use crate::splits::{Split, SplitRule};
 use crate::tu_format::TuFiles;
 
@@ -87,11 +86,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
 fn find_files(name: &str, options: &OpenOptions) -> Result<FileSet, Error> {
     options.refuse_graphs(name)?;
     let place = found(name, options.data_dir.as_deref());
-    let missing = || Error::MissingFiles {
-        dataset: name.to_string(),
-        looked_at: places(name, options.data_dir.as_deref()),
-        hint: how_to_get(name),
-    };
+    let missing = || Error::missing(name, places(name, options.data_dir.as_deref()));
     FileSet::open_first(place.as_slice())?.ok_or_else(missing)
 }
 

@@ -152,12 +152,7 @@ impl TuFiles<'_> {
     }
 
     fn unusable(&self, value: &str, reason: &str) -> Error {
-        Error::BadOption {
-            dataset: self.name.to_string(),
-            option: "features",
-            value: value.to_string(),
-            reason: reason.to_string(),
-        }
+        Error::bad_option(self.name, "features", value, reason)
     }
 
     fn too_wide(&self, values: usize) -> Error {

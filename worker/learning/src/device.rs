@@ -2,10 +2,13 @@
 //! this crate touches (thread counts, the allocator's thrift), and only when it is asked to.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tch::{Cuda, Kind, Tensor};
 
+use crate::cuda_half;
+pub use crate::cuda_half::CudaHalf;
 use crate::error::{Result, TrainError, guard};
 use crate::native;
 
@@ -46,7 +49,8 @@ impl Device {
 
     /// libtorch's handle, if the device is there.
     pub(crate) fn open(self) -> Result<tch::Device> {
-        if devices().any(|there| there == self) {
+        // The processor is always there; asking for others would load what they need.
+        if self == Self::Cpu || devices().any(|there| there == self) {
             return Ok(self.handle());
         }
         let there: Vec<String> = devices().map(|device| device.to_string()).collect();
@@ -84,6 +88,7 @@ fn devices() -> impl Iterator<Item = Device> {
 }
 
 fn cuda_devices() -> i64 {
+    cuda_half::open();
     guard(|| Ok(Cuda::device_count())).unwrap_or(0)
 }
 
@@ -124,8 +129,10 @@ pub struct Inspection {
     pub threads: i32,
     /// Threads libtorch uses between operations.
     pub interop_threads: i32,
-    /// Whether the CUDA half of libtorch is linked in.
-    pub cuda_linked: bool,
+    /// Where it lies; nothing where the system does not tell.
+    pub libtorch_folder: Option<PathBuf>,
+    /// Whether libtorch's CUDA half is there and could be opened.
+    pub cuda_half: CudaHalf,
     /// CUDA devices that can be used.
     pub cuda_devices: i64,
     /// Whether cuDNN can be used.
@@ -149,12 +156,14 @@ pub struct DeviceCheck {
 
 /// Looks at this machine's devices and tries each.
 pub fn inspect() -> Inspection {
+    let cuda_half = cuda_half::open().clone(); // before libtorch is asked what it has
     Inspection {
         libtorch: libtorch_version(),
         libtorch_expected: EXPECTED_LIBTORCH.to_owned(),
         threads: tch::get_num_threads(),
         interop_threads: tch::get_num_interop_threads(),
-        cuda_linked: tch::utils::has_cuda(),
+        libtorch_folder: cuda_half::libtorch_folder(),
+        cuda_half,
         cuda_devices: cuda_devices(),
         cudnn: guard(|| Ok(Cuda::cudnn_is_available())).unwrap_or(false),
         mps: tch::utils::has_mps(),

@@ -21,6 +21,9 @@ pub enum TrainError {
     /// The trial's settings cannot be trained.
     #[error("settings: {0}")]
     Config(String),
+    /// The data set has no such split, here or elsewhere.
+    #[error("settings: {0}")]
+    NoSuchSplit(SplitError),
     /// The device ran out of memory.
     #[error("out of memory: {0}")]
     OutOfMemory(String),
@@ -53,7 +56,7 @@ impl TrainError {
         match self {
             Self::NotFinite(_) => FailureClass::NotFinite,
             Self::Data(_) => FailureClass::Data,
-            Self::Config(_) => FailureClass::Config,
+            Self::Config(_) | Self::NoSuchSplit(_) => FailureClass::Config,
             Self::OutOfMemory(_) => FailureClass::OutOfMemory,
             Self::Stopped { .. } => FailureClass::Preempted,
             Self::Reference(_) | Self::Checkpoint(_) | Self::Torch(_) => FailureClass::Error,
@@ -62,16 +65,16 @@ impl TrainError {
     }
 
     /// What somebody who trains a fold by hand can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::OutOfMemory(_) => Some(
-                "a smaller batch_size or hidden_dim needs less memory; so do fewer programs on the same device",
-            ),
-            Self::NotFinite(_) => {
-                Some("a smaller lr often helps; `features` of the data may also be too large")
+    pub fn hint(&self) -> Option<String> {
+        let advice = match self {
+            Self::OutOfMemory(_) => {
+                "a smaller batch_size or hidden_dim needs less memory; so do fewer programs on the same device"
             }
-            _ => None,
-        }
+            Self::NotFinite(_) => "a smaller lr often helps; `features` of the data may also be too large",
+            Self::NoSuchSplit(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(advice.to_owned())
     }
 
     /// Sorts a message of libtorch into its variant.
@@ -138,7 +141,7 @@ impl From<SplitError> for TrainError {
     fn from(error: SplitError) -> Self {
         match &error {
             SplitError::OutOfRange { split, valid, .. } if !valid.contains(*split) => {
-                Self::Config(error.to_string())
+                Self::NoSuchSplit(error)
             }
             _ => Self::Data(error.to_string()),
         }

@@ -1,11 +1,12 @@
 //! What a caller asks for and hears while a fold is trained: the job, the observer of its epochs, and what the observer
 //! may want next. Owns these words for networks and kernels alike; trains nothing.
 
-use togl_sweeps::result::Metrics;
-use togl_sweeps::trial::TrialConfig;
+use togl_data::{Dataset, Split};
+use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_VERSION};
+use togl_sweeps::trial::{NUMERICS, TrialConfig};
 
 use crate::checkpoint::Checkpoint;
-use crate::device::Device;
+use crate::device::{self, Device};
 
 /// One fold to train.
 #[derive(Clone, Copy)]
@@ -78,5 +79,39 @@ pub trait Observer {
 impl<F: FnMut(&Progress) -> Flow> Observer for F {
     fn epoch(&mut self, progress: &Progress) -> Flow {
         self(progress)
+    }
+}
+
+/// What every result says, whatever was trained; `best` is the record of what was chosen. How long it took and what it
+/// is made of, the caller adds; what the machine did, the worker.
+pub(crate) fn result(
+    dataset: &Dataset,
+    split: &Split,
+    device: &str,
+    best: EpochRecord,
+    test: Metrics,
+    history: Vec<EpochRecord>,
+) -> FoldResult {
+    let (device, libtorch) = (device.to_owned(), device::libtorch_version());
+    FoldResult {
+        version: RESULT_VERSION,
+        numerics: NUMERICS,
+        test,
+        validation: best.validation,
+        train: best.train,
+        last_validation: best.validation,
+        best_epoch: best.epoch,
+        epochs: history.len() as u32,
+        seconds: 0.0,
+        finished_at: None,
+        energy_joules: None,
+        peak_memory: 0,
+        parameters: 0,
+        confusion: Vec::new(),
+        part_sizes: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
+        data_digest: dataset.digest().to_string(),
+        split_digest: split.digest().to_string(),
+        provenance: Provenance { device, libtorch, ..Provenance::default() },
+        history,
     }
 }

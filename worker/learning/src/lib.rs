@@ -8,6 +8,7 @@
 //! - `baselines`: kernels with support vector machines, which need no tensors
 //! - `job`, `learner`, `metrics`, `schedule`, `train`: one fold from what is asked for to its test
 //! - `checkpoint`, `filtrations`: a fold in the middle of its training as bytes; what a trained network learnt
+//! - `cuda_half`: libtorch's CUDA half, opened at run time where it is
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
 //! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
 //!
@@ -18,6 +19,7 @@ pub mod baselines;
 pub mod batch;
 pub mod bench;
 pub mod checkpoint;
+mod cuda_half;
 pub mod device;
 pub mod error;
 pub mod filtrations;
@@ -43,4 +45,4 @@ pub use error::{TrainError, is_returned_as_error};
 pub use filtrations::{Filtrations, filtrations};
 pub use job::{Flow, Job, Observer, Progress};
 pub use train::{continue_fold, train_fold};
-pub use verify::{CaseReport, verify_dir, verify_file};
+pub use verify::{CaseReport, verify_file};

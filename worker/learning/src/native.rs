@@ -2,20 +2,20 @@
 //! Owns every `unsafe` block of this crate. Pointers are borrowed for the call only; a returned tensor is owned.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::path::Path;
 use std::ptr::null_mut;
 
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use tch::Tensor;
 
 use crate::error::{Result, TrainError};
 
+/// `togl_sparse` of ops.h is two of these: a matrix and its transpose.
 #[repr(C)]
-struct RawSparse {
+struct RawRows {
     row_start: *mut c_void,
     columns: *mut c_void,
     values: *mut c_void,
-    t_row_start: *mut c_void,
-    t_columns: *mut c_void,
-    t_values: *mut c_void,
 }
 
 #[repr(C)]
@@ -30,18 +30,9 @@ struct RawNorm {
     relu: i32,
 }
 
-#[repr(C)]
-struct RawAdam {
-    lr: f64,
-    beta1: f64,
-    beta2: f64,
-    eps: f64,
-    weight_decay: f64,
-    step: i64,
-}
-
 unsafe extern "C" {
-    fn togl_sparse_product(matrix: *const RawSparse, x: *mut c_void, out: *mut *mut c_void) -> *mut c_char;
+    fn togl_sparse_product(matrix: *const [RawRows; 2], x: *mut c_void, out: *mut *mut c_void)
+    -> *mut c_char;
     fn togl_batch_norm(
         norm: *const RawNorm,
         x: *mut c_void,
@@ -55,7 +46,7 @@ unsafe extern "C" {
         out: *mut *mut c_void,
     ) -> *mut c_char;
     fn togl_adam(
-        settings: *const RawAdam,
+        settings: *const AdamStep,
         count: i64,
         parameters: *mut *mut c_void,
         first: *mut *mut c_void,
@@ -68,11 +59,13 @@ unsafe extern "C" {
     fn free(pointer: *mut c_void);
 }
 
-/// One half of a sparse matrix: compressed rows.
-pub(crate) struct Rows<'a> {
-    pub row_start: &'a Tensor,
-    pub columns: &'a Tensor,
-    pub values: Option<&'a Tensor>,
+/// One half of a sparse matrix: compressed rows on a device.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub row_start: Tensor,
+    pub columns: Tensor,
+    /// Absent: every entry is 1.
+    pub values: Option<Tensor>,
 }
 
 /// Parameters, statistics and mode of a batch norm.
@@ -87,8 +80,9 @@ pub(crate) struct Norm<'a> {
     pub relu: bool,
 }
 
-/// Settings of one Adam step; `step` counts from 1.
+/// Settings of one Adam step, laid out as in ops.h; `step` counts from 1.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(crate) struct AdamStep {
     pub lr: f64,
     pub beta1: f64,
@@ -131,17 +125,14 @@ fn owned(call: impl FnOnce(*mut *mut c_void) -> *mut c_char) -> Result<Tensor> {
 }
 
 /// `A x` whose gradient is `transposed g`.
-pub(crate) fn sparse_product(matrix: &Rows<'_>, transposed: &Rows<'_>, x: &Tensor) -> Result<Tensor> {
-    let raw_matrix = RawSparse {
-        row_start: raw(matrix.row_start),
-        columns: raw(matrix.columns),
-        values: raw_or_null(matrix.values),
-        t_row_start: raw(transposed.row_start),
-        t_columns: raw(transposed.columns),
-        t_values: raw_or_null(transposed.values),
-    };
-    // SAFETY: all pointers come from live tensors and the struct mirrors the one in ops.h.
-    owned(|out| unsafe { togl_sparse_product(&raw_matrix, raw(x), out) })
+pub(crate) fn sparse_product(matrix: &Rows, transposed: &Rows, x: &Tensor) -> Result<Tensor> {
+    let halves = [matrix, transposed].map(|rows| RawRows {
+        row_start: raw(&rows.row_start),
+        columns: raw(&rows.columns),
+        values: raw_or_null(rows.values.as_ref()),
+    });
+    // SAFETY: all pointers come from live tensors and the two structs mirror the one in ops.h.
+    owned(|out| unsafe { togl_sparse_product(&halves, raw(x), out) })
 }
 
 /// Batch norm, optional ReLU, optional residual.
@@ -173,13 +164,18 @@ pub(crate) fn coordinate_functions(
 
 /// One Adam step; each gradient is dropped afterwards.
 pub(crate) fn adam(step: AdamStep, parameters: &[Tensor], first: &[Tensor], second: &[Tensor]) -> Result<()> {
-    let AdamStep { lr, beta1, beta2, eps, weight_decay, step } = step;
-    let settings = RawAdam { lr, beta1, beta2, eps, weight_decay, step };
     let pointers = |tensors: &[Tensor]| tensors.iter().map(raw).collect::<Vec<_>>();
     let (mut p, mut m, mut v) = (pointers(parameters), pointers(first), pointers(second));
     let count = p.len().min(m.len()).min(v.len()) as i64;
     // SAFETY: three lists of at least `count` pointers to live tensors; the struct mirrors the one in ops.h.
-    check(unsafe { togl_adam(&settings, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()) })
+    check(unsafe { togl_adam(&step, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()) })
+}
+
+/// Makes a library part of this process for good: what it registers with libtorch at its start stays.
+pub(crate) fn open_library(path: &Path) -> std::result::Result<(), String> {
+    // SAFETY: a library of libtorch itself, whose start only registers what it can do; it is never unloaded.
+    let opened = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) };
+    opened.map(std::mem::forget).map_err(|error| error.to_string())
 }
 
 /// Asks the allocator to keep freed memory for the next step.

@@ -4,7 +4,7 @@
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Purpose, Stage, Stream};
-use togl_topology::{Batch as Topology, IndexTables, Indices, Parallelism};
+use togl_topology::{Batch as Topology, IndexTables, Indices};
 
 use crate::batch::Draws;
 use crate::error::Result;
@@ -57,7 +57,7 @@ impl<'a> Diagrams<'a> {
         let mut edge_death = edge_birth.clone();
         let (vertices, births, deaths) = (&mut vertex_death[..], &mut edge_birth[..], &mut edge_death[..]);
         let indices = Indices { vertex_death: vertices, edge_birth: births, edge_death: deaths };
-        togl_topology::persist(topology, &host, filtrations, indices, Parallelism::Serial)?;
+        togl_topology::persist(topology, &host, filtrations, indices)?;
         let values = with_zero_row(values);
         let vertex_death = Some(vertex_death);
         Ok(Self { topology, values, host, filtrations, vertex_death, edge_birth, edge_death })
@@ -166,7 +166,7 @@ fn check_finite(topology: &Topology, host: &[f32], filtrations: usize) -> Result
         return Ok(());
     }
     // Persistence names the graph, vertex and filtration at fault.
-    Ok(IndexTables::default().compute(topology, host, filtrations, Parallelism::Serial)?)
+    Ok(IndexTables::default().compute(topology, host, filtrations)?)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::Serialize;
 use tch::{Kind, Tensor};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::Backbone;
-use togl_topology::{IndexTables, Parallelism};
+use togl_topology::IndexTables;
 
 use crate::batch::Batch;
 use crate::error::{Result, TrainError};
@@ -50,7 +50,7 @@ fn persistence(trial: &TrialConfig, batch: &Batch) -> Result<()> {
     let values: Vec<f32> =
         (0..filtrations * topology.vertices()).map(|i| (i as f32 * 0.618_034).fract()).collect();
     IndexTables::default()
-        .compute(topology, &values, filtrations, Parallelism::Serial)
+        .compute(topology, &values, filtrations)
         .map_err(|error| TrainError::Config(error.to_string()))
 }
 

@@ -7,15 +7,7 @@ use tch::{Device, Kind, Tensor};
 use crate::error::Result;
 use crate::native::{self, Rows};
 
-/// Compressed rows on a device.
-#[derive(Debug)]
-struct Half {
-    row_start: Tensor,
-    columns: Tensor,
-    values: Option<Tensor>,
-}
-
-impl Half {
+impl Rows {
     fn upload(rows: &HostRows, device: Device) -> Self {
         let values = rows.values.as_ref().map(|values| Tensor::from_slice(values).to_device(device));
         Self {
@@ -32,10 +24,6 @@ impl Half {
             values: self.values.as_ref().map(Tensor::shallow_clone),
         }
     }
-
-    fn rows(&self) -> Rows<'_> {
-        Rows { row_start: &self.row_start, columns: &self.columns, values: self.values.as_ref() }
-    }
 }
 
 /// Compressed rows in plain vectors.
@@ -50,14 +38,14 @@ pub(crate) struct HostRows {
 /// A sparse matrix and its transpose.
 #[derive(Debug)]
 pub struct SparseMatrix {
-    forward: Half,
-    backward: Half,
+    forward: Rows,
+    backward: Rows,
 }
 
 impl SparseMatrix {
     pub(crate) fn new(forward: &HostRows, backward: &HostRows, device: Device) -> Self {
-        let uploaded = Half::upload(forward, device);
-        let backward = if forward == backward { uploaded.share() } else { Half::upload(backward, device) };
+        let uploaded = Rows::upload(forward, device);
+        let backward = if forward == backward { uploaded.share() } else { Rows::upload(backward, device) };
         Self { forward: uploaded, backward }
     }
 
@@ -76,7 +64,7 @@ impl SparseMatrix {
 
     /// The product with a dense matrix.
     pub fn product(&self, x: &Tensor) -> Result<Tensor> {
-        native::sparse_product(&self.forward.rows(), &self.backward.rows(), x)
+        native::sparse_product(&self.forward, &self.backward, x)
     }
 
     /// The column of every entry.
@@ -196,7 +184,8 @@ impl Segments {
     }
 
     /// The segment of every member.
-    pub fn of_members(&self) -> &Tensor {
+    #[cfg(test)]
+    pub(crate) fn of_members(&self) -> &Tensor {
         &self.sum.backward.columns
     }
 }

@@ -5,15 +5,14 @@
 //! `learner`.
 
 use togl_data::{Dataset, Split, Stage};
-use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_VERSION};
-use togl_sweeps::trial::{LastEpoch, NUMERICS};
+use togl_sweeps::result::{EpochRecord, FoldResult, Metrics};
+use togl_sweeps::trial::LastEpoch;
 
 use crate::baselines;
 use crate::batch::{Batch, Collator, Draws, Needs};
 use crate::checkpoint::{Checkpoint, Header, Notes};
-use crate::device;
 use crate::error::{Result, TrainError, guard};
-use crate::job::{Flow, Job, Observer, Progress};
+use crate::job::{self, Flow, Job, Observer, Progress};
 use crate::learner::{Learner, draws, training_batches};
 use crate::metrics::Tally;
 use crate::parameters::Snapshot;
@@ -254,28 +253,13 @@ impl<'a> Training<'a> {
         let header = Header::of(self.job, self.dataset);
         let parameters = &self.learner.parameters;
         observer.trained(Checkpoint::model(header, self.notes(best), parameters, &best.snapshot));
-        let (device, libtorch) = (self.job.device.kind().to_owned(), device::libtorch_version());
+        let (record, device) = (best.record, self.job.device.kind());
         Ok(FoldResult {
-            version: RESULT_VERSION,
-            numerics: NUMERICS,
-            test: tally.metrics(),
-            validation: best.record.validation,
-            train: best.record.train,
             last_validation: last.validation,
-            best_epoch: best.record.epoch,
-            epochs: self.history.len() as u32,
             seconds: self.seconds(),
-            finished_at: None,
-            energy_joules: None,
-            peak_memory: 0,
             parameters: parameters.count(),
             confusion: tally.confusion().to_vec(),
-            part_sizes: [&self.split.train, &self.split.validation, &self.split.test]
-                .map(|part| part.len() as u64),
-            data_digest: self.dataset.digest().to_string(),
-            split_digest: self.split.digest().to_string(),
-            provenance: Provenance { device, libtorch, ..Provenance::default() },
-            history: self.history,
+            ..job::result(self.dataset, self.split, device, record, tally.metrics(), self.history)
         })
     }
 

@@ -27,7 +27,7 @@ fn small(name: &str) -> TrialConfig {
 }
 
 fn run(trial: &TrialConfig, data: &Dataset, observer: &mut dyn Observer) -> Result<FoldResult> {
-    device::use_threads(1);
+    crate::device::use_threads(1);
     let clock = || 0.0;
     let job = Job { trial, split: 42, seed: 7, device: Device::Cpu, clock: &clock };
     train_fold(&job, data, observer)
@@ -75,7 +75,7 @@ fn the_same_fold_gives_the_same_bits_twice() {
 /// Raise `NUMERICS` in `togl-sweeps` when this has to change: stored results then no longer mix with new ones.
 #[test]
 fn the_numbers_of_a_short_run_belong_to_this_version_of_the_numerics() {
-    assert_eq!(NUMERICS, 1);
+    assert_eq!(togl_sweeps::trial::NUMERICS, 1);
     let trial = TrialConfig { togl: true, ..small("necklaces") };
     let result = train(&trial, &dataset("necklaces", 60));
     let losses: Vec<f64> = result.history.iter().map(|record| record.validation.loss).collect();

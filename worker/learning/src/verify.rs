@@ -107,14 +107,6 @@ pub fn verify_file(path: &Path, device: Device) -> Result<CaseReport> {
     })
 }
 
-/// Compares every reference file of a folder; see [`reference_files`].
-///
-/// # Errors
-/// As [`verify_file`] and [`reference_files`].
-pub fn verify_dir(folder: &Path, device: Device) -> Result<Vec<CaseReport>> {
-    reference_files(folder)?.iter().map(|file| verify_file(file, device)).collect()
-}
-
 /// The reference files of a folder: all `*.safetensors` that lie in it and in its folder `models`, in order of their
 /// names. A file is itself.
 ///

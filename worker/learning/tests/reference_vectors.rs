@@ -5,11 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use togl_learning::{CaseReport, Device, verify_dir};
+use togl_learning::verify::reference_files;
+use togl_learning::{CaseReport, Device, verify_file};
 
 fn verify(folder: &Path) -> Vec<CaseReport> {
     togl_learning::use_threads(1);
-    let reports = verify_dir(folder, Device::Cpu).unwrap();
+    let files = reference_files(folder).unwrap();
+    let reports: Vec<_> = files.iter().map(|file| verify_file(file, Device::Cpu).unwrap()).collect();
     for report in &reports {
         println!(
             "{:36} {:6} values, largest error {:.2e}, {:.3} of what is allowed ({})",

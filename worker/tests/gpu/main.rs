@@ -229,3 +229,20 @@ fn doctor_tries_every_device_and_one_that_is_not_there_is_named_with_those_that_
     let expected = "no usable device cuda:2, only cpu, cuda:0, cuda:1; `togl-worker doctor` says more";
     assert!(said(&output).contains(expected), "{}", said(&output));
 }
+
+#[test]
+fn a_worker_has_the_slots_that_it_was_asked_for_on_each_gpu() {
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
+    for (arguments, devices) in [
+        (&["--slots-per-gpu", "2"][..], r#"["cuda:0", "cuda:1", "cuda:0", "cuda:1"]"#),
+        (&["--devices", "1", "--slots-per-gpu", "2"], r#"["cuda:1", "cuda:1"]"#),
+        (&["--device", "cpu", "--slots", "1"], r#"["cpu"]"#),
+    ] {
+        let place = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_togl-worker"));
+        // Nobody listens there, so it says what it has, and leaves when its input ends.
+        command.args(["join", "127.0.0.1:1", "--with-parent", "--state"]).arg(place.path()).args(arguments);
+        let output = played.preload(&mut command).env("TOGL_TOKEN", "none").output().unwrap();
+        assert!(said(&output).contains(devices), "{arguments:?}: {}", said(&output));
+    }
+}

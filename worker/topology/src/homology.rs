@@ -21,7 +21,8 @@ impl Diagram {
     }
 
     /// Number of classes that live for a while: pairs of positive length and essential classes.
-    pub fn visible_classes(&self) -> usize {
+    #[cfg(test)]
+    fn visible_classes(&self) -> usize {
         self.essential.len() + self.pairs.iter().filter(|[birth, death]| birth < death).count()
     }
 }

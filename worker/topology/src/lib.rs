@@ -5,13 +5,13 @@
 //! Nothing here reads a clock, a file or the network, and nothing knows tensors.
 //!
 //! ```
-//! use togl_topology::{Batch, IndexTables, Parallelism};
+//! use togl_topology::{Batch, IndexTables};
 //!
 //! let mut batch = Batch::new();
 //! batch.push(3, &[[0, 1], [1, 2], [0, 2]])?; // a triangle
 //! let values = [-3.0, -1.0, -2.0]; // one filtration, [k, N] = [1, 3]
 //! let mut tables = IndexTables::default();
-//! tables.compute(&batch, &values, 1, Parallelism::Serial)?;
+//! tables.compute(&batch, &values, 1)?;
 //! assert_eq!(tables.vertex_death(), [1, 1, 2]); // values -1, -1, -2
 //! assert_eq!(tables.edge_birth(), [3, 1, 3]); // edge (1, 2) closes the cycle; 3 = N is "no pair"
 //! assert_eq!(tables.edge_death(), [3, 1, 3]);
@@ -33,4 +33,4 @@ pub use clique::{FlagComplex, MAX_SIMPLICES};
 pub use error::TopologyError;
 pub use homology::Diagram;
 pub use measure::{Timing, Workload, measure};
-pub use persistence::{IndexTables, Indices, Parallelism, persist};
+pub use persistence::{IndexTables, Indices, persist};

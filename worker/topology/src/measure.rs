@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::{Batch, IndexTables, Parallelism, TopologyError};
+use crate::{Batch, IndexTables, TopologyError};
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +38,11 @@ pub fn measure(workload: Workload, mut clock: impl FnMut() -> Duration) -> Resul
     let (batch, values) = workload.random()?;
     let pairs = (workload.graphs * workload.filtrations).max(1) as f64;
     let mut tables = IndexTables::default();
-    tables.compute(&batch, &values, workload.filtrations, Parallelism::Serial)?;
+    tables.compute(&batch, &values, workload.filtrations)?;
     let mut times = Vec::with_capacity(workload.repeats.max(1));
     for _ in 0..workload.repeats.max(1) {
         let start = clock();
-        tables.compute(&batch, &values, workload.filtrations, Parallelism::Serial)?;
+        tables.compute(&batch, &values, workload.filtrations)?;
         let elapsed = clock().saturating_sub(start);
         std::hint::black_box(&tables);
         times.push(elapsed.as_secs_f64() * 1e6 / pairs);

@@ -1,31 +1,17 @@
-//! Dimension 0 and 1 persistence of a whole batch: splits the (filtration, graph) pairs over threads when it pays.
+//! Dimension 0 and 1 persistence of a whole batch, one (filtration, graph) pair after the other: workers train several
+//! folds at once, so threads within one batch would only get into each other's way.
 //! Owns the layout of values and results and the check of values; the inner loop lives in `pair`.
 //! Returns vertex indices only: the caller gathers values, so gradients flow through the gather.
 
-use std::{cell::RefCell, ops::Range};
+use std::cell::RefCell;
 
 use crate::{
     Batch, TopologyError,
     pair::{Pair, Workspace},
 };
 
-/// Below this many vertices and edges in total (about 0.2 ms of work), threads cost more than they bring.
-const PARALLEL_WORK: usize = 1 << 14;
-/// A piece of work for one thread is not split below this size.
-const GRAIN: usize = 1 << 12;
-
 thread_local! {
     static WORKSPACE: RefCell<Workspace> = RefCell::default();
-}
-
-/// Whether a call may use the current rayon pool. Results do not depend on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Parallelism {
-    /// The calling thread only.
-    Serial,
-    /// The rayon pool, if it has more than one thread and the batch is large enough.
-    #[default]
-    Pool,
 }
 
 /// Result slices that the caller owns, for example the memory of freshly made `i64` tensors.
@@ -73,13 +59,12 @@ impl IndexTables {
         batch: &Batch,
         values: &[f32],
         filtrations: usize,
-        parallelism: Parallelism,
     ) -> Result<(), TopologyError> {
         check_values(batch, values, filtrations)?;
         self.vertex_death.resize(filtrations * batch.vertices(), 0);
         self.edge_birth.resize(filtrations * batch.edge_count(), 0);
         self.edge_death.resize(filtrations * batch.edge_count(), 0);
-        Job { batch, values, filtrations }.start(self.as_indices(), parallelism);
+        Job { batch, values, filtrations }.run(self.as_indices());
         Ok(())
     }
 
@@ -120,14 +105,13 @@ pub fn persist(
     values: &[f32],
     filtrations: usize,
     out: Indices<'_>,
-    parallelism: Parallelism,
 ) -> Result<(), TopologyError> {
     check_values(batch, values, filtrations)?;
     let edges = table_length("edge table", filtrations, batch.edge_count())?;
     check_length("vertex_death", values.len(), out.vertex_death.len())?;
     check_length("edge_birth", edges, out.edge_birth.len())?;
     check_length("edge_death", edges, out.edge_death.len())?;
-    Job { batch, values, filtrations }.start(out, parallelism);
+    Job { batch, values, filtrations }.run(out);
     Ok(())
 }
 
@@ -141,36 +125,12 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn start(self, out: Indices<'_>, parallelism: Parallelism) {
+    fn run(self, mut out: Indices<'_>) {
         if self.values.is_empty() {
-            return;
+            return; // there may be no end of filtrations of nothing
         }
-        let pairs = 0..self.filtrations * self.batch.graphs();
-        let (vertices, edges) = self.size(&pairs);
-        let pays = vertices + edges >= PARALLEL_WORK;
-        if pays && parallelism == Parallelism::Pool && rayon::current_num_threads() > 1 {
-            self.split(pairs, out);
-        } else {
-            self.serial(pairs, out);
-        }
-    }
-
-    /// Halves the pairs until a piece is small.
-    fn split(self, pairs: Range<usize>, out: Indices<'_>) {
-        let (vertices, edges) = self.size(&pairs);
-        if pairs.len() < 2 || vertices + edges <= GRAIN {
-            return self.serial(pairs, out);
-        }
-        let middle = pairs.start + pairs.len() / 2;
-        let (left, right) = (pairs.start..middle, middle..pairs.end);
-        let (vertices, edges) = self.size(&left);
-        let (head, tail) = out.split(vertices, edges);
-        rayon::join(|| self.split(left, head), || self.split(right, tail));
-    }
-
-    fn serial(self, pairs: Range<usize>, mut out: Indices<'_>) {
         WORKSPACE.with_borrow_mut(|workspace| {
-            for index in pairs {
+            for index in 0..self.filtrations * self.batch.graphs() {
                 let pair = self.pair(index);
                 let (own, rest) = out.split(pair.values.len(), pair.edges.len());
                 workspace.persist(pair, own);
@@ -189,20 +149,6 @@ impl Job<'_> {
             first_vertex: start as i64,
             none: self.batch.vertices() as i64,
         }
-    }
-
-    /// How many vertices and edges `pairs` have together: the length of their pieces of the result tables.
-    fn size(&self, pairs: &Range<usize>) -> (usize, usize) {
-        let (graphs, batch) = (self.batch.graphs(), self.batch);
-        let before = |pair: usize| {
-            let (row, graph) = (pair / graphs, pair % graphs);
-            (
-                row * batch.vertices() + batch.node_offsets()[graph],
-                row * batch.edge_count() + batch.edge_offsets()[graph],
-            )
-        };
-        let (start, end) = (before(pairs.start), before(pairs.end));
-        (end.0 - start.0, end.1 - start.1)
     }
 }
 

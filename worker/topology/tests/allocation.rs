@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use togl_topology::{IndexTables, Parallelism, Workload};
+use togl_topology::{IndexTables, Workload};
 
 struct Counting;
 
@@ -37,10 +37,10 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Allocations of three calls after a first one.
-fn later_allocations(workload: Workload, parallelism: Parallelism) -> usize {
+fn later_allocations(workload: Workload) -> usize {
     let (batch, values) = workload.random().unwrap();
     let mut tables = IndexTables::default();
-    let mut compute = || tables.compute(&batch, &values, workload.filtrations, parallelism).unwrap();
+    let mut compute = || tables.compute(&batch, &values, workload.filtrations).unwrap();
     compute();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     (0..3).for_each(|_| compute());
@@ -51,12 +51,6 @@ fn later_allocations(workload: Workload, parallelism: Parallelism) -> usize {
 fn a_warm_workspace_allocates_nothing() {
     for (vertices, edges) in [(33, 62), (284, 716), (5, 0)] {
         let workload = Workload { vertices, edges, filtrations: 8, graphs: 20, repeats: 1 };
-        assert_eq!(later_allocations(workload, Parallelism::Serial), 0, "{workload:?}");
+        assert_eq!(later_allocations(workload), 0, "{workload:?}");
     }
-    // Threads: rayon may queue a job now and then and a thread may meet its first graph late, but 9600 pairs
-    // in three calls cost no allocation each.
-    let workload = Workload { vertices: 33, edges: 62, filtrations: 8, graphs: 400, repeats: 1 };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    let threaded = pool.install(|| later_allocations(workload, Parallelism::Pool));
-    assert!(threaded < 100, "{threaded} allocations for 9600 pairs");
 }

@@ -2,7 +2,7 @@
 //! (graphs without edges, empty batches) has defined results.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
-use togl_topology::{Batch, IndexTables, Indices, Parallelism, TopologyError, persist};
+use togl_topology::{Batch, IndexTables, Indices, TopologyError, persist};
 
 fn two_graphs() -> Batch {
     let mut batch = Batch::new();
@@ -13,7 +13,7 @@ fn two_graphs() -> Batch {
 
 fn compute(batch: &Batch, values: &[f32], filtrations: usize) -> Result<IndexTables, TopologyError> {
     let mut tables = IndexTables::default();
-    tables.compute(batch, values, filtrations, Parallelism::Pool)?;
+    tables.compute(batch, values, filtrations)?;
     Ok(tables)
 }
 
@@ -50,7 +50,7 @@ fn a_refused_call_leaves_the_callers_memory_alone() {
     let batch = two_graphs();
     let (mut death, mut birth1, mut death1) = ([7; 5], [7; 3], [7; 3]);
     let out = Indices { vertex_death: &mut death, edge_birth: &mut birth1, edge_death: &mut death1 };
-    assert!(persist(&batch, &[0.0, 0.0, 0.0, 0.0, f32::NAN], 1, out, Parallelism::Serial).is_err());
+    assert!(persist(&batch, &[0.0, 0.0, 0.0, 0.0, f32::NAN], 1, out).is_err());
     assert_eq!((death, birth1, death1), ([7; 5], [7; 3], [7; 3]));
 }
 
@@ -61,7 +61,7 @@ fn slices_of_the_wrong_length_are_named() {
         let values = vec![0.0; values];
         let (mut death, mut birth1, mut death1) = (vec![0; vertices], vec![0; births], vec![0; deaths]);
         let out = Indices { vertex_death: &mut death, edge_birth: &mut birth1, edge_death: &mut death1 };
-        match persist(&batch, &values, 2, out, Parallelism::Serial) {
+        match persist(&batch, &values, 2, out) {
             Err(TopologyError::Length { what, expected, actual }) => (what, expected, actual),
             other => panic!("{other:?}"),
         }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
 use proptest::prelude::*;
-use togl_topology::{Batch, IndexTables, Parallelism};
+use togl_topology::{Batch, IndexTables};
 
 mod reference;
 use reference::{by_the_book, components, computed, reduce_boundary};
@@ -149,7 +149,7 @@ proptest! {
         let table: Vec<f32> =
             (0..filtrations).flat_map(|r| graphs.iter().flat_map(move |g| row(&g.0, r))).collect();
         let mut tables = IndexTables::default();
-        tables.compute(&batch, &table, filtrations, Parallelism::Serial).unwrap();
+        tables.compute(&batch, &table, filtrations).unwrap();
         let none = batch.vertices() as i64;
         for (g, (values, edges)) in graphs.iter().enumerate() {
             let start = batch.node_offsets()[g];
@@ -165,26 +165,5 @@ proptest! {
                 }
             }
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
-
-    #[test]
-    fn threads_do_not_change_a_single_index(graphs in prop::collection::vec(tied(200), 40..60)) {
-        let filtrations = 3;
-        let mut batch = Batch::new();
-        let mut row = Vec::new();
-        for (values, edges) in &graphs {
-            batch.push(values.len(), edges).unwrap();
-            row.extend_from_slice(values);
-        }
-        let values = row.repeat(filtrations);
-        let (mut serial, mut parallel) = (IndexTables::default(), IndexTables::default());
-        serial.compute(&batch, &values, filtrations, Parallelism::Serial).unwrap();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        pool.install(|| parallel.compute(&batch, &values, filtrations, Parallelism::Pool)).unwrap();
-        prop_assert_eq!(parallel, serial);
     }
 }

@@ -1,6 +1,6 @@
 //! One graph with a million edges: sizes and counts beyond what the small tests reach, in linear memory.
 
-use togl_topology::{Batch, IndexTables, Parallelism, Workload};
+use togl_topology::{Batch, IndexTables, Workload};
 
 const VERTICES: usize = 200_000;
 const EDGES: usize = 1_000_000;
@@ -12,7 +12,7 @@ fn a_million_edges_keep_the_counting_laws() {
     let coarse: Vec<f32> = random.iter().map(|value| (value * 100.0).round()).collect();
     for values in [random, coarse] {
         let mut tables = IndexTables::default();
-        tables.compute(&batch, &values, 1, Parallelism::Pool).unwrap();
+        tables.compute(&batch, &values, 1).unwrap();
         let none = VERTICES as i64;
         let value = |index: i64| values[index as usize];
         let cycles: Vec<usize> = (0..EDGES).filter(|&e| tables.edge_birth()[e] != none).collect();
@@ -47,7 +47,7 @@ fn a_chain_of_half_a_million_merges_is_followed_without_recursion() {
     let mut batch = Batch::new();
     batch.push(values.len(), &edges).unwrap();
     let mut tables = IndexTables::default();
-    tables.compute(&batch, &values, 1, Parallelism::Serial).unwrap();
+    tables.compute(&batch, &values, 1).unwrap();
     for pass in 0..passes {
         let at = 2 * pass as i64 + 1;
         assert_eq!(tables.vertex_death()[2 * pass..2 * pass + 2], [at, at]);

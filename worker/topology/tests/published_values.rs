@@ -6,7 +6,7 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
-use togl_topology::{Batch, IndexTables, Parallelism};
+use togl_topology::{Batch, IndexTables};
 
 #[derive(Deserialize)]
 struct Case {
@@ -33,7 +33,7 @@ fn gather(case: &Case) -> Gathered {
     let mut batch = Batch::new();
     batch.push(vertices, &case.edges).unwrap();
     let mut tables = IndexTables::default();
-    tables.compute(&batch, &case.values, case.filtrations, Parallelism::Serial).unwrap();
+    tables.compute(&batch, &case.values, case.filtrations).unwrap();
     let mut found = Gathered { dim0: vec![], dim1: vec![], gradient: vec![] };
     for row in 0..case.filtrations {
         let value = |&index: &i64| match index as usize {

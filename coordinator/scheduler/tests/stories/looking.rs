@@ -18,7 +18,8 @@ fn standstill(world: &World) -> Option<Standstill> {
 fn follow(world: &World, number: u64) -> (Option<Vec<(u32, &'static str)>>, u64) {
     let followed = world.scheduler.follow(&sweep("s"), Some(number), 1_000).unwrap();
     let number_of = |view: &FoldView| (0..1_000).find(|n| fold(*n) == view.fold).unwrap();
-    let words = |folds: Vec<FoldView>| folds.iter().map(|f| (number_of(f), f.state.as_str())).collect();
+    let words =
+        |folds: Vec<FoldView>| folds.iter().map(|f| (number_of(f), f.state.word().as_str())).collect();
     (followed.folds.map(words), followed.number)
 }
 

@@ -7,16 +7,15 @@
 //! from; a loss is a share of misses. `parameters` counts support vectors.
 
 use togl_data::{Dataset, FeatureChoice, Split, Task};
-use togl_sweeps::result::{EpochRecord, FoldResult, Provenance, RESULT_VERSION};
-use togl_sweeps::trial::{Backbone, Features, NUMERICS, TrialConfig, WlLabels};
+use togl_sweeps::result::{EpochRecord, FoldResult};
+use togl_sweeps::trial::{Backbone, Features, TrialConfig, WlLabels};
 
 use super::gram::Gram;
 use super::inner::{self, InnerFold, KernelTally};
 use super::svm::Machine;
 use super::{ph, wl::WlKernel};
-use crate::device;
 use crate::error::{Result, TrainError};
-use crate::job::{Flow, Job, Observer, Progress};
+use crate::job::{self, Flow, Job, Observer, Progress};
 
 /// The node features that a trial's data set is opened with.
 pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
@@ -174,28 +173,13 @@ impl<'a> Search<'a> {
             confusion[labels[*graph as usize] as usize][predicted] += 1;
         }
         // Kernels are computed on the host, whatever device the slot has.
-        let (device, libtorch) = ("cpu".to_owned(), device::libtorch_version());
-        let parts = [&self.split.train, &self.split.validation, &self.split.test];
+        let test = metrics(&self.split.test);
         Ok(FoldResult {
-            version: RESULT_VERSION,
-            numerics: NUMERICS,
-            test: metrics(&self.split.test),
-            validation: record.validation,
             train: metrics(&self.learned),
-            last_validation: record.validation,
-            best_epoch: record.epoch,
-            epochs: self.history.len() as u32,
             seconds: (self.job.clock)() - self.started,
-            finished_at: None,
-            energy_joules: None,
-            peak_memory: 0,
             parameters: machine.support_count() as u64,
             confusion,
-            part_sizes: parts.map(|part| part.len() as u64),
-            data_digest: dataset.digest().to_string(),
-            split_digest: self.split.digest().to_string(),
-            provenance: Provenance { device, libtorch, ..Provenance::default() },
-            history: self.history,
+            ..job::result(dataset, self.split, "cpu", record, test, self.history)
         })
     }
 }

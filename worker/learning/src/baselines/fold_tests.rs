@@ -95,7 +95,7 @@ fn a_fold_beyond_the_outer_folds_can_be_trained_nowhere_and_says_which_there_are
     let trial = TrialConfig { outer_folds: 3, ..kernel(Backbone::Ph, 0) };
     let error = attempt(&trial, &dataset("necklaces", 40), 42, 0).unwrap_err();
     assert_eq!(error.class(), FailureClass::Config);
-    assert!(error.to_string().contains("hint: valid splits are 0 to 2"), "{error}");
+    assert_eq!(error.hint().as_deref(), Some("valid splits are 0 to 2"), "{error}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! The largest values of each dimension, padded with zeros, are the features; a Gaussian kernel compares them.
 
 use togl_data::Dataset;
-use togl_topology::{Batch, IndexTables, Parallelism};
+use togl_topology::{Batch, IndexTables};
 
 use super::gram::Gram;
 use crate::error::Result;
@@ -36,7 +36,7 @@ pub fn features(dataset: &Dataset) -> Result<Vec<Features>> {
         values.extend([largest, largest]);
     }
     let mut tables = IndexTables::default();
-    tables.compute(&batch, &values, 1, Parallelism::Serial)?;
+    tables.compute(&batch, &values, 1)?;
     Ok((0..dataset.graph_count()).map(|graph| of_graph(graph, &batch, &values, &tables)).collect())
 }
 

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each integration test is its own program and uses a part of this module")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
-use togl_topology::{Batch, IndexTables, Parallelism};
+use togl_topology::{Batch, IndexTables};
 
 /// Indices of one graph under one filtration: death of each vertex, (birth, death) of each cycle edge.
 pub type Indices = (Vec<usize>, Vec<Option<(usize, usize)>>);
@@ -13,7 +13,7 @@ pub fn computed(values: &[f32], edges: &[[u32; 2]]) -> Indices {
     let mut batch = Batch::new();
     batch.push(values.len(), edges).unwrap();
     let mut tables = IndexTables::default();
-    tables.compute(&batch, values, 1, Parallelism::Serial).unwrap();
+    tables.compute(&batch, values, 1).unwrap();
     let death = tables.vertex_death().iter().map(|&index| index as usize).collect();
     let pair = |(&birth, &death): (&i64, &i64)| {
         let none = values.len() as i64;
