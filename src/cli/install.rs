@@ -15,9 +15,13 @@ pub(super) struct InstallFrom {
 }
 
 impl InstallFrom {
-    /// What to type on the new machine; nothing if no place is known.
-    pub(super) fn line(&self) -> Result<Option<String>, Problem> {
-        self.url.as_deref().map(line).transpose()
+    /// How a worker comes to a machine that has none: the line that installs it, or what brings it there where no place is
+    /// known.
+    pub(super) fn advice(&self) -> Result<String, Problem> {
+        Ok(match self.url.as_deref().map(line).transpose()? {
+            Some(line) => format!("on a new machine, install first:\n\n  {line}\n"),
+            None => "to machines that you reach over ssh, `togl hosts up FILE` brings workers".to_owned(),
+        })
     }
 }
 
@@ -65,6 +69,12 @@ mod tests {
     fn the_line_names_place_and_digest() {
         let url = format!("https://lab.example/{}#sha256={DIGEST}", wheel());
         assert_eq!(line(&url).unwrap(), format!("pip install 'togl-sweeps[worker] @ {url}'"));
+    }
+
+    #[test]
+    fn without_a_place_the_way_over_ssh_is_named_and_no_package() {
+        let advice = InstallFrom { url: None }.advice().unwrap();
+        assert!(advice.contains("`togl hosts up FILE`") && !advice.contains("pip"), "{advice}");
     }
 
     #[test]

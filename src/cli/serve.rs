@@ -59,7 +59,7 @@ pub struct Serve {
 
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
-        self.install.line()?; // a mistake is said before anything is served
+        let install = self.install.advice()?; // a mistake is said before anything is served
         let interrupted = interrupted(); // who reads that it serves may stop it at once
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
@@ -76,9 +76,7 @@ impl Serve {
         if let Some(address) = coordinator.metrics_address() {
             eprintln!("metrics at http://{address}/metrics");
         }
-        if let Some(line) = self.install.line()? {
-            eprintln!("\non a new machine, install first:\n\n  {line}\n");
-        }
+        eprintln!("{install}");
         let host = self.hosts.first().cloned().or_else(host_name);
         let reachable = reachable(coordinator.address(), host);
         // Whatever is no terminal is kept by somebody; a secret must not be in it.

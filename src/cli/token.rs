@@ -134,7 +134,7 @@ impl Token {
 impl Create {
     fn run(self) -> Result<(), Problem> {
         let state = self.place.state()?;
-        let install = self.install.line()?.filter(|_| self.role == Role::Worker);
+        let install = self.install.advice()?;
         let now = clock::unix_seconds();
         if self.expires.is_some_and(|time| time.as_secs() == 0) {
             return Err(
@@ -151,8 +151,8 @@ impl Create {
         match self.format {
             Plain::Human => {
                 eprintln!("{}: {} token; this is the only time that it is shown", entry.id, entry.role);
-                if let Some(line) = install {
-                    eprintln!("on a new machine, install first: {line}");
+                if self.role == Role::Worker {
+                    eprintln!("{install}");
                 }
                 eprintln!("{}", usage(entry.role));
                 output::print(&format!("{token}\n"))

@@ -286,8 +286,8 @@ pub enum Rejection {
     },
     /// A worker whose numbers cannot be compared with ours.
     #[error(
-        "worker {worker} computes version {theirs} of the numbers, this coordinator {ours}; \
-         update the older program"
+        "worker {worker} computes version {theirs} of the numbers, this coordinator {ours}; upgrade the {}",
+        older(*theirs, *ours)
     )]
     OtherNumerics {
         /// The worker that is turned away.
@@ -297,4 +297,12 @@ pub enum Rejection {
         /// Ours.
         ours: u32,
     },
+}
+
+/// Which side has to be upgraded, and how.
+fn older(worker: u32, coordinator: u32) -> &'static str {
+    match worker < coordinator {
+        true => "worker: install the version that `togl version` names where the coordinator runs",
+        false => "coordinator: stop it, install the worker's version, start it again; nothing is lost",
+    }
 }

@@ -146,10 +146,12 @@ fn workers_that_cannot_belong_here_are_rejected() {
     let join = |info| Event::WorkerJoined { worker: worker("w"), info, running: vec![] };
     let greedy = world.try_tell(join(info("h", 1_000_000)));
     assert!(matches!(greedy, Err(Rejection::TooManySlots { most: 1_024, .. })));
-    let mut other = info("h", 1);
-    other.numerics += 1;
-    let rejection = world.try_tell(join(other)).unwrap_err();
-    assert!(rejection.to_string().ends_with("update the older program"), "{rejection}");
+    for (step, older) in [(1, "upgrade the coordinator:"), (-1, "upgrade the worker:")] {
+        let mut other = info("h", 1);
+        other.numerics = other.numerics.saturating_add_signed(step);
+        let rejection = world.try_tell(join(other)).unwrap_err();
+        assert!(rejection.to_string().contains(older), "{rejection}");
+    }
 }
 
 #[test]
