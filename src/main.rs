@@ -24,7 +24,6 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use togl_sweeps::visible::visible;
 
 /// A coordinator makes messages on one thread and frees them on another, all day.
@@ -32,7 +31,7 @@ use togl_sweeps::visible::visible;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = match cli::Togl::try_parse() {
+    let arguments = match cli::Togl::of_this_process() {
         Ok(arguments) => arguments,
         Err(error) => return usage_error(&error),
     };

@@ -9,6 +9,7 @@ mod delete;
 mod disputes;
 mod expressivity;
 mod folds;
+mod grouped;
 mod hash;
 mod history;
 mod hosts;
@@ -23,6 +24,7 @@ mod replicates;
 mod report;
 mod run;
 mod serve;
+mod shell;
 mod sources;
 mod status;
 mod steer;
@@ -144,6 +146,10 @@ enum Verb {
     Bench(bench::Bench),
     /// Run `togl-worker`
     Worker(worker::Worker),
+    /// Print the completions of a shell
+    Completions(shell::Completions),
+    /// Write manual pages, one a verb
+    Man(shell::Man),
     /// Show versions
     Version(version::Version),
 }
@@ -173,6 +179,11 @@ impl StoreVerb {
 }
 
 impl Togl {
+    /// The arguments of this process, or what is to be said instead.
+    pub fn of_this_process() -> Result<Self, clap::Error> {
+        grouped::parse()
+    }
+
     /// How the log is written, and what is in it unless the user says otherwise. A coordinator tells more of itself
     /// than a command that is over in a moment.
     pub fn log(&self) -> (LogFormat, &'static str) {
@@ -228,6 +239,8 @@ impl Togl {
             Verb::Expressivity(verb) => done(tokio::task::block_in_place(|| verb.run())),
             Verb::Bench(verb) => done(verb.run().await),
             Verb::Worker(verb) => done(verb.run()),
+            Verb::Completions(verb) => done(verb.run()),
+            Verb::Man(verb) => done(verb.run()),
             Verb::Version(verb) => done(verb.run()),
         }
     }
