@@ -37,6 +37,8 @@ pub struct LocalWorker {
     pub slots: Option<u32>,
     /// Device; the worker's own default if none.
     pub device: Option<String>,
+    /// Whether it steps back for others.
+    pub background: bool,
     /// Where it keeps its spool.
     pub state: PathBuf,
     /// Where data sets are.
@@ -55,6 +57,9 @@ impl LocalWorker {
         }
         if let Some(device) = &self.device {
             command.arg("--device").arg(device);
+        }
+        if self.background {
+            command.arg("--background");
         }
         if let Some(folder) = &self.data_dir {
             command.arg("--data-dir").arg(folder);

@@ -34,6 +34,9 @@ pub struct Run {
     /// Device to train on: cpu, cuda, cuda:N or mps [default: CUDA where it works, else CPU]
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
+    /// Train only with what nobody else needs: lowest priority, and a pause while others use this machine
+    #[arg(long)]
+    background: bool,
     /// Where the table is written [default: tables/NAME in the state directory]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -66,6 +69,7 @@ impl Run {
             token: tokens.worker.clone(),
             slots: self.slots,
             device: self.device.clone(),
+            background: self.background,
             state: state.path().to_owned(),
             data_dir: self.data_dir.clone(),
         };

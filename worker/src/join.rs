@@ -16,6 +16,7 @@ use togl_proto::client::{self, Access, ConnectError};
 use togl_sweeps::bounded;
 use tokio::sync::{mpsc, watch};
 
+use crate::background::Background;
 use crate::data::Data;
 use crate::devices::Wish;
 use crate::fold::Keeping;
@@ -49,6 +50,8 @@ pub struct Join {
     /// Seconds that folds in training may take to save when this worker is told to stop
     #[arg(long, value_name = "SECONDS", env = "TOGL_GRACE", default_value_t = 10)]
     grace: u64,
+    #[command(flatten)]
+    background: Background,
     #[command(flatten)]
     saving: Saving,
     /// Leave when standard input closes: the program that started this worker is gone
@@ -138,6 +141,7 @@ impl Join {
             data: self.data,
             keeping: keeping.clone(),
             save_every: self.saving.every(),
+            pauses: self.background.pauses(),
         };
         let (slot_events, slot_inbox) = mpsc::channel(256);
         let slots = (0..identity.devices.len()).map(|number| start_slot(number, &program, &slot_events));

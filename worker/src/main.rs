@@ -6,6 +6,7 @@ macro_rules! eprintln {
     ($($words:tt)*) => { std::eprintln!("{}", togl_sweeps::visible::visible(&format!($($words)*))) };
 }
 
+mod background;
 mod bench;
 mod checkpoints;
 mod data;

@@ -2,10 +2,11 @@
 //! the child, never the heartbeat; the slot starts a new child for the next fold.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use togl_agent::clock::later;
+use togl_agent::clock::{Clock, later};
 use togl_agent::crash;
 use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
 use togl_learning::error::is_out_of_memory;
@@ -13,8 +14,9 @@ use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, watch};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, Sleep};
 
+use crate::background::{self, Pauses};
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::protocol::{self, Command as Ask, Request, TrainerEvent};
@@ -35,6 +37,8 @@ pub struct Program {
     pub keeping: Keeping,
     /// How long a fold may train without a checkpoint.
     pub save_every: Duration,
+    /// When to pause for others; none if it never steps back.
+    pub pauses: Option<Pauses>,
 }
 
 impl Program {
@@ -146,8 +150,14 @@ fn take_or_start<'a>(
 
 fn start(program: &Program) -> std::io::Result<Trainer> {
     let threads = program.threads.to_string();
-    let mut child = Command::new(&program.path)
-        .args(["trainer", "--threads", &threads])
+    let mut command = Command::new(&program.path);
+    if program.pauses.is_some() {
+        command.args(["trainer", "--background"]);
+    } else {
+        command.arg("trainer").process_group(0); // Ctrl-C reaches the agent, which decides
+    }
+    let mut child = command
+        .args(["--threads", &threads])
         // Idle OpenMP threads must not spin beside the trainer's own.
         .env("OMP_NUM_THREADS", &threads)
         .env("OMP_WAIT_POLICY", "passive")
@@ -157,7 +167,6 @@ fn start(program: &Program) -> std::io::Result<Trainer> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .process_group(0) // Ctrl-C reaches the agent, which decides
         .kill_on_drop(true)
         .spawn()?;
     let missing = || std::io::Error::other("no pipe to the trainer");
@@ -175,6 +184,7 @@ async fn kill(trainer: Option<Trainer>) {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one loop that hears everybody")]
 async fn train(
     trainer: &mut Trainer,
     program: &Program,
@@ -187,8 +197,8 @@ async fn train(
     if tell(trainer, &ask).await.is_err() {
         return Ended::Broken(post_mortem(trainer, "").await);
     }
-    let timer = tokio::time::sleep(limit);
-    tokio::pin!(timer);
+    let mut running = Running::new(limit);
+    let mut pauses = Pauses::from_now(program.pauses.as_ref());
     let mut save = tokio::time::interval(program.save_every.max(LEAST_PAUSE));
     save.set_missed_tick_behavior(MissedTickBehavior::Delay);
     save.reset(); // the first one is due after the pause, not at once
@@ -204,7 +214,7 @@ async fn train(
             line = trainer.events.next_line() => match line {
                 Ok(Some(line)) => match understand(&line, reporter) {
                     // Fetching the data is not the fold's fault.
-                    Step::Started => timer.as_mut().reset(later(limit)),
+                    Step::Started => running.allow(limit),
                     Step::Ended(ended) => return ended,
                     Step::Told => {}
                 },
@@ -212,13 +222,54 @@ async fn train(
             },
             order = orders.recv() => match order {
                 Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
-                Some(Order::Stop) => drop(tell(trainer, &Ask::Stop).await),
+                Some(Order::Stop) => {
+                    pauses = None; // only who runs can save
+                    running.pause(trainer, false);
+                    drop(tell(trainer, &Ask::Stop).await);
+                }
                 _ => return Ended::Abandoned, // ordered, or the agent is gone
             },
+            pause = background::news(&mut pauses) => running.pause(trainer, pause),
             // A trainer that cannot be told any more has died, and its events end too.
-            _ = save.tick() => drop(tell(trainer, &Ask::Save).await),
-            () = &mut timer => return Ended::Broken(over_time(limit)),
+            _ = save.tick(), if !running.is_paused() => drop(tell(trainer, &Ask::Save).await),
+            () = running.timer.as_mut(), if !running.is_paused() => return Ended::Broken(over_time(limit)),
         }
+    }
+}
+
+/// How long a fold may still train. The time does not run while its trainer is paused.
+struct Running {
+    left: Duration,
+    since: Option<Clock>,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl Running {
+    fn new(left: Duration) -> Self {
+        Self { left, since: Some(Clock::start()), timer: Box::pin(tokio::time::sleep(left)) }
+    }
+
+    /// This much from now on.
+    fn allow(&mut self, left: Duration) {
+        self.left = left;
+        self.since = self.since.map(|_| Clock::start());
+        self.timer.as_mut().reset(later(left));
+    }
+
+    fn is_paused(&self) -> bool {
+        self.since.is_none()
+    }
+
+    /// Stops the trainer, or lets it go on with what is left of its time.
+    fn pause(&mut self, trainer: &Trainer, pause: bool) {
+        let signal = if pause { libc::SIGSTOP } else { libc::SIGCONT };
+        if let Some(process) = trainer.child.id() {
+            // SAFETY: takes plain numbers; a child that was not waited for keeps its number to itself.
+            let _ = unsafe { libc::kill(process.cast_signed(), signal) }; // already dead is as good
+        }
+        let ran = self.since.map_or(0.0, |since| since.seconds());
+        self.since = (!pause).then(Clock::start);
+        self.allow(self.left.saturating_sub(Duration::from_secs_f64(ran)));
     }
 }
 

@@ -51,6 +51,7 @@ struct World {
     folder: tempfile::TempDir,
     orders: mpsc::Sender<Order>,
     events: mpsc::Receiver<SlotEvent>,
+    pause: watch::Sender<bool>,
 }
 
 impl World {
@@ -62,9 +63,22 @@ impl World {
         let (orders, inbox) = mpsc::channel(8);
         let (sender, events) = mpsc::channel(64);
         let (data, keeping) = (Data::default(), Keeping::default());
-        let program = Program { path: program, threads: THREADS, data, keeping, save_every };
+        let (pause, pauses) = watch::channel(false);
+        let pauses = Some(Pauses::new(pauses));
+        let program = Program { path: program, threads: THREADS, data, keeping, save_every, pauses };
         togl_agent::tasks::spawn("slot", run(0, program, inbox, sender, watch::channel(None).0));
-        Self { folder, orders, events }
+        Self { folder, orders, events, pause }
+    }
+
+    /// Waits until the trainer, which has written its number down, is in this state of the kernel's letters.
+    async fn until_trainer_is(&self, state: char) {
+        let is = |number: String| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim())).unwrap_or_default();
+            stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(state))
+        };
+        while !std::fs::read_to_string(self.folder.path().join("number")).is_ok_and(is) {
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn train(&self, time_limit: Option<Duration>) {
@@ -93,7 +107,7 @@ async fn a_trainer_is_told_how_many_threads_its_slot_has() {
     let words = r#"echo "{\"failed\":{\"class\":\"error\",\"message\":\"$* $OMP_NUM_THREADS\"}}"; read more"#;
     let mut world = World::new(words, LONG);
     world.train(None).await;
-    assert_eq!(world.failure().await.message, "trainer --threads 3 3");
+    assert_eq!(world.failure().await.message, "trainer --background --threads 3 3");
 }
 
 #[tokio::test]
@@ -158,4 +172,41 @@ async fn a_trainer_is_asked_to_save_from_time_to_time_and_to_stop_when_the_worke
     world.train(None).await; // a trainer that was told to stop is replaced
     world.orders.send(Order::Stop).await.unwrap();
     assert_eq!(world.failure().await.class, FailureClass::Preempted);
+}
+
+/// As [`OBEYS`], and it writes down which process it is.
+fn obeys_by_number() -> String {
+    format!(
+        "echo $$ > \"$(dirname \"$0\")/number.new\"; mv \"$(dirname \"$0\")\"/number.new \"$(dirname \"$0\")\"/number\n{OBEYS}"
+    )
+}
+
+#[tokio::test]
+async fn a_paused_trainer_stands_still_and_goes_on_and_can_be_told_to_leave() {
+    let mut world = World::new(&obeys_by_number(), LONG);
+    world.train(None).await;
+    world.until_trainer_is('S').await;
+    world.pause.send(true).unwrap();
+    world.until_trainer_is('T').await;
+    world.pause.send(false).unwrap();
+    world.until_trainer_is('S').await;
+    world.pause.send(true).unwrap();
+    world.until_trainer_is('T').await;
+    world.orders.send(Order::Stop).await.unwrap();
+    assert_eq!(world.failure().await, Failure::new(FailureClass::Preempted, "asked to stop"));
+}
+
+#[tokio::test]
+async fn the_time_of_a_fold_does_not_run_and_nobody_asks_it_to_save_while_it_is_paused() {
+    let mut world = World::new(&obeys_by_number(), Duration::ZERO);
+    let limit = Duration::from_millis(300);
+    world.train(Some(limit)).await;
+    world.pause.send(true).unwrap();
+    let waited = Clock::start();
+    while waited.seconds() < 2.0 * limit.as_secs_f64() {
+        assert!(world.events.try_recv().is_err(), "it neither saved nor ran out of time");
+        tokio::task::yield_now().await;
+    }
+    world.pause.send(false).unwrap();
+    assert_eq!(world.failure().await.message, "asked to save");
 }

@@ -18,7 +18,7 @@ use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::protocol::{self, Command, Request, TrainerEvent};
-use crate::{devices, host, signals, version};
+use crate::{background, devices, host, signals, version};
 
 /// The child process that trains
 #[derive(Debug, clap::Args)]
@@ -26,11 +26,17 @@ pub struct Trainer {
     /// Threads of the training; one is bit-reproducible
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Take the lowest priority there is
+    #[arg(long)]
+    background: bool,
 }
 
 impl Trainer {
     /// Trains until standard input ends or somebody says stop.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        if self.background {
+            background::step_back();
+        }
         signals::stop_on(&[libc::SIGTERM])?;
         device::use_threads(self.threads);
         device::use_interop_threads(1)?;

@@ -6,8 +6,9 @@
 mod processes;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use processes::{Place, Trainer, numbers, result_of, worker};
 use serde_json::{Value, json};
@@ -303,4 +304,49 @@ fn two_trainers_of_one_fold_may_share_a_folder() {
         drop(trainer.commands);
         trainer.child.wait().unwrap();
     }
+}
+
+/// Priority and scheduling class of a thread, as the kernel's numbers.
+fn priority(thread: &Path) -> Option<(i32, u32)> {
+    let stat = fs::read_to_string(thread.join("stat")).ok()?;
+    let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect(); // from field 3 on, see proc(5)
+    Some((fields.get(19 - 3)?.parse().ok()?, fields.get(41 - 3)?.parse().ok()?))
+}
+
+#[test]
+fn a_trainer_in_the_background_has_the_lowest_priority_in_all_its_threads_and_trains_the_same() {
+    let expected = undisturbed(short());
+    let place = Place::of(short());
+    let mut trainer = Trainer::start_with(worker(), &["--background"]);
+    trainer.train(1, &place);
+    let tasks = fs::read_dir(format!("/proc/{}/task", trainer.child.id())).unwrap();
+    let threads: Vec<_> = tasks.filter_map(|task| priority(&task.unwrap().path())).collect();
+    let lowest = (19, libc::SCHED_IDLE.unsigned_abs());
+    assert!(threads.len() > 1 && threads.iter().all(|thread| *thread == lowest), "{threads:?}");
+    let (kind, result, _) = trainer.outcome();
+    assert_eq!(kind, "done", "{result}");
+    assert_eq!(numbers(&result), expected);
+}
+
+/// A stopped process cannot notice that nobody is left to train for.
+#[test]
+fn a_paused_trainer_dies_with_its_worker() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"exec 3<&0; "$0" trainer --background <&3 & echo $!; read rest"#]);
+    shell.arg(env!("CARGO_BIN_EXE_togl-worker")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = shell.spawn().unwrap();
+    let mut number = String::new();
+    BufReader::new(shell.stdout.take().unwrap()).read_line(&mut number).unwrap();
+    let process = PathBuf::from(format!("/proc/{}", number.trim()));
+    until(&mut shell, "low priority", || priority(&process).filter(|(nice, _)| *nice == 19));
+    // SAFETY: takes plain numbers; the process is ours and has not been waited for.
+    assert_eq!(unsafe { libc::kill(number.trim().parse().unwrap(), libc::SIGSTOP) }, 0);
+    let commands = shell.stdin.take();
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    let is_gone = || fs::read_to_string(process.join("stat")).map_or(true, |stat| stat.contains(") Z "));
+    while !is_gone() {
+        std::thread::yield_now();
+    }
+    drop(commands); // it did not die because its input ended
 }

@@ -93,8 +93,14 @@ pub struct Trainer {
 
 impl Trainer {
     /// Starts the trainer of this worker.
-    pub fn start(mut worker: Command) -> Self {
-        let mut child = worker.arg("trainer").stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    pub fn start(worker: Command) -> Self {
+        Self::start_with(worker, &[])
+    }
+
+    /// The same with these options.
+    pub fn start_with(mut worker: Command, options: &[&str]) -> Self {
+        let mut child =
+            worker.arg("trainer").args(options).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let commands = child.stdin.take().unwrap();
         let events = BufReader::new(child.stdout.take().unwrap()).lines();
         Self { child, commands, events }
