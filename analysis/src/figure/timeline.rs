@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::*;
 
-use super::axis::round_step;
-use super::style::{BODY, Look, Side, text_width, write};
+use super::axis::{digits, round_step};
+use super::style::{BODY, LineStyle, Side, text_width, write};
 use super::{Area, Figure, MARGIN, failed};
 use crate::columns::label;
 use crate::error::{Error, Result};
@@ -137,7 +137,7 @@ impl<'a> Kinds<'a> {
 }
 
 fn colour(kind: usize) -> RGBColor {
-    if kind < MOST_COLOURS { Look::of(kind).colour() } else { OTHERS }
+    if kind < MOST_COLOURS { LineStyle::of(kind).colour() } else { OTHERS }
 }
 
 /// Lanes worker by worker; what overlaps is put into different lanes.
@@ -213,13 +213,7 @@ fn draw_axis(area: &Area<'_>, (left, top, bottom): (i32, i32, i32), end: f64, ti
         _ => (1.0, "seconds"),
     };
     let step = round_step(end / unit / TICKS);
-    let digits = if step >= 1.0 {
-        0
-    } else if step >= 0.1 {
-        1
-    } else {
-        2
-    };
+    let digits = digits(step).min(2);
     let mut tick = 0.0;
     while tick * unit <= end {
         let x = left + (tick * unit / end * f64::from(WIDTH)).round() as i32;

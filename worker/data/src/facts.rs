@@ -56,7 +56,7 @@ pub(crate) enum DatasetReader {
 }
 
 /// A file that is published beside those of the TU collection: site, folder in a data folder, name, SHA-256.
-type File = (&'static str, &'static str, &'static str, Option<&'static str>);
+type PublishedFile = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 /// One data set of the catalogue.
 #[derive(Clone, Copy, Serialize)]
@@ -88,7 +88,7 @@ pub struct DatasetFacts {
     #[serde(skip)]
     pub(crate) reader: DatasetReader,
     #[serde(skip)]
-    pub(crate) files: &'static [File],
+    pub(crate) files: &'static [PublishedFile],
 }
 
 impl DatasetFacts {
@@ -219,7 +219,7 @@ const fn means(nodes: f64, edges: f64) -> Size {
     Size::Means { nodes, edges }
 }
 
-const fn mnist(file: &'static str, sha256: &'static str) -> File {
+const fn mnist(file: &'static str, sha256: &'static str) -> PublishedFile {
     ("https://ossci-datasets.s3.amazonaws.com/mnist", "mnist", file, Some(sha256))
 }
 
