@@ -134,11 +134,7 @@ fn a_search_is_listed_by_validation() {
     let csv = best(&[&by[..], &["--format", "csv"]].concat()).out;
     assert!(csv.starts_with("rank,trial,method,depth,deepset,validation_mean,"), "{csv}");
     let said = best(&[]);
-    assert!(
-        said.code == 1 && said.err.contains("no fold has a value of `validation_accuracy`"),
-        "{}",
-        said.err
-    );
+    said.fails(1, "no fold has a value of `validation_accuracy`");
 }
 
 #[test]
@@ -158,7 +154,7 @@ fn one_configuration_is_shown_and_explained() {
     let said = desk.togl(&[&table[..], &by, &["--explain", "true", "4"]].concat());
     assert_eq!(said.out.matches("deepset=true").count(), 3, "{}", said.out);
     let said = desk.togl(&table);
-    assert!(said.code == 2 && said.err.contains("call it `best_val_acc`"), "{}", said.err);
+    said.fails(2, "call it `best_val_acc`");
 }
 
 #[test]
@@ -247,16 +243,12 @@ fn figures_are_drawn_from_saved_folds_and_from_filtrations() {
         assert!(fs::metadata(desk.path(name)).unwrap().len() > 500, "{name}");
     }
     let said = desk.togl(&["plot", "--from", "folds.parquet", "--out", "x.svg", "--filter", "depth=99"]);
-    assert!(said.code == 2 && said.err.contains("no trial is left where `depth` is 99"), "{}", said.err);
+    said.fails(2, "no trial is left where `depth` is 99");
     let said = desk.togl(&["plot", "--from", "learnt.json", "--out", "x.svg", "--figure", "learning-curves"]);
     assert_eq!(said.code, 2, "a JSON file holds no folds: {}", said.err);
     let absent = ["plot", "--from", "folds.parquet", "--out", "x.svg", "--metric", "validation_accuracy"];
     let said = desk.togl(&absent);
-    assert!(
-        said.code == 1 && said.err.contains("no fold has a value of `validation_accuracy`"),
-        "{}",
-        said.err
-    );
+    said.fails(1, "no fold has a value of `validation_accuracy`");
 }
 
 #[test]
@@ -305,8 +297,7 @@ fn with_column(text: &str, name: &str, value: &str) -> String {
 fn refused(desk: &Desk, code: i32, message: &str) {
     let before = desk.files();
     let said = desk.togl(&["table", "--from", "bad.csv", "--out", "results"]);
-    assert_eq!(said.code, code, "{} {}", said.out, said.err);
-    assert!(said.err.contains(message), "{}", said.err);
+    said.fails(code, message);
     assert!(!said.err.contains("panicked"), "{}", said.err);
     assert_eq!(desk.files(), before, "nothing is written");
 }
@@ -333,8 +324,7 @@ fn a_metric_without_any_value_is_said_and_is_a_negative_outcome() {
     let desk = Desk::new();
     spoilt(&desk, |text| with_column(text, "test_accuracy", "NaN"));
     let said = desk.togl(&["table", "--from", "bad.csv"]);
-    assert_eq!(said.code, 1);
-    assert!(said.err.contains("none of 18 folds has a value of this metric"), "{}", said.err);
+    said.fails(1, "none of 18 folds has a value of this metric");
 }
 
 #[test]

@@ -171,13 +171,9 @@ fn summary(shares: &[f64]) -> Summary {
 
 /// The trials of each data set, in the order of the plan.
 fn by_data_set(plan: &Plan, trials: &[usize]) -> Result<Vec<Vec<usize>>> {
-    let (mut data_sets, mut groups) = (Distinct::default(), Vec::<Vec<usize>>::new());
-    for trial in trials {
-        let at = data_sets.place(plan.labels(*trial, &SAME_SPLITS)?);
-        groups.resize_with(data_sets.in_order.len(), Vec::new);
-        groups[at].push(*trial);
-    }
-    Ok(groups)
+    let labelled = trials.iter().map(|trial| Ok((plan.labels(*trial, &SAME_SPLITS)?, *trial)));
+    let groups = Distinct::grouped(labelled.collect::<Result<Vec<_>>>()?);
+    Ok(groups.into_iter().map(|(_, trials)| trials).collect())
 }
 
 /// The test values of each trial's folds.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use polars::prelude::DataFrame;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::result::EpochRecord;
-use togl_sweeps::trial::setting_names;
+use togl_sweeps::settings;
 
 use crate::atomic;
 use crate::columns::{FoldIdentity, column, identity_columns};
@@ -59,7 +59,7 @@ pub fn name(config: &TrialConfig, differ: &[String]) -> String {
 pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
     let mut configs: Vec<&TrialConfig> = rows.iter().map(|row| &row.config).collect();
     configs.dedup();
-    let differs = |name: &String| {
+    let differs = |name: &&str| {
         let mut values: BTreeMap<(String, &str), String> = BTreeMap::new();
         configs.iter().any(|config| {
             let value = config.show(name).unwrap_or_default();
@@ -67,17 +67,13 @@ pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
             *known != value
         })
     };
-    setting_names().into_iter().filter(|name| name != "dataset").filter(differs).collect()
+    settings::names().filter(|name| *name != "dataset").filter(differs).map(str::to_owned).collect()
 }
 
 fn gathered(rows: &[&FoldRow], label: impl Fn(&TrialConfig) -> String) -> Vec<CurveGroup> {
-    let (mut names, mut histories) = (Distinct::default(), Vec::<Vec<Vec<EpochRecord>>>::new());
-    for row in rows {
-        let at = names.place((row.config.dataset.clone(), label(&row.config)));
-        histories.resize_with(names.in_order.len(), Vec::new);
-        histories[at].push(row.result.history.clone());
-    }
-    let groups = names.in_order.into_iter().zip(histories);
+    let lines =
+        rows.iter().map(|row| ((row.config.dataset.clone(), label(&row.config)), row.result.history.clone()));
+    let groups = Distinct::grouped(lines).into_iter();
     groups.map(|((dataset, label), histories)| CurveGroup { dataset, label, histories }).collect()
 }
 

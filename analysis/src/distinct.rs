@@ -27,6 +27,17 @@ impl<T: Clone + Eq + Hash> Distinct<T> {
         })
     }
 
+    /// The different values of pairs, each with what it was paired with.
+    pub fn grouped<V>(pairs: impl IntoIterator<Item = (T, V)>) -> Vec<(T, Vec<V>)> {
+        let (mut distinct, mut groups) = (Self::default(), Vec::<Vec<V>>::new());
+        for (value, with) in pairs {
+            let at = distinct.place(value);
+            groups.resize_with(distinct.in_order.len(), Vec::new);
+            groups[at].push(with);
+        }
+        distinct.in_order.into_iter().zip(groups).collect()
+    }
+
     /// The different ones of these.
     pub fn of(values: impl IntoIterator<Item = T>) -> Vec<T> {
         let mut distinct = Self::default();

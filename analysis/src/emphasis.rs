@@ -10,7 +10,7 @@ use togl_sweeps::FoldKey;
 use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
-use crate::statistics::{Measured, PartSizes, TestRefusal, corrected_paired_t, holm};
+use crate::statistics::{FoldValue, PartSizes, TestRefusal, corrected_paired_t, holm};
 use crate::table::{Cell, Table, Winners};
 
 /// Adjusted p-values below this are significant.
@@ -167,9 +167,9 @@ impl Facts {
     }
 }
 
-fn measured(cell: &Cell) -> Vec<Measured> {
+fn measured(cell: &Cell) -> Vec<FoldValue> {
     let folds = cell.folds.iter().zip(&cell.values);
-    folds.map(|(key, value)| Measured { split: key.split, seed: key.seed, value: *value }).collect()
+    folds.map(|(key, value)| FoldValue { split: key.split, seed: key.seed, value: *value }).collect()
 }
 
 #[cfg(test)]

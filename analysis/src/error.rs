@@ -20,6 +20,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a frame, a selection or a table could not be made.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// What was asked for, or what was given, cannot be; nobody needs more of it than the words.
     #[error("{0}")]
@@ -39,7 +40,6 @@ pub enum Error {
     /// Folds are there, but none has what a figure shows.
     #[error("{what} has nothing to show: no fold has a value of `{column}`")]
     NoValues {
-        /// The figure.
         what: String,
         /// The column that is empty.
         column: &'static str,
@@ -47,7 +47,6 @@ pub enum Error {
     /// A table has no counterpart among the published ones, or several.
     #[error("cannot compare with a published table: {reason}; {hint}")]
     NothingPublished {
-        /// Why none was found.
         reason: String,
         /// The tables to choose from.
         hint: String,
@@ -58,9 +57,7 @@ pub enum Error {
         instead(varied)
     )]
     ConstantAxis {
-        /// The setting.
         setting: String,
-        /// Its only value.
         value: String,
         /// Settings that do change.
         varied: Vec<String>,
@@ -69,18 +66,10 @@ pub enum Error {
     #[error(
         "the figure would have {lines} lines, but at most {most} can be told apart; choose fewer rows, or a layout"
     )]
-    TooManyLines {
-        /// How many there would be.
-        lines: usize,
-        /// How many there may be.
-        most: usize,
-    },
+    TooManyLines { lines: usize, most: usize },
     /// A figure could not be drawn; a fault of this program rather than of its input.
     #[error("drawing failed: {reason}")]
-    Drawing {
-        /// What the drawing library said.
-        reason: String,
-    },
+    Drawing { reason: String },
     /// A test of significance would not be honest here.
     #[error("no test: {0}")]
     Refused(#[from] TestRefusal),
@@ -105,9 +94,7 @@ pub enum Error {
     Io {
         /// What was attempted, such as `cannot write`.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's reason.
         source: std::io::Error,
     },
     /// Polars refused; a fault of this program rather than of its input.

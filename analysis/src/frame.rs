@@ -5,13 +5,11 @@
 use std::collections::HashSet;
 
 use polars::prelude::*;
-use togl_sweeps::datasets::Metric;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
 
-use crate::columns::{self, FoldIdentity, column, identity_columns};
+use crate::columns::{self, FoldIdentity, identity_columns};
 use crate::error::{Error, Result};
-use crate::schema::{self, SCHEMA_VERSION};
-use crate::statistics::mean_f1;
+use crate::schema;
 use crate::validation::ValidationView;
 
 /// A finished fold as the outside world hands it in.
@@ -58,9 +56,7 @@ impl FoldFrame {
         rows.sort_by_key(|row| (row.position, row.fold.split, row.fold.seed, row.fold.trial));
         let identities: Vec<FoldIdentity<'_>> = rows.iter().map(FoldRow::identity).collect();
         let mut columns = identity_columns(&identities);
-        columns.extend(metric_columns(&rows));
-        columns.extend(training_columns(&rows));
-        columns.extend(provenance_columns(&rows));
+        columns.extend(schema::METRICS.iter().chain(&schema::PROVENANCE).map(|spec| spec.of(&rows)));
         Self::from_data(&DataFrame::new(rows.len(), columns)?, "the results")
     }
 
@@ -190,56 +186,6 @@ fn has_one_run_per_trial(data: &DataFrame) -> Result<bool> {
         last = Some(here);
     }
     Ok(true)
-}
-
-fn metric_columns(rows: &[FoldRow]) -> Vec<Column> {
-    vec![
-        column("test_accuracy", rows, |row| row.result.test.accuracy),
-        column("test_loss", rows, |row| row.result.test.loss),
-        column("validation_accuracy", rows, |row| row.result.validation.accuracy),
-        column("validation_loss", rows, |row| row.result.validation.loss),
-        column("train_accuracy", rows, |row| row.result.train.accuracy),
-        column("train_loss", rows, |row| row.result.train.loss),
-        column("last_validation_accuracy", rows, |row| row.result.last_validation.accuracy),
-        column("last_validation_loss", rows, |row| row.result.last_validation.loss),
-        column("test_f1", rows, |row| mean_f1(&row.result.confusion)),
-        column("test_roc_auc", rows, |row| {
-            (Metric::of(&row.config.dataset) == Metric::RocAuc).then_some(row.result.test.accuracy)
-        }),
-    ]
-}
-
-fn training_columns(rows: &[FoldRow]) -> Vec<Column> {
-    vec![
-        column("best_epoch", rows, |row| u64::from(row.result.best_epoch)),
-        column("epochs", rows, |row| u64::from(row.result.epochs)),
-        column("seconds", rows, |row| row.result.seconds),
-        column("finished_at", rows, |row| row.result.finished_at),
-        column("energy_joules", rows, |row| row.result.energy_joules),
-        column("peak_memory", rows, |row| row.result.peak_memory),
-        column("parameters", rows, |row| row.result.parameters),
-        column("train_size", rows, |row| row.result.part_sizes[0]),
-        column("validation_size", rows, |row| row.result.part_sizes[1]),
-        column("test_size", rows, |row| row.result.part_sizes[2]),
-        column("data_digest", rows, |row| row.result.data_digest.clone()),
-        column("split_digest", rows, |row| row.result.split_digest.clone()),
-    ]
-}
-
-fn provenance_columns(rows: &[FoldRow]) -> Vec<Column> {
-    vec![
-        column("code_version", rows, |row| row.result.provenance.code_version.clone()),
-        column("commit", rows, |row| row.result.provenance.commit.clone()),
-        column("dirty", rows, |row| row.result.provenance.dirty),
-        column("libtorch", rows, |row| row.result.provenance.libtorch.clone()),
-        column("device", rows, |row| row.result.provenance.device.clone()),
-        column("host", rows, |row| row.result.provenance.host.clone()),
-        column("worker", rows, |row| row.worker.clone()),
-        column("attempt", rows, |row| u64::from(row.attempt)),
-        column("numerics", rows, |row| u64::from(row.result.numerics)),
-        column("schema_version", rows, |_| SCHEMA_VERSION),
-        column("origin", rows, |_| String::new()),
-    ]
 }
 
 fn refuse_duplicates(data: &DataFrame) -> Result<()> {

@@ -5,9 +5,13 @@
 //! given another kind within a version. Columns that are not listed here are kept, after those that are.
 
 use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
+use togl_sweeps::datasets::Scoring;
 use togl_sweeps::{TrialConfig, nearest, settings};
 
+use crate::columns::column as column_of;
 use crate::error::{Error, NO_FOLDS, Result};
+use crate::frame::FoldRow;
+use crate::statistics::mean_f1;
 
 /// The version that this program writes, and the newest it reads: that of the newest column.
 pub const SCHEMA_VERSION: u64 = newest();
@@ -69,8 +73,19 @@ pub enum Need {
     IfKnown,
 }
 
+/// What a column says of a fold that was trained here.
+#[derive(Debug, Clone, Copy)]
+enum Recorded {
+    Text(fn(&FoldRow) -> String),
+    Count(fn(&FoldRow) -> Option<u64>),
+    Number(fn(&FoldRow) -> Option<f64>),
+    Flag(fn(&FoldRow) -> Option<bool>),
+    /// It follows from which fold it is.
+    Identity,
+}
+
 /// One column of the schema.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct ColumnSpec {
     /// Its name.
     pub name: &'static str,
@@ -80,44 +95,72 @@ pub struct ColumnSpec {
     pub need: Need,
     /// What it means.
     pub about: &'static str,
+    recorded: Recorded,
 }
 
-const fn column(name: &'static str, kind: ColumnKind, need: Need, about: &'static str) -> ColumnSpec {
-    ColumnSpec { name, kind, need, about }
+impl ColumnSpec {
+    /// The column of these folds.
+    pub(crate) fn of(&self, rows: &[FoldRow]) -> Column {
+        match self.recorded {
+            Recorded::Text(of) => column_of(self.name, rows, of),
+            Recorded::Count(of) => column_of(self.name, rows, of),
+            Recorded::Number(of) => column_of(self.name, rows, of),
+            Recorded::Flag(of) => column_of(self.name, rows, of),
+            Recorded::Identity => self.unknown(rows.len()),
+        }
+    }
+
+    /// The column where nothing is known of any row.
+    pub(crate) fn unknown(&self, rows: usize) -> Column {
+        Column::full_null(self.name.into(), rows, &self.kind.data_type())
+    }
+}
+
+/// A column of what identifies a fold.
+const fn column(name: &'static str, kind: ColumnKind, about: &'static str) -> ColumnSpec {
+    ColumnSpec { name, kind, need: Need::Always, about, recorded: Recorded::Identity }
+}
+
+/// Makes columns of rows `Kind "name": value of a fold, "meaning";`, which may have `Always` behind the name.
+macro_rules! recorded {
+    ($($kind:ident $name:literal $($need:ident)?: $value:expr, $about:literal;)+) => {
+        [$(ColumnSpec {
+            need: need!($($need)?),
+            recorded: Recorded::$kind($value),
+            ..column($name, ColumnKind::$kind, $about)
+        }),+]
+    };
+}
+
+macro_rules! need {
+    () => {
+        Need::IfKnown
+    };
+    ($need:ident) => {
+        Need::$need
+    };
 }
 
 const fn setting(of: &settings::Setting) -> ColumnSpec {
     let kind = match of.kind {
         // A position may be the word `last`.
-        settings::Kind::Text | settings::Kind::Word(_) | settings::Kind::Position => ColumnKind::Text,
-        settings::Kind::Flag => ColumnKind::Flag,
-        settings::Kind::Whole(..) => ColumnKind::Count,
-        settings::Kind::Real(..) => ColumnKind::Number,
+        settings::ValueKind::Text | settings::ValueKind::Word(_) | settings::ValueKind::Position => {
+            ColumnKind::Text
+        }
+        settings::ValueKind::Flag => ColumnKind::Flag,
+        settings::ValueKind::Whole(..) => ColumnKind::Count,
+        settings::ValueKind::Real(..) => ColumnKind::Number,
     };
-    column(of.name, kind, Need::Always, "the trial's setting of this name")
-}
-
-const fn metric(name: &'static str, about: &'static str) -> ColumnSpec {
-    column(name, ColumnKind::Number, Need::IfKnown, about)
+    column(of.name, kind, "the trial's setting of this name")
 }
 
 /// Which fold a row is.
 pub const KEYS: [ColumnSpec; 5] = [
-    column(
-        "position",
-        ColumnKind::Count,
-        Need::Always,
-        "place of the trial in its sweep, or of the row in its import",
-    ),
-    column("trial", ColumnKind::Text, Need::Always, "identity of the trial: 32 hexadecimal digits"),
-    column("split", ColumnKind::Count, Need::Always, "fold index of the data set, or split seed"),
-    column("seed", ColumnKind::Count, Need::Always, "training seed"),
-    column(
-        "method",
-        ColumnKind::Text,
-        Need::Always,
-        "name of the network after what was built, such as GCN-4-TOGL-1",
-    ),
+    column("position", ColumnKind::Count, "place of the trial in its sweep, or of the row in its import"),
+    column("trial", ColumnKind::Text, "identity of the trial: 32 hexadecimal digits"),
+    column("split", ColumnKind::Count, "fold index of the data set, or split seed"),
+    column("seed", ColumnKind::Count, "training seed"),
+    column("method", ColumnKind::Text, "name of the network after what was built, such as GCN-4-TOGL-1"),
 ];
 
 /// Every setting of a trial, under its own name.
@@ -132,60 +175,57 @@ pub const SETTINGS: [ColumnSpec; settings::SETTINGS.len()] = {
 };
 
 /// What came out of training.
-pub const METRICS: [ColumnSpec; 10] = [
-    metric("test_accuracy", "test metric of the best checkpoint, a share in 0..=1"),
-    metric("test_loss", "test loss of the best checkpoint"),
-    metric("validation_accuracy", "validation metric of the best checkpoint"),
-    metric("validation_loss", "validation loss of the best checkpoint"),
-    metric("train_accuracy", "training metric of the best checkpoint's epoch"),
-    metric("train_loss", "training loss of the best checkpoint's epoch"),
-    metric("last_validation_accuracy", "validation metric of the last epoch"),
-    metric("last_validation_loss", "validation loss of the last epoch"),
-    metric("test_f1", "mean over classes of the test F1 of the best checkpoint, from its confusion matrix"),
-    metric("test_roc_auc", "test ROC-AUC of the best checkpoint, on data sets that are scored by it"),
-];
+pub const METRICS: [ColumnSpec; 10] = recorded! {
+    Number "test_accuracy": |row| Some(row.result.test.accuracy),
+        "test metric of the best checkpoint, a share in 0..=1";
+    Number "test_loss": |row| Some(row.result.test.loss), "test loss of the best checkpoint";
+    Number "validation_accuracy": |row| Some(row.result.validation.accuracy),
+        "validation metric of the best checkpoint";
+    Number "validation_loss": |row| Some(row.result.validation.loss), "validation loss of the best checkpoint";
+    Number "train_accuracy": |row| Some(row.result.train.accuracy),
+        "training metric of the best checkpoint's epoch";
+    Number "train_loss": |row| Some(row.result.train.loss), "training loss of the best checkpoint's epoch";
+    Number "last_validation_accuracy": |row| Some(row.result.last_validation.accuracy),
+        "validation metric of the last epoch";
+    Number "last_validation_loss": |row| Some(row.result.last_validation.loss),
+        "validation loss of the last epoch";
+    Number "test_f1": |row| mean_f1(&row.result.confusion),
+        "mean over classes of the test F1 of the best checkpoint, from its confusion matrix";
+    Number "test_roc_auc": |row| is_scored_by_roc_auc(row).then_some(row.result.test.accuracy),
+        "test ROC-AUC of the best checkpoint, on data sets that are scored by it";
+};
+
+fn is_scored_by_roc_auc(row: &FoldRow) -> bool {
+    Scoring::of(&row.config.dataset) == Scoring::RocAuc
+}
 
 /// How it was trained, where, and with what.
-pub const PROVENANCE: [ColumnSpec; 23] = [
-    column("best_epoch", ColumnKind::Count, Need::IfKnown, "epoch of the best checkpoint, from 0"),
-    column("epochs", ColumnKind::Count, Need::IfKnown, "epochs trained"),
-    column("seconds", ColumnKind::Number, Need::IfKnown, "seconds of training"),
-    column(
-        "finished_at",
-        ColumnKind::Count,
-        Need::IfKnown,
-        "when training ended, in milliseconds since 1970 by the worker's clock",
-    ),
-    column(
-        "energy_joules",
-        ColumnKind::Number,
-        Need::IfKnown,
-        "energy of a device that trained this fold alone",
-    ),
-    column(
-        "peak_memory",
-        ColumnKind::Count,
-        Need::IfKnown,
-        "largest resident memory of the trainer, in bytes",
-    ),
-    column("parameters", ColumnKind::Count, Need::IfKnown, "trainable parameters of the network"),
-    column("train_size", ColumnKind::Count, Need::IfKnown, "examples in the training part"),
-    column("validation_size", ColumnKind::Count, Need::IfKnown, "examples in the validation part"),
-    column("test_size", ColumnKind::Count, Need::IfKnown, "examples in the test part"),
-    column("data_digest", ColumnKind::Text, Need::IfKnown, "digest of the data set as loaded"),
-    column("split_digest", ColumnKind::Text, Need::IfKnown, "digest of the split"),
-    column("code_version", ColumnKind::Text, Need::IfKnown, "version of the training program"),
-    column("commit", ColumnKind::Text, Need::IfKnown, "commit it was built from"),
-    column("dirty", ColumnKind::Flag, Need::IfKnown, "whether its tree had uncommitted changes"),
-    column("libtorch", ColumnKind::Text, Need::IfKnown, "version of libtorch"),
-    column("device", ColumnKind::Text, Need::IfKnown, "device kind and name"),
-    column("host", ColumnKind::Text, Need::IfKnown, "host name of the worker"),
-    column("worker", ColumnKind::Text, Need::IfKnown, "the worker that trained it"),
-    column("attempt", ColumnKind::Count, Need::IfKnown, "which attempt at the fold this is, from 1"),
-    column("numerics", ColumnKind::Count, Need::IfKnown, "changes whenever any trained number may change"),
-    column("schema_version", ColumnKind::Count, Need::Always, "version of this schema"),
-    column("origin", ColumnKind::Text, Need::IfKnown, "file and line of an imported row, else empty"),
-];
+pub const PROVENANCE: [ColumnSpec; 23] = recorded! {
+    Count "best_epoch": |row| Some(row.result.best_epoch.into()), "epoch of the best checkpoint, from 0";
+    Count "epochs": |row| Some(row.result.epochs.into()), "epochs trained";
+    Number "seconds": |row| Some(row.result.seconds), "seconds of training";
+    Count "finished_at": |row| row.result.finished_at,
+        "when training ended, in milliseconds since 1970 by the worker's clock";
+    Number "energy_joules": |row| row.result.energy_joules, "energy of a device that trained this fold alone";
+    Count "peak_memory": |row| Some(row.result.peak_memory), "largest resident memory of the trainer, in bytes";
+    Count "parameters": |row| Some(row.result.parameters), "trainable parameters of the network";
+    Count "train_size": |row| Some(row.result.part_sizes[0]), "examples in the training part";
+    Count "validation_size": |row| Some(row.result.part_sizes[1]), "examples in the validation part";
+    Count "test_size": |row| Some(row.result.part_sizes[2]), "examples in the test part";
+    Text "data_digest": |row| row.result.data_digest.clone(), "digest of the data set as loaded";
+    Text "split_digest": |row| row.result.split_digest.clone(), "digest of the split";
+    Text "code_version": |row| row.result.provenance.code_version.clone(), "version of the training program";
+    Text "commit": |row| row.result.provenance.commit.clone(), "commit it was built from";
+    Flag "dirty": |row| Some(row.result.provenance.dirty), "whether its tree had uncommitted changes";
+    Text "libtorch": |row| row.result.provenance.libtorch.clone(), "version of libtorch";
+    Text "device": |row| row.result.provenance.device.clone(), "device kind and name";
+    Text "host": |row| row.result.provenance.host.clone(), "host name of the worker";
+    Text "worker": |row| row.worker.clone(), "the worker that trained it";
+    Count "attempt": |row| Some(row.attempt.into()), "which attempt at the fold this is, from 1";
+    Count "numerics": |row| Some(row.result.numerics.into()), "changes whenever any trained number may change";
+    Count "schema_version" Always: |_| Some(SCHEMA_VERSION), "version of this schema";
+    Text "origin": |_| String::new(), "file and line of an imported row, else empty";
+};
 
 /// All columns, in the order in which files have them.
 pub fn columns() -> impl Iterator<Item = &'static ColumnSpec> {
@@ -232,7 +272,7 @@ fn with_later_columns(data: &DataFrame, version: u64) -> Result<DataFrame> {
     let later = |name| LATER.iter().any(|(later, since)| *later == name && version < *since);
     for spec in METRICS.iter().chain(&PROVENANCE).filter(|spec| later(spec.name)) {
         if data.column(spec.name).is_err() {
-            data.with_column(Column::full_null(spec.name.into(), data.height(), &spec.kind.data_type()))?;
+            data.with_column(spec.unknown(data.height()))?;
         }
     }
     let defaults = TrialConfig::default();

@@ -27,25 +27,14 @@ const SERVER_YEARS: i32 = 10;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CertificateError {
     /// A file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// A file does not hold what it should.
     #[error("{} is damaged or not ours: {reason}; {advice}", path.display())]
-    Malformed {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-        /// What to do.
-        advice: &'static str,
-    },
+    Malformed { path: PathBuf, reason: String, advice: &'static str },
     /// A certificate cannot be made.
     #[error("cannot make a certificate: {0}")]
     Making(#[from] rcgen::Error),

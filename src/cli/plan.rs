@@ -9,7 +9,7 @@ use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{FoldFilter, ResultRow};
 use togl_sweeps::estimate::{Estimate, Experience, Past, Workload};
-use togl_sweeps::plan::{FoldWord, KnownFold, Plan as Counts};
+use togl_sweeps::plan::{FoldWord, KnownFold, PlanCounts};
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
@@ -46,7 +46,7 @@ pub struct Plan {
 struct Planned {
     name: String,
     #[serde(flatten)]
-    counts: Counts,
+    counts: PlanCounts,
     #[serde(flatten)]
     estimate: Estimate,
     /// Slots that the finish time assumes.
@@ -74,7 +74,7 @@ impl Plan {
         if self.calibrate {
             self.measure(&spec, &to_do, &mut experience)?;
         }
-        let counts = Counts::of(&spec, known.folds.into_values());
+        let counts = PlanCounts::of(&spec, known.folds.into_values());
         let mut estimate = Estimate::default();
         for (trial, folds) in &to_do {
             estimate.add(&trial.config, *folds, &experience);

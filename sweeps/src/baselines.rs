@@ -1,6 +1,6 @@
 //! Which settings of the methods that TOGL is compared with cannot be, and what those methods are called.
 
-use crate::datasets::{self, Metric};
+use crate::datasets::{self, Scoring};
 use crate::trial::{Backbone, SettingError, TrialConfig, WlLabels};
 
 /// Refuses combinations of a baseline's settings that cannot be built.
@@ -57,9 +57,9 @@ pub(crate) fn check_split(trial: &TrialConfig, split: u32) -> Result<(), Setting
 }
 
 fn check_task(trial: &TrialConfig) -> Result<(), SettingError> {
-    let metric = Metric::of(&trial.dataset);
+    let metric = Scoring::of(&trial.dataset);
     // ROC-AUC needs scores, which a network that reads diagrams has and a vote of support vector machines has not.
-    if metric == Metric::Accuracy || (metric == Metric::RocAuc && !trial.model.is_kernel()) {
+    if metric == Scoring::Accuracy || (metric == Scoring::RocAuc && !trial.model.is_kernel()) {
         return Ok(());
     }
     let (word, name, task) = (trial.model.as_str(), datasets::spelled(&trial.dataset), metric.task());

@@ -11,7 +11,7 @@ use crate::words::words;
 /// Guards of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Limits {
+pub struct SweepLimits {
     /// The sweep is refused if it has more folds.
     pub max_folds: u64,
     /// Attempts of one fold, whatever the reason, before it counts as failed.
@@ -20,7 +20,7 @@ pub struct Limits {
     pub fold_seconds: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for SweepLimits {
     fn default() -> Self {
         Self { max_folds: DEFAULT_MAX_FOLDS, attempts: 10, fold_seconds: None }
     }

@@ -6,7 +6,7 @@
 
 /// What the accuracies of a data set's results are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
+pub enum Scoring {
     /// The share of graphs whose class was predicted.
     Accuracy,
     /// The mean over classes of the share of nodes whose class was predicted.
@@ -15,7 +15,7 @@ pub enum Metric {
     RocAuc,
 }
 
-impl Metric {
+impl Scoring {
     /// The metric of a data set. Those that are not listed tell classes of graphs apart, as all unlisted sources do.
     pub fn of(dataset: &str) -> Self {
         find(dataset).map_or(Self::Accuracy, |known| known.metric)
@@ -37,40 +37,40 @@ pub struct KnownDataset {
     /// Its one spelling.
     pub name: &'static str,
     /// How its task is scored.
-    pub metric: Metric,
+    pub metric: Scoring,
     /// Whether its nodes have labels.
     pub labels: bool,
 }
 
-const fn known(name: &'static str, metric: Metric, labels: bool) -> KnownDataset {
+const fn known(name: &'static str, metric: Scoring, labels: bool) -> KnownDataset {
     KnownDataset { name, metric, labels }
 }
 
 /// Every data set with a name of its own, in the order of the catalogue.
 pub const DATASETS: [KnownDataset; 23] = [
-    known("cycles", Metric::Accuracy, false),
-    known("necklaces", Metric::Accuracy, false),
-    known("no-cycles", Metric::Accuracy, false),
-    known("sphere-torus", Metric::Accuracy, false),
-    known("clique-planting", Metric::Accuracy, false),
-    known("pattern", Metric::WeightedAccuracy, true),
-    known("cluster", Metric::WeightedAccuracy, true),
-    known("COLLAB", Metric::Accuracy, false),
-    known("DD", Metric::Accuracy, true),
-    known("ENZYMES", Metric::Accuracy, true),
-    known("IMDB-BINARY", Metric::Accuracy, false),
-    known("IMDB-MULTI", Metric::Accuracy, false),
-    known("MUTAG", Metric::Accuracy, true),
-    known("NCI1", Metric::Accuracy, true),
-    known("NCI109", Metric::Accuracy, true),
-    known("PROTEINS", Metric::Accuracy, true),
-    known("PROTEINS_full", Metric::Accuracy, true),
-    known("PTC_MR", Metric::Accuracy, true),
-    known("REDDIT-BINARY", Metric::Accuracy, false),
-    known("REDDIT-MULTI-5K", Metric::Accuracy, false),
-    known("ogbg-molhiv", Metric::RocAuc, true),
-    known("mnist", Metric::Accuracy, false),
-    known("cifar10", Metric::Accuracy, false),
+    known("cycles", Scoring::Accuracy, false),
+    known("necklaces", Scoring::Accuracy, false),
+    known("no-cycles", Scoring::Accuracy, false),
+    known("sphere-torus", Scoring::Accuracy, false),
+    known("clique-planting", Scoring::Accuracy, false),
+    known("pattern", Scoring::WeightedAccuracy, true),
+    known("cluster", Scoring::WeightedAccuracy, true),
+    known("COLLAB", Scoring::Accuracy, false),
+    known("DD", Scoring::Accuracy, true),
+    known("ENZYMES", Scoring::Accuracy, true),
+    known("IMDB-BINARY", Scoring::Accuracy, false),
+    known("IMDB-MULTI", Scoring::Accuracy, false),
+    known("MUTAG", Scoring::Accuracy, true),
+    known("NCI1", Scoring::Accuracy, true),
+    known("NCI109", Scoring::Accuracy, true),
+    known("PROTEINS", Scoring::Accuracy, true),
+    known("PROTEINS_full", Scoring::Accuracy, true),
+    known("PTC_MR", Scoring::Accuracy, true),
+    known("REDDIT-BINARY", Scoring::Accuracy, false),
+    known("REDDIT-MULTI-5K", Scoring::Accuracy, false),
+    known("ogbg-molhiv", Scoring::RocAuc, true),
+    known("mnist", Scoring::Accuracy, false),
+    known("cifar10", Scoring::Accuracy, false),
 ];
 
 /// The data set of this name, whatever its case.

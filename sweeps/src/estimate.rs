@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::identity::defaults;
 use crate::ids::TrialId;
 use crate::trial::TrialConfig;
 
@@ -19,26 +20,16 @@ pub struct Workload(String);
 impl Workload {
     /// Of this trial.
     pub fn of(trial: &TrialConfig) -> Self {
-        let TrialConfig {
-            data_seed,
-            dropout_p,
-            lr,
-            lr_patience,
-            lr_min,
-            weight_decay,
-            max_epochs,
-            last_epoch,
-            ..
-        } = TrialConfig::default();
+        let usual = defaults();
         let same_cost = TrialConfig {
-            data_seed,
-            dropout_p,
-            lr,
-            lr_patience,
-            lr_min,
-            weight_decay,
-            max_epochs,
-            last_epoch,
+            data_seed: usual.data_seed,
+            dropout_p: usual.dropout_p,
+            lr: usual.lr,
+            lr_patience: usual.lr_patience,
+            lr_min: usual.lr_min,
+            weight_decay: usual.weight_decay,
+            max_epochs: usual.max_epochs,
+            last_epoch: usual.last_epoch,
             ..trial.clone()
         };
         Self(same_cost.canonical())

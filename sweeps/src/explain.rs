@@ -28,7 +28,7 @@ pub enum Verdict {
 
 /// A setting that differs as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct SettingDifference {
     /// The setting.
     pub name: &'static str,
     /// Its value in the first trial.
@@ -45,7 +45,7 @@ pub struct Difference {
 
 /// Every setting that differs as written, in the order of the documentation. The trials are the same exactly if no
 /// verdict is [`Verdict::Matters`].
-pub fn explain(a: &TrialConfig, b: &TrialConfig) -> Vec<Difference> {
+pub fn explain(a: &TrialConfig, b: &TrialConfig) -> Vec<SettingDifference> {
     let (kept_a, kept_b) = (a.relevant(), b.relevant());
     let written =
         SETTINGS.iter().filter(|setting| !(setting.same)(a, b) || !(setting.same)(&kept_a, &kept_b));
@@ -56,7 +56,7 @@ fn difference(
     setting: &'static Setting,
     (a, b): (&TrialConfig, &TrialConfig),
     (kept_a, kept_b): (&TrialConfig, &TrialConfig),
-) -> Difference {
+) -> SettingDifference {
     let needs = setting.needs.words;
     let verdict = match (setting.needs.hold(a), setting.needs.hold(b)) {
         _ if !(setting.same)(kept_a, kept_b) => Verdict::Matters,
@@ -64,7 +64,7 @@ fn difference(
         (true, true) => Verdict::SameNetwork,
         _ => Verdict::NoEffectInOne { needs },
     };
-    Difference {
+    SettingDifference {
         name: setting.name,
         a: a.show(setting.name).unwrap_or_default(),
         b: b.show(setting.name).unwrap_or_default(),
@@ -74,7 +74,7 @@ fn difference(
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for SettingDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = |default: bool| if default { " (default)" } else { "" };
         let (a, b) = (mark(self.a_is_default), mark(self.b_is_default));

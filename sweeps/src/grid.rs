@@ -78,6 +78,11 @@ impl Axis {
         }
     }
 
+    /// Where the axis or one of its choices exists.
+    pub(crate) fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.when.iter().chain(self.choices.iter().filter_map(|choice| choice.when.as_ref()))
+    }
+
     /// Whether one of its choices gives this setting.
     pub fn gives(&self, name: &str) -> bool {
         self.choices.iter().any(|choice| choice.settings.iter().any(|(setting, _)| setting.name == name))

@@ -25,10 +25,7 @@ pub(super) fn steps(grid: &Grid) -> u128 {
 }
 
 fn conditions(grid: &Grid) -> Vec<&Condition> {
-    let of_axes = grid.axes.iter().flat_map(|axis| {
-        axis.when.iter().chain(axis.choices.iter().filter_map(|choice| choice.when.as_ref()))
-    });
-    of_axes.chain(&grid.exclude).collect()
+    grid.axes.iter().flat_map(Axis::conditions).chain(&grid.exclude).collect()
 }
 
 fn kinds(grid: &Grid) -> Vec<Vec<Alike<'_>>> {

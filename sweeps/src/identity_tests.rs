@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::settings::Kind;
+use crate::settings::ValueKind;
 
 fn as_map(config: &TrialConfig) -> Map<String, Value> {
     match serde_json::to_value(config) {
@@ -26,14 +26,14 @@ fn slow_canonical(config: &TrialConfig) -> String {
 }
 
 /// Some value that fits a setting.
-fn value_of(kind: Kind) -> BoxedStrategy<Value> {
+fn value_of(kind: ValueKind) -> BoxedStrategy<Value> {
     match kind {
-        Kind::Text => "[ -~é\"\\\\]{1,8}".prop_map(Value::from).boxed(),
-        Kind::Flag => any::<bool>().prop_map(Value::from).boxed(),
-        Kind::Whole(least, most) => (least..=most).prop_map(Value::from).boxed(),
-        Kind::Real(least, most) => (least..=most).prop_map(Value::from).boxed(),
-        Kind::Word(words) => proptest::sample::select(words).prop_map(Value::from).boxed(),
-        Kind::Position => prop_oneof![(0u32..5).prop_map(Value::from), Just(json!("last"))].boxed(),
+        ValueKind::Text => "[ -~é\"\\\\]{1,8}".prop_map(Value::from).boxed(),
+        ValueKind::Flag => any::<bool>().prop_map(Value::from).boxed(),
+        ValueKind::Whole(least, most) => (least..=most).prop_map(Value::from).boxed(),
+        ValueKind::Real(least, most) => (least..=most).prop_map(Value::from).boxed(),
+        ValueKind::Word(words) => proptest::sample::select(words).prop_map(Value::from).boxed(),
+        ValueKind::Position => prop_oneof![(0u32..5).prop_map(Value::from), Just(json!("last"))].boxed(),
     }
 }
 

@@ -1,18 +1,35 @@
-//! The keys of a sweep file, block by block, with a sentence each. The reader refuses what is not here and the JSON
-//! schema describes what is. Settings have a table of their own.
+//! The keys of a sweep file, block by block, each with its JSON Schema and a sentence. The reader refuses what is not here
+//! and the schema describes what is. Settings have a table of their own.
+
+use serde_json::{Value, json};
+
+use crate::schema::{
+    axis_value, distributions, labels, list, mapping_to, metric, object, one_or_list, order, reference,
+    shown, shown_list, text, whole,
+};
+use crate::spec::{DeviceKind, MOST_DECIMALS, MOST_FOLDS, Per, SPEC_VERSION};
 
 /// A key of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyInfo {
     pub name: &'static str,
+    /// What may stand there. In a block about one setting it is given the schema of that setting's values.
+    pub schema: fn(&Value) -> Value,
     pub about: &'static str,
 }
 
 /// The keys of one block.
 pub(crate) type Block = &'static [KeyInfo];
 
-const fn key(name: &'static str, about: &'static str) -> KeyInfo {
-    KeyInfo { name, about }
+const fn key(name: &'static str, schema: fn(&Value) -> Value, about: &'static str) -> KeyInfo {
+    KeyInfo { name, schema, about }
+}
+
+/// A block of rows `"key": schema, "sentence";`.
+macro_rules! block {
+    ($($name:literal: $schema:expr, $about:literal;)+) => {
+        &[$(key($name, $schema, $about)),+]
+    };
 }
 
 /// The names of a block.
@@ -20,126 +37,166 @@ pub(crate) fn names(block: Block) -> impl Iterator<Item = &'static str> + Clone 
     block.iter().map(|key| key.name)
 }
 
-const BASE: KeyInfo = key("base", "settings that all points share; `preset` names a set of them");
-const GRID: KeyInfo = key("grid", "axes; every combination is a point");
-const ZIP: KeyInfo = key("zip", "axes that move together: a mapping, or a list of mappings");
-const EXCLUDE: KeyInfo = key("exclude", "partial settings; points that match one are left out");
-const RANDOM: KeyInfo = key("random", "a seeded sample instead of all points");
-const SPLITS: KeyInfo = key("splits", "folds of the data set, or split seeds");
-const SEEDS: KeyInfo = key("seeds", "training seeds");
+fn condition(_: &Value) -> Value {
+    reference("condition")
+}
+
+fn conditions(_: &Value) -> Value {
+    json!({"type": "array", "items": reference("condition")})
+}
+
+fn name(_: &Value) -> Value {
+    json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._+=,-]{0,63}$"})
+}
+
+fn figures(_: &Value) -> Value {
+    one_or_list(reference("figure"))
+}
+
+fn prints(_: &Value) -> Value {
+    one_or_list(reference("published"))
+}
+
+fn same(value: &Value) -> Value {
+    value.clone()
+}
+
+fn positive(_: &Value) -> Value {
+    json!({"type": "number", "exclusiveMinimum": 0})
+}
+
+const BASE: KeyInfo =
+    key("base", |_| reference("base"), "settings that all points share; `preset` names a set of them");
+const GRID: KeyInfo = key("grid", |_| reference("grid"), "axes; every combination is a point");
+const ZIP: KeyInfo =
+    key("zip", |_| reference("zip"), "axes that move together: a mapping, or a list of mappings");
+const EXCLUDE: KeyInfo = key("exclude", conditions, "partial settings; points that match one are left out");
+const RANDOM: KeyInfo = key("random", |_| reference("random"), "a seeded sample instead of all points");
+const SPLITS: KeyInfo = key("splits", |_| reference("splits"), "folds of the data set, or split seeds");
+const SEEDS: KeyInfo = key("seeds", |_| reference("seeds"), "training seeds");
 
 /// The file itself.
 pub(crate) const SWEEP: Block = &[
-    key("version", "version of this language"),
-    key("name", "what people call the sweep: 1 to 64 of a-z, 0-9, `-`, `_` and `.`"),
-    key("description", "a sentence for people"),
+    key("version", |_| json!({"const": SPEC_VERSION}), "version of this language"),
+    key("name", name, "what people call the sweep: 1 to 64 of a-z, 0-9, `-`, `_` and `.`"),
+    key("description", text, "a sentence for people"),
     BASE,
     GRID,
     ZIP,
     EXCLUDE,
     RANDOM,
-    key("union", "several grids in one sweep, each with its own keys"),
+    key("union", |_| list(reference("part")), "several grids in one sweep, each with its own keys"),
     SPLITS,
     SEEDS,
-    key("limits", "guards"),
-    key("resources", "what a fold needs"),
-    key("priority", "higher runs first"),
-    key("table", "the table at the end"),
-    key("figure", "the figures at the end: a mapping, or a list of mappings"),
-    key("published", "numbers from print for comparison: a mapping, or a list of mappings"),
+    key("limits", |_| object(LIMITS, &[]), "guards"),
+    key("resources", |_| object(RESOURCES, &[]), "what a fold needs"),
+    key("priority", |_| json!({"type": "integer"}), "higher runs first"),
+    key("table", |_| object(TABLE, &[]), "the table at the end"),
+    key("figure", figures, "the figures at the end: a mapping, or a list of mappings"),
+    key("published", prints, "numbers from print for comparison: a mapping, or a list of mappings"),
 ];
 
 /// One grid of a union.
 pub(crate) const PART: Block = &[BASE, GRID, ZIP, EXCLUDE, RANDOM, SPLITS, SEEDS];
 
 /// An axis that is not a plain list.
-pub(crate) const AXIS: Block = &[
-    key("values", "the values, in order"),
-    key("from", "first value of a range"),
-    key("to", "last value of a range, included where a step reaches it"),
-    key("step", "distance of neighbours; 1 for whole numbers if left out"),
-    key("factor", "ratio of neighbours"),
-    key("count", "so many values at equal ratios, both ends included"),
-    key("when", "the axis exists only where these settings hold"),
-];
+pub(crate) const AXIS: Block = block! {
+    "values": |value| list(axis_value(value)), "the values, in order";
+    "from": same, "first value of a range";
+    "to": same, "last value of a range, included where a step reaches it";
+    "step": positive, "distance of neighbours; 1 for whole numbers if left out";
+    "factor": positive, "ratio of neighbours";
+    "count": |_| whole(2, 100_000), "so many values at equal ratios, both ends included";
+    "when": condition, "the axis exists only where these settings hold";
+};
 
 /// A value of an axis with a condition.
-pub(crate) const VALUE: Block =
-    &[key("value", "the value"), key("when", "the value exists only where these settings hold")];
+pub(crate) const VALUE: Block = block! {
+    "value": same, "the value";
+    "when": condition, "the value exists only where these settings hold";
+};
 
 /// A range of whole numbers.
-pub(crate) const RANGE: Block = &[
-    key("from", "first number"),
-    key("to", "last number, included"),
-    key("step", "distance; 1 if left out"),
-];
+pub(crate) const RANGE: Block = block! {
+    "from": same, "first number";
+    "to": same, "last number, included";
+    "step": |number| whole(1, number["maximum"].as_u64().unwrap_or(u64::MAX)), "distance; 1 if left out";
+};
 
 /// `random`.
-pub(crate) const RANDOM_KEYS: Block = &[
-    key("budget", "how many draws; raise it later to add some"),
-    key("seed", "what the draws depend on"),
-    key("from", "`grid`: draw points of the grid, none twice"),
-    key("distributions", "draw these settings, for every point of the grid"),
-];
+pub(crate) const RANDOM_KEYS: Block = block! {
+    "budget": |_| whole(1, MOST_FOLDS), "how many draws; raise it later to add some";
+    "seed": |_| whole(0, u64::MAX), "what the draws depend on";
+    "from": |_| json!({"const": "grid"}), "`grid`: draw points of the grid, none twice";
+    "distributions": distributions, "draw these settings, for every point of the grid";
+};
 
 /// One distribution.
-pub(crate) const LAW: Block = &[
-    key("uniform", "two bounds; every number between is as likely"),
-    key("log_uniform", "two bounds; every order of magnitude between is as likely"),
-    key("choice", "a list; every value is as likely"),
-];
+pub(crate) const LAW: Block = block! {
+    "uniform": |value| list(value.clone()), "two bounds; every number between is as likely";
+    "log_uniform": |value| list(value.clone()), "two bounds; every order of magnitude between is as likely";
+    "choice": |value| list(value.clone()), "a list; every value is as likely";
+};
 
 /// `limits`.
-pub(crate) const LIMITS: Block = &[
-    key("max_folds", "a larger sweep is refused: a guard against accidents"),
-    key("attempts", "attempts of one fold, whatever the reason"),
-    key("fold_seconds", "seconds that one attempt may train"),
-];
+pub(crate) const LIMITS: Block = block! {
+    "max_folds": |_| whole(1, MOST_FOLDS), "a larger sweep is refused: a guard against accidents";
+    "attempts": |_| whole(1, u32::MAX.into()), "attempts of one fold, whatever the reason";
+    "fold_seconds": |_| whole(1, u64::MAX), "seconds that one attempt may train";
+};
 
 /// `resources`.
-pub(crate) const RESOURCES: Block =
-    &[key("device", "kind of device"), key("memory", "memory on it, such as `8 GiB`")];
+pub(crate) const RESOURCES: Block = block! {
+    "device": |_| json!({"enum": DeviceKind::WORDS}), "kind of device";
+    "memory": |_| json!({"type": "string", "pattern": "^[0-9.]+ *(MB|GB|MiB|GiB)$"}),
+        "memory on it, such as `8 GiB`";
+};
 
 /// `table`.
-pub(crate) const TABLE: Block = &[
-    key("rows", "settings, or `method`, that make a row"),
-    key("columns", "the setting that makes the columns"),
-    key("metric", "what is averaged"),
-    key("group", "the setting of which each value has a common header over its columns"),
-    key("filter", "only trials with these settings are in the table"),
-    key("select", "a choice by validation before the table is made"),
-    key("labels", "what is printed for a setting (a text) or for its values (a mapping)"),
-    key("order", "values of settings in the order in which rows and columns stand; others follow"),
-    key("decimals", "digits after the decimal point"),
-    key("caption", "what is printed above it instead of the name of the sweep"),
-    key("label", "what a LaTeX paper refers to it by, such as `tab:depth`"),
-];
+pub(crate) const TABLE: Block = block! {
+    "rows": shown_list, "settings, or `method`, that make a row";
+    "columns": shown, "the setting that makes the columns";
+    "metric": metric, "what is averaged";
+    "group": shown, "the setting of which each value has a common header over its columns";
+    "filter": condition, "only trials with these settings are in the table";
+    "select": |_| object(SELECT, &[]), "a choice by validation before the table is made";
+    "labels": labels, "what is printed for a setting (a text) or for its values (a mapping)";
+    "order": order, "values of settings in the order in which rows and columns stand; others follow";
+    "decimals": |_| whole(0, MOST_DECIMALS), "digits after the decimal point";
+    "caption": text, "what is printed above it instead of the name of the sweep";
+    "label": text, "what a LaTeX paper refers to it by, such as `tab:depth`";
+};
 
 /// `table.select`.
-pub(crate) const SELECT: Block = &[
-    key("among", "the settings that are chosen among; with `per: config` all that no row or column names"),
-    key("by", "the validation metric that decides"),
-    key("per", "`split`: anew in each split; `config`: once, by the mean over all splits"),
-];
+pub(crate) const SELECT: Block = block! {
+    "among": shown_list,
+        "the settings that are chosen among; with `per: config` all that no row or column names";
+    "by": |_| json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),
+        "the validation metric that decides";
+    "per": |_| json!({"enum": Per::WORDS}),
+        "`split`: anew in each split; `config`: once, by the mean over all splits";
+};
 
 /// `figure`.
-pub(crate) const FIGURE: Block = &[
-    key("title", "a sentence above it"),
-    key("x", "the setting along the axis"),
-    key("metric", "what is averaged"),
-    key("lines", "settings, or `method`, that make a line"),
-    key("panels", "the setting of which each value has its own panel"),
-];
+pub(crate) const FIGURE: Block = block! {
+    "title": text, "a sentence above it";
+    "x": shown, "the setting along the axis";
+    "metric": metric, "what is averaged";
+    "lines": shown_list, "settings, or `method`, that make a line";
+    "panels": shown, "the setting of which each value has its own panel";
+};
 
 /// `published`.
-pub(crate) const PUBLISHED: Block = &[
-    key("table", "what the paper calls it; the program knows the numbers of its tables"),
-    key("metric", "what the numbers are"),
-    key("methods", "printed row labels and the settings that they mean"),
-    key("datasets", "printed names of data sets and ours, where they differ"),
-    key("columns", "what the entries of a cell are; not needed for a table of the paper"),
-    key("cells", "one list for each printed number; not needed for a table of the paper"),
-];
+pub(crate) const PUBLISHED: Block = block! {
+    "table": text, "what the paper calls it; the program knows the numbers of its tables";
+    "metric": metric, "what the numbers are";
+    "methods": |_| mapping_to(reference("condition")), "printed row labels and the settings that they mean";
+    "datasets": |_| mapping_to(text(&Value::Null)), "printed names of data sets and ours, where they differ";
+    "columns": |_| list(json!({"enum": CELL})),
+        "what the entries of a cell are; not needed for a table of the paper";
+    "cells": |_| list(json!({"type": "array"})),
+        "one list for each printed number; not needed for a table of the paper";
+};
 
 /// What a printed cell can say.
 pub(crate) const CELL: &[&str] = &["method", "dataset", "depth", "position", "mean", "std", "cited"];

@@ -38,7 +38,7 @@ pub use explain::explain;
 pub use failure::{Failure, FailureClass};
 pub use grid::Grid;
 pub use ids::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
-pub use plan::Plan;
+pub use plan::PlanCounts;
 pub use result::{CheckedResult, FoldResult};
 pub use spec::SweepSpec;
 pub use trial::TrialConfig;

@@ -6,7 +6,7 @@ use crate::nearest;
 use crate::settings;
 use crate::spec::SpecError;
 use crate::visible::visible_in_line;
-use crate::yaml::{self, Key, Kind, Node};
+use crate::yaml::{self, Key, Node, NodeKind};
 
 /// Keys that can be given besides settings.
 const OTHERS: [&str; 4] = ["preset", "splits", "seeds", "priority"];
@@ -45,7 +45,7 @@ impl Override {
         let inside = values.strip_prefix('[').and_then(|values| values.strip_suffix(']')).unwrap_or(values);
         let mut read = Vec::new();
         for value in inside.split(',') {
-            let node = yaml::parse(value).ok().filter(|node| !matches!(node.kind, Kind::Null));
+            let node = yaml::parse(value).ok().filter(|node| !matches!(node.kind, NodeKind::Null));
             let scalar = node.as_ref().and_then(Node::scalar);
             let (Some(node), Some(scalar)) = (node, scalar) else {
                 return Err(format!("`{text}` lacks a value; write {key}=VALUE or {key}=VALUE,VALUE"));
@@ -59,7 +59,7 @@ impl Override {
     }
 
     fn apply(&self, sweep: &mut Node) {
-        let list = Node { at: None, kind: Kind::List(self.values.clone()) };
+        let list = Node { at: None, kind: NodeKind::List(self.values.clone()) };
         take_out(sweep, &self.key);
         each_grid(sweep, &mut |grid| take_out(grid, &self.key));
         match (self.key.as_str(), self.values.as_slice()) {
@@ -83,7 +83,7 @@ pub fn overridden(
     let old = old.as_ref().and_then(|name| name.as_str()).unwrap_or("sweep").to_owned();
     overrides.iter().for_each(|given| given.apply(&mut sweep));
     let name = name.map_or_else(|| own_name(&old, overrides), str::to_owned);
-    set(&mut sweep, "name", Node { at: None, kind: Kind::Text(name) });
+    set(&mut sweep, "name", Node { at: None, kind: NodeKind::Text(name) });
     let given: Vec<&str> = overrides.iter().map(|given| given.text.as_str()).collect();
     let mut written = visible_in_line(&format!("# {file} with {}", given.join(" "))).into_owned() + "\n";
     write_lines(&sweep, 0, &mut written);
@@ -107,24 +107,24 @@ fn own_name(old: &str, overrides: &[Override]) -> String {
 /// Does something to each grid of a union, or to the sweep itself where it has none.
 fn each_grid(sweep: &mut Node, act: &mut impl FnMut(&mut Node)) {
     match entry(sweep, "union").map(|union| &mut union.kind) {
-        Some(Kind::List(grids)) => grids.iter_mut().for_each(act),
+        Some(NodeKind::List(grids)) => grids.iter_mut().for_each(act),
         _ => act(sweep),
     }
 }
 
 fn entry<'a>(block: &'a mut Node, key: &str) -> Option<&'a mut Node> {
-    let Kind::Map(entries) = &mut block.kind else { return None };
+    let NodeKind::Map(entries) = &mut block.kind else { return None };
     entries.iter_mut().find(|(known, _)| known.text == key).map(|(_, node)| node)
 }
 
 fn set(block: &mut Node, key: &str, value: Node) {
-    if !matches!(block.kind, Kind::Map(_)) {
-        block.kind = Kind::Map(Vec::new()); // an empty block is nothing in YAML
+    if !matches!(block.kind, NodeKind::Map(_)) {
+        block.kind = NodeKind::Map(Vec::new()); // an empty block is nothing in YAML
     }
     match entry(block, key) {
         Some(old) => *old = value,
         None => {
-            if let Kind::Map(entries) = &mut block.kind {
+            if let NodeKind::Map(entries) = &mut block.kind {
                 entries.push((Key { at: None, text: key.to_owned() }, value));
             }
         }
@@ -134,7 +134,7 @@ fn set(block: &mut Node, key: &str, value: Node) {
 /// Sets a key inside of a block, which is made if it is not there.
 fn set_below(part: &mut Node, block: &str, key: &str, value: Node) {
     if entry(part, block).is_none() {
-        set(part, block, Node { at: None, kind: Kind::Map(Vec::new()) });
+        set(part, block, Node { at: None, kind: NodeKind::Map(Vec::new()) });
     }
     if let Some(block) = entry(part, block) {
         set(block, key, value);
@@ -143,7 +143,7 @@ fn set_below(part: &mut Node, block: &str, key: &str, value: Node) {
 
 /// Takes a key out of a block; gives whether nothing is left of it.
 fn remove(block: &mut Node, key: &str) -> bool {
-    let Kind::Map(entries) = &mut block.kind else { return false };
+    let NodeKind::Map(entries) = &mut block.kind else { return false };
     entries.retain(|(known, _)| known.text != key);
     entries.iter().all(|(known, _)| known.text == "when")
 }
@@ -157,7 +157,7 @@ fn take_out(part: &mut Node, key: &str) {
         }
     }
     let zips_empty = entry(part, "zip").is_some_and(|zip| match &mut zip.kind {
-        Kind::List(zips) => {
+        NodeKind::List(zips) => {
             zips.retain_mut(|zip| !remove(zip, key));
             zips.is_empty()
         }
@@ -174,11 +174,11 @@ fn take_out(part: &mut Node, key: &str) {
 
 /// A mapping as lines; what is inside of lists stays on its line.
 fn write_lines(node: &Node, indent: usize, out: &mut String) {
-    let Kind::Map(entries) = &node.kind else { return };
+    let NodeKind::Map(entries) = &node.kind else { return };
     for (key, value) in entries {
         out.push_str(&format!("{:indent$}{}:", "", plain(&key.text)));
         match &value.kind {
-            Kind::Map(inner) if !inner.is_empty() => {
+            NodeKind::Map(inner) if !inner.is_empty() => {
                 out.push('\n');
                 write_lines(value, indent + 2, out);
             }
@@ -189,12 +189,14 @@ fn write_lines(node: &Node, indent: usize, out: &mut String) {
 
 fn on_one_line(node: &Node) -> String {
     match &node.kind {
-        Kind::Null => "null".to_owned(),
-        Kind::Flag(flag) => flag.to_string(),
-        Kind::Number(number) => number.to_string(),
-        Kind::Text(text) => plain(text),
-        Kind::List(nodes) => format!("[{}]", nodes.iter().map(on_one_line).collect::<Vec<_>>().join(", ")),
-        Kind::Map(entries) => {
+        NodeKind::Null => "null".to_owned(),
+        NodeKind::Flag(flag) => flag.to_string(),
+        NodeKind::Number(number) => number.to_string(),
+        NodeKind::Text(text) => plain(text),
+        NodeKind::List(nodes) => {
+            format!("[{}]", nodes.iter().map(on_one_line).collect::<Vec<_>>().join(", "))
+        }
+        NodeKind::Map(entries) => {
             let entry = |(key, node): &(Key, Node)| format!("{}: {}", plain(&key.text), on_one_line(node));
             format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
         }

@@ -46,7 +46,7 @@ pub struct KnownFold {
 
 /// What a sweep would do.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Plan {
+pub struct PlanCounts {
     /// Points of the grids, before equal trials are merged.
     pub points: u64,
     /// Distinct trials.
@@ -67,7 +67,7 @@ pub struct Plan {
     pub orphaned: u64,
 }
 
-impl Plan {
+impl PlanCounts {
     /// Counts what a sweep would do.
     pub fn of(spec: &SweepSpec, known: impl IntoIterator<Item = KnownFold>) -> Self {
         let mut known: HashMap<FoldKey, KnownFold> = known.into_iter().map(|fold| (fold.key, fold)).collect();
@@ -112,8 +112,9 @@ mod tests {
 
     #[test]
     fn a_sweep_that_nobody_knows_is_all_to_do() {
-        let plan = Plan::of(&spec("[1, 2]"), []);
-        let expected = Plan { points: 2, trials: 2, folds: 6, to_do: 6, new: 6, ..Plan::default() };
+        let plan = PlanCounts::of(&spec("[1, 2]"), []);
+        let expected =
+            PlanCounts { points: 2, trials: 2, folds: 6, to_do: 6, new: 6, ..PlanCounts::default() };
         assert_eq!(plan, expected);
     }
 
@@ -123,8 +124,8 @@ mod tests {
         let states = [FoldWord::Finished, FoldWord::Running, FoldWord::Pending, FoldWord::Failed];
         let known = folds(&before).into_iter().zip(states.into_iter().cycle());
         let known = known.map(|(key, state)| KnownFold { key, state, in_sweep: true });
-        let plan = Plan::of(&spec("[2, 3]"), known);
-        let expected = Plan {
+        let plan = PlanCounts::of(&spec("[2, 3]"), known);
+        let expected = PlanCounts {
             points: 2,
             trials: 2,
             folds: 6,
@@ -143,7 +144,7 @@ mod tests {
         let now = spec("[1]");
         let known = folds(&spec("[1, 2]")).into_iter();
         let known = known.map(|key| KnownFold { key, state: FoldWord::Finished, in_sweep: false });
-        let plan = Plan::of(&now, known);
+        let plan = PlanCounts::of(&now, known);
         assert_eq!((plan.done, plan.to_do, plan.orphaned), (3, 0, 0));
     }
 }

@@ -133,14 +133,14 @@ impl Family {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::check_setting;
+    use crate::settings;
 
     #[test]
     fn every_preset_fits_and_names_no_setting_twice() {
         for preset in &PRESETS {
             let settings = preset.settings();
             for (name, value) in &settings {
-                check_setting(name, value).unwrap();
+                settings::find(name).unwrap().check(value).unwrap();
             }
             let mut names: Vec<&str> = settings.iter().map(|(name, _)| *name).collect();
             names.sort_unstable();

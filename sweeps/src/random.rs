@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::draws::{Draws, rounded};
-use crate::settings::{Kind, Setting};
+use crate::settings::{Setting, ValueKind};
 use crate::trial::TrialConfig;
 
 /// Digits of a drawn number: enough to search with, short enough to read.
@@ -32,7 +32,7 @@ pub struct Distribution {
 
 /// What a sample is drawn from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Source {
+pub enum DrawnFrom {
     /// The points of the grid, none twice.
     Grid,
     /// Distributions; each draw is combined with every point of the grid.
@@ -47,7 +47,7 @@ pub struct Random {
     /// What the draws depend on.
     pub seed: u64,
     /// What is drawn from.
-    pub source: Source,
+    pub source: DrawnFrom,
 }
 
 impl Distribution {
@@ -58,21 +58,21 @@ impl Distribution {
     }
 
     fn value(&self, unit: f64) -> Value {
-        let whole = matches!(self.setting.kind, Kind::Whole(..) | Kind::Position);
+        let whole = matches!(self.setting.kind, ValueKind::Whole(..) | ValueKind::Position);
         match &self.law {
             Law::Choice(values) => {
                 let index = (unit * values.len() as f64) as usize;
                 values.get(index).or(values.last()).cloned().unwrap_or(Value::Null)
             }
             Law::Uniform(from, to) if whole => {
-                (from + (unit * (to - from + 1.0)).floor()).min(*to).into_whole()
+                whole_number((from + (unit * (to - from + 1.0)).floor()).min(*to))
             }
             Law::Uniform(from, to) => rounded(from + unit * (to - from), DIGITS).clamp(*from, *to).into(),
             Law::LogUniform(from, to) => {
                 let (low, high) = (libm::log(*from), libm::log(*to));
                 let value = libm::exp(low + unit * (high - low));
                 if whole {
-                    value.round().clamp(*from, *to).into_whole()
+                    whole_number(value.round().clamp(*from, *to))
                 } else {
                     rounded(value, DIGITS).clamp(*from, *to).into()
                 }
@@ -81,15 +81,9 @@ impl Distribution {
     }
 }
 
-/// A number without a fraction as a JSON whole number.
-trait IntoWhole {
-    fn into_whole(self) -> Value;
-}
-
-impl IntoWhole for f64 {
-    fn into_whole(self) -> Value {
-        Value::from(self as u64)
-    }
+/// A number without a fraction as JSON has whole ones.
+fn whole_number(number: f64) -> Value {
+    Value::from(number as u64)
 }
 
 #[cfg(test)]

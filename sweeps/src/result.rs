@@ -8,7 +8,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use crate::datasets::Metric;
+use crate::datasets::Scoring;
 
 /// The version of [`FoldResult`] that this program writes.
 pub const RESULT_VERSION: u32 = 1;
@@ -108,39 +108,25 @@ pub struct FoldResult {
 
 /// Why a result cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResultError {
     /// Written by a newer program.
     #[error("result has version {found}, this program knows up to {RESULT_VERSION}; upgrade it")]
-    Newer {
-        /// The version it has.
-        found: u32,
-    },
+    Newer { found: u32 },
     /// A metric is NaN or infinite, or an accuracy is outside 0..=1.
     #[error("result has {name} = {value}, which is not a possible value")]
-    Impossible {
-        /// Which metric.
-        name: String,
-        /// What was sent.
-        value: String,
-    },
+    Impossible { name: String, value: String },
     /// Two of its values cannot both be right.
     #[error("result has {name} = {value}, which contradicts {other}")]
     Contradiction {
-        /// Which field.
         name: &'static str,
-        /// What was sent.
         value: String,
         /// The other field, with its value.
         other: String,
     },
     /// Nobody has such a name.
     #[error("result has {name} of {bytes} bytes, the longest is {LONGEST_NAME}")]
-    TooLong {
-        /// Which field.
-        name: &'static str,
-        /// Its length.
-        bytes: usize,
-    },
+    TooLong { name: &'static str, bytes: usize },
 }
 
 /// A result that passed [`FoldResult::check`]; there is no other way to make one.
@@ -173,15 +159,15 @@ impl From<CheckedResult> for FoldResult {
 impl CheckedResult {
     /// Refuses a confusion matrix of other predictions than those that the value counts. The value of a ROC-AUC does not
     /// follow from any, and graphs are not what a node task counts.
-    pub fn check_confusion(&self, metric: Metric) -> Result<(), ResultError> {
+    pub fn check_confusion(&self, metric: Scoring) -> Result<(), ResultError> {
         let rows = self.confusion.iter().enumerate().map(|(class, row)| (row[class], total(row)));
         let rows: Vec<(u64, u128)> = rows.filter(|(_, all)| *all > 0).collect();
         let all: u128 = rows.iter().map(|(_, all)| all).sum();
         let follows = match metric {
             _ if all == 0 => return Ok(()),
-            Metric::RocAuc => return Ok(()),
-            Metric::Accuracy => rows.iter().map(|(hits, _)| *hits as f64).sum::<f64>() / all as f64,
-            Metric::WeightedAccuracy => {
+            Scoring::RocAuc => return Ok(()),
+            Scoring::Accuracy => rows.iter().map(|(hits, _)| *hits as f64).sum::<f64>() / all as f64,
+            Scoring::WeightedAccuracy => {
                 rows.iter().map(|(hits, all)| *hits as f64 / *all as f64).sum::<f64>() / rows.len() as f64
             }
         };
@@ -189,7 +175,7 @@ impl CheckedResult {
             let other = format!("its confusion matrix, from which {follows} follows");
             return Err(contradiction("test accuracy", self.test.accuracy, other));
         }
-        if metric == Metric::Accuracy && all != u128::from(self.part_sizes[2]) {
+        if metric == Scoring::Accuracy && all != u128::from(self.part_sizes[2]) {
             let other = format!("its confusion matrix, which counts {all}");
             return Err(contradiction("test part size", self.part_sizes[2], other));
         }

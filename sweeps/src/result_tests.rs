@@ -56,23 +56,23 @@ fn a_confusion_matrix_is_held_against_the_value_where_that_follows_from_it() {
         FoldResult { confusion, ..example(accuracy) }.check().unwrap()
     };
     let (skewed, accuracy, weighted) = ([[1, 0], [3, 4]], 0.625, (1.0 + 4.0 / 7.0) / 2.0);
-    assert_eq!(with(&skewed, accuracy).check_confusion(Metric::Accuracy), Ok(()));
-    assert_eq!(with(&skewed, weighted).check_confusion(Metric::WeightedAccuracy), Ok(()));
-    for (metric, value) in [(Metric::Accuracy, weighted), (Metric::WeightedAccuracy, accuracy)] {
+    assert_eq!(with(&skewed, accuracy).check_confusion(Scoring::Accuracy), Ok(()));
+    assert_eq!(with(&skewed, weighted).check_confusion(Scoring::WeightedAccuracy), Ok(()));
+    for (metric, value) in [(Scoring::Accuracy, weighted), (Scoring::WeightedAccuracy, accuracy)] {
         let said = with(&skewed, value).check_confusion(metric).unwrap_err().to_string();
         assert!(
             said.starts_with(&format!("result has test accuracy = {value}, which contradicts")),
             "{said}"
         );
     }
-    let said = with(&[[4, 1], [0, 4]], 8.0 / 9.0).check_confusion(Metric::Accuracy).unwrap_err();
+    let said = with(&[[4, 1], [0, 4]], 8.0 / 9.0).check_confusion(Scoring::Accuracy).unwrap_err();
     assert!(said.to_string().contains("test part size = 8, which contradicts"), "{said}");
-    for metric in [Metric::Accuracy, Metric::WeightedAccuracy, Metric::RocAuc] {
+    for metric in [Scoring::Accuracy, Scoring::WeightedAccuracy, Scoring::RocAuc] {
         assert_eq!(with(&[[0, 0], [0, 0]], 0.3).check_confusion(metric), Ok(()), "it says nothing");
     }
-    assert_eq!(with(&skewed, 0.3).check_confusion(Metric::RocAuc), Ok(()));
+    assert_eq!(with(&skewed, 0.3).check_confusion(Scoring::RocAuc), Ok(()));
     let most = with(&[[u64::MAX, u64::MAX], [u64::MAX, u64::MAX]], 0.5);
-    assert!(most.check_confusion(Metric::Accuracy).is_err(), "numbers of any size are counted");
+    assert!(most.check_confusion(Scoring::Accuracy).is_err(), "numbers of any size are counted");
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! The JSON Schema of a sweep file, made from the tables that the reader uses: editors complete keys and check values
-//! with it. It is a little more lenient than the reader, which also knows what cannot be said in a schema.
+//! with it. It is a little more lenient than the reader, which also knows what cannot be said in a schema. Which key takes
+//! what is in `keys`.
 
 use serde_json::{Map, Value, json};
 
 use crate::keys::{self, Block};
 use crate::presets;
-use crate::settings::{Kind, SETTINGS, Setting};
-use crate::spec::{DeviceKind, MOST_DECIMALS, MOST_FOLDS, Metric, Per, SPEC_VERSION};
+use crate::settings::{SETTINGS, Setting, ValueKind};
+use crate::spec::Metric;
 
 /// The schema.
 pub fn schema() -> Value {
-    let mut root = object(keys::SWEEP, &["version", "name"], sweep_key);
+    let mut root = object(keys::SWEEP, &["version", "name"]);
     if let Value::Object(map) = &mut root {
         map.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
         map.insert("title".to_owned(), json!("togl sweep"));
@@ -25,24 +26,29 @@ fn definitions() -> Value {
         "grid": with_min(settings(Some(preset_list()), axis)),
         "zip": zip(),
         "condition": with_min(settings(None, |setting| one_or_list(value(setting)))),
-        "random": object(keys::RANDOM_KEYS, &["budget"], random_key),
-        "part": object(keys::PART, &[], part_key),
+        "random": object(keys::RANDOM_KEYS, &["budget"]),
+        "part": object(keys::PART, &[]),
         "splits": whole_list(u32::MAX.into()),
         "seeds": whole_list(u64::MAX),
         "metric": {"enum": Metric::WORDS},
-        "shown": {"enum": SETTINGS.iter().map(|setting| setting.name).chain(["method"]).collect::<Vec<_>>()},
-        "figure": object(keys::FIGURE, &["x"], figure_key),
-        "published": object(keys::PUBLISHED, &["table"], published_key),
+        "shown": {"enum": shown_names().collect::<Vec<_>>()},
+        "figure": object(keys::FIGURE, &["x"]),
+        "published": object(keys::PUBLISHED, &["table"]),
     })
 }
 
-fn reference(name: &str) -> Value {
+pub(crate) fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/$defs/{name}")})
 }
 
 /// A mapping with the keys of a block, each with its sentence.
-fn object(block: Block, required: &[&str], of: impl Fn(&str) -> Value) -> Value {
-    let properties = block.iter().map(|key| (key.name.to_owned(), described(of(key.name), key.about)));
+pub(crate) fn object(block: Block, required: &[&str]) -> Value {
+    object_of(block, required, &Value::Null)
+}
+
+/// The same of a block about values with this schema.
+fn object_of(block: Block, required: &[&str], value: &Value) -> Value {
+    let properties = block.iter().map(|key| (key.name.to_owned(), described((key.schema)(value), key.about)));
     closed(properties.collect(), required)
 }
 
@@ -66,15 +72,38 @@ fn with_min(mut schema: Value) -> Value {
     schema
 }
 
-fn list(items: Value) -> Value {
+/// Some text.
+pub(crate) fn text(_: &Value) -> Value {
+    json!({"type": "string"})
+}
+
+/// What a table can average.
+pub(crate) fn metric(_: &Value) -> Value {
+    reference("metric")
+}
+
+/// A setting, or `method`.
+pub(crate) fn shown(_: &Value) -> Value {
+    reference("shown")
+}
+
+pub(crate) fn shown_list(_: &Value) -> Value {
+    list(reference("shown"))
+}
+
+fn shown_names() -> impl Iterator<Item = &'static str> {
+    SETTINGS.iter().map(|setting| setting.name).chain(["method"])
+}
+
+pub(crate) fn list(items: Value) -> Value {
     json!({"type": "array", "items": items, "minItems": 1})
 }
 
-fn one_or_list(schema: Value) -> Value {
+pub(crate) fn one_or_list(schema: Value) -> Value {
     json!({"anyOf": [schema.clone(), list(schema)]})
 }
 
-fn whole(least: u64, most: u64) -> Value {
+pub(crate) fn whole(least: u64, most: u64) -> Value {
     json!({"type": "integer", "minimum": least, "maximum": most})
 }
 
@@ -93,12 +122,12 @@ fn settings(preset: Option<Value>, of: impl Fn(&Setting) -> Value) -> Value {
 
 fn value(setting: &Setting) -> Value {
     match setting.kind {
-        Kind::Text => json!({"type": "string"}),
-        Kind::Flag => json!({"type": "boolean"}),
-        Kind::Whole(least, most) => whole(least, most),
-        Kind::Real(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
-        Kind::Word(words) => json!({"enum": words}),
-        Kind::Position => json!({"anyOf": [whole(0, u32::MAX.into()), {"const": "last"}]}),
+        ValueKind::Text => json!({"type": "string"}),
+        ValueKind::Flag => json!({"type": "boolean"}),
+        ValueKind::Whole(least, most) => whole(least, most),
+        ValueKind::Real(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
+        ValueKind::Word(words) => json!({"enum": words}),
+        ValueKind::Position => json!({"anyOf": [whole(0, u32::MAX.into()), {"const": "last"}]}),
     }
 }
 
@@ -108,16 +137,13 @@ fn preset_list() -> Value {
 
 /// A list of values, some with a condition, or a range.
 fn axis(setting: &Setting) -> Value {
-    let of_value = |key: &str| if key == "when" { reference("condition") } else { value(setting) };
-    let entry = json!({"anyOf": [value(setting), object(keys::VALUE, &["value"], of_value)]});
-    let of_axis = |key: &str| match key {
-        "values" => list(entry.clone()),
-        "when" => reference("condition"),
-        "from" | "to" => value(setting),
-        "count" => whole(2, 100_000),
-        _ => json!({"type": "number", "exclusiveMinimum": 0}),
-    };
-    json!({"anyOf": [list(entry.clone()), object(keys::AXIS, &[], of_axis)]})
+    let value = value(setting);
+    json!({"anyOf": [list(axis_value(&value)), object_of(keys::AXIS, &[], &value)]})
+}
+
+/// A value, or one with a condition.
+pub(crate) fn axis_value(value: &Value) -> Value {
+    json!({"anyOf": [value, object_of(keys::VALUE, &["value"], value)]})
 }
 
 fn zip() -> Value {
@@ -127,106 +153,39 @@ fn zip() -> Value {
 }
 
 fn whole_list(most: u64) -> Value {
-    let of = |key: &str| whole(u64::from(key == "step"), most);
-    json!({"anyOf": [list(whole(0, most)), object(keys::RANGE, &["from", "to"], of)]})
+    let number = whole(0, most);
+    json!({"anyOf": [list(number.clone()), object_of(keys::RANGE, &["from", "to"], &number)]})
 }
 
-fn part_key(key: &str) -> Value {
-    match key {
-        "exclude" => json!({"type": "array", "items": reference("condition")}),
-        other => reference(other),
-    }
+/// A distribution for each of some settings.
+pub(crate) fn distributions(_: &Value) -> Value {
+    with_min(settings(None, |setting| {
+        let mut law = object_of(keys::LAW, &[], &value(setting));
+        law["minProperties"] = json!(1);
+        law["maxProperties"] = json!(1);
+        law
+    }))
 }
 
-fn sweep_key(key: &str) -> Value {
-    match key {
-        "version" => json!({"const": SPEC_VERSION}),
-        "name" => json!({"type": "string", "pattern": "^[a-z0-9][a-z0-9._+=,-]{0,63}$"}),
-        "description" => json!({"type": "string"}),
-        "union" => list(reference("part")),
-        "priority" => json!({"type": "integer"}),
-        "limits" => object(keys::LIMITS, &[], limits_key),
-        "resources" => object(keys::RESOURCES, &[], resources_key),
-        "table" => object(keys::TABLE, &[], table_key),
-        "figure" | "published" => one_or_list(reference(key)),
-        other => part_key(other),
-    }
+/// What is printed for settings: for the setting itself, or for its values.
+pub(crate) fn labels(_: &Value) -> Value {
+    shown_mapping(&json!({"anyOf": [
+        {"type": "string"},
+        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
+    ]}))
 }
 
-fn limits_key(key: &str) -> Value {
-    match key {
-        "max_folds" => whole(1, MOST_FOLDS),
-        "attempts" => whole(1, u32::MAX.into()),
-        _ => whole(1, u64::MAX),
-    }
-}
-
-fn resources_key(key: &str) -> Value {
-    match key {
-        "device" => json!({"enum": DeviceKind::WORDS}),
-        _ => json!({"type": "string", "pattern": "^[0-9.]+ *(MB|GB|MiB|GiB)$"}),
-    }
-}
-
-fn table_key(key: &str) -> Value {
-    match key {
-        "rows" => list(reference("shown")),
-        "columns" | "group" => reference("shown"),
-        "filter" => reference("condition"),
-        "labels" => shown_mapping(&json!({"anyOf": [
-            {"type": "string"},
-            {"type": "object", "minProperties": 1, "additionalProperties": {"type": "string"}},
-        ]})),
-        "order" => shown_mapping(&list(
-            json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]}),
-        )),
-        "decimals" => whole(0, MOST_DECIMALS),
-        "caption" | "label" => json!({"type": "string"}),
-        "select" => object(keys::SELECT, &[], |key| match key {
-            "among" => list(reference("shown")),
-            "per" => json!({"enum": Per::WORDS}),
-            _ => json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),
-        }),
-        _ => reference("metric"),
-    }
+/// Values of settings in an order.
+pub(crate) fn order(_: &Value) -> Value {
+    shown_mapping(&list(json!({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "boolean"}]})))
 }
 
 /// A mapping from settings, or `method`, to the same kind of thing.
 fn shown_mapping(of: &Value) -> Value {
-    let names = SETTINGS.iter().map(|setting| setting.name).chain(["method"]);
-    with_min(closed(names.map(|name| (name.to_owned(), of.clone())).collect(), &[]))
+    with_min(closed(shown_names().map(|name| (name.to_owned(), of.clone())).collect(), &[]))
 }
 
-fn figure_key(key: &str) -> Value {
-    match key {
-        "title" => json!({"type": "string"}),
-        "metric" => reference("metric"),
-        "lines" => list(reference("shown")),
-        _ => reference("shown"),
-    }
-}
-
-fn random_key(key: &str) -> Value {
-    match key {
-        "budget" => whole(1, MOST_FOLDS),
-        "seed" => whole(0, u64::MAX),
-        "from" => json!({"const": "grid"}),
-        _ => with_min(settings(None, |setting| {
-            let mut law = object(keys::LAW, &[], |_| list(value(setting)));
-            law["minProperties"] = json!(1);
-            law["maxProperties"] = json!(1);
-            law
-        })),
-    }
-}
-
-fn published_key(key: &str) -> Value {
-    match key {
-        "metric" => reference("metric"),
-        "methods" => json!({"type": "object", "additionalProperties": reference("condition")}),
-        "datasets" => json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        "columns" => list(json!({"enum": keys::CELL})),
-        "cells" => list(json!({"type": "array"})),
-        _ => json!({"type": "string"}),
-    }
+/// A mapping from any names.
+pub(crate) fn mapping_to(of: Value) -> Value {
+    json!({"type": "object", "additionalProperties": of})
 }

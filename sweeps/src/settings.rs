@@ -13,7 +13,7 @@ use crate::yaml;
 
 /// What values a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
+pub enum ValueKind {
     /// The name of a data set.
     Text,
     /// `true` or `false`.
@@ -49,7 +49,7 @@ pub struct Setting {
     /// The heading under which the documentation has it.
     pub section: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// When it has an effect.
     pub needs: &'static Needs,
     /// What it means, for people.
@@ -91,7 +91,7 @@ impl Setting {
     /// A value in its one spelling: people may write names of data sets in any case.
     pub(crate) fn spelled(&self, value: Value) -> Value {
         match value {
-            Value::String(name) if self.kind == Kind::Text => datasets::spelled(&name).into(),
+            Value::String(name) if self.kind == ValueKind::Text => datasets::spelled(&name).into(),
             other => other,
         }
     }
@@ -100,8 +100,8 @@ impl Setting {
     pub(crate) fn check_range(&self, value: &Value) -> Result<(), SettingError> {
         let Some(value) = value.as_f64() else { return Ok(()) };
         let (least, most) = match self.kind {
-            Kind::Whole(least, most) => (least as f64, most as f64),
-            Kind::Real(least, most) => (least, most),
+            ValueKind::Whole(least, most) => (least as f64, most as f64),
+            ValueKind::Real(least, most) => (least, most),
             _ => return Ok(()),
         };
         if (least..=most).contains(&value) {
@@ -116,15 +116,15 @@ impl Setting {
             other => other.to_string(),
         };
         let expected = match self.kind {
-            Kind::Word(words) => {
+            ValueKind::Word(words) => {
                 return format!("`{shown}` does not fit; {}", nearest::hint(&shown, words.iter().copied()));
             }
-            Kind::Text => "a text".to_owned(),
-            Kind::Flag => "`true` or `false`".to_owned(),
-            Kind::Whole(least, u64::MAX) => format!("a whole number from {least}"),
-            Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
-            Kind::Real(least, most) => format!("a number from {least} to {most}"),
-            Kind::Position => "a number of layers or `last`".to_owned(),
+            ValueKind::Text => "a text".to_owned(),
+            ValueKind::Flag => "`true` or `false`".to_owned(),
+            ValueKind::Whole(least, u64::MAX) => format!("a whole number from {least}"),
+            ValueKind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            ValueKind::Real(least, most) => format!("a number from {least} to {most}"),
+            ValueKind::Position => "a number of layers or `last`".to_owned(),
         };
         let quoted = value.as_str().and_then(yaml::quoted).unwrap_or_else(|| format!("`{shown}`"));
         format!("{quoted} does not fit; expected {expected}")

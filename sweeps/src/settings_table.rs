@@ -7,16 +7,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Kind::{self, Flag, Position as Place, Real, Text, Whole, Word};
+use super::ValueKind::{self, Flag, Position as Layers, Real, Text, Whole, Word};
 use super::{Setting, needs};
 use crate::words::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
     WlLabels,
 };
 
-const WIDTH: Kind = Whole(1, 65_536);
-const COUNT: Kind = Whole(1, 1024);
-const COST: Kind = Real(1e-9, 1e9);
+const WIDTH: ValueKind = Whole(1, 65_536);
+const COUNT: ValueKind = Whole(1, 1024);
+const COST: ValueKind = Real(1e-9, 1e9);
 
 settings! {
     "Data" {
@@ -41,7 +41,7 @@ settings! {
     }
     "Topological layer" {
         togl: bool = false, Flag, BACKBONE, "whether the network has a topological layer";
-        togl_position: Position = Position::After(1), Place, TOGL,
+        togl_position: Position = Position::After(1), Layers, TOGL,
             "graph layers before it; 0 is directly on the embedding";
         placement: Placement = Placement::Add, Word(Placement::WORDS), TOGL,
             "in addition to `depth` graph layers, or in place of one";

@@ -9,8 +9,8 @@ use crate::trial::TrialConfig;
 use crate::union::Union;
 
 pub use crate::blocks::{
-    DeviceKind, FigureSpec, Labels, Limits, MOST_DECIMALS, Metric, Per, Published, PublishedCell, Resources,
-    Selection, TableSpec,
+    DeviceKind, FigureSpec, Labels, MOST_DECIMALS, Metric, Per, Published, PublishedCell, Resources,
+    Selection, SweepLimits, TableSpec,
 };
 
 /// The version of the sweep language.
@@ -36,7 +36,7 @@ pub struct SweepSpec {
     /// Training seeds, for grids that do not say otherwise.
     pub seeds: Vec<u64>,
     /// How many folds it may have, and how often and how long one may be tried.
-    pub limits: Limits,
+    pub limits: SweepLimits,
     /// What a fold needs.
     pub resources: Resources,
     /// Higher runs first.

@@ -32,16 +32,6 @@ impl SettingError {
     }
 }
 
-/// The names of all settings, in the order of [`TrialConfig`].
-pub fn setting_names() -> Vec<String> {
-    settings::names().map(str::to_owned).collect()
-}
-
-/// Checks one value on its own: the name is known, the type, the word and the range fit.
-pub fn check_setting(name: &str, value: &Value) -> Result<(), SettingError> {
-    find_setting(name)?.check(value)
-}
-
 fn find_setting(name: &str) -> Result<&'static settings::Setting, SettingError> {
     settings::find(name).ok_or_else(|| {
         let hint = nearest::hint(name, settings::names());

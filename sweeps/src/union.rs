@@ -3,12 +3,12 @@
 
 use crate::draws::Draws;
 use crate::grid::{Grid, PointError, Points};
-use crate::random::{Random, Source};
+use crate::random::{DrawnFrom, Random};
 use crate::trial::TrialConfig;
 
 /// One grid of a sweep.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct GridPart {
     /// Its points.
     pub grid: Grid,
     /// A sample instead of all points.
@@ -23,17 +23,17 @@ pub struct Part {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Union {
     /// At least one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<GridPart>,
 }
 
 type Boxed<'a> = Box<dyn Iterator<Item = Result<TrialConfig, PointError>> + 'a>;
 
-impl Part {
+impl GridPart {
     /// Number of points; saturates.
     pub fn count(&self) -> u128 {
         match &self.random {
             None => self.grid.count(),
-            Some(Random { budget, source: Source::Grid, .. }) => self.grid.count().min((*budget).into()),
+            Some(Random { budget, source: DrawnFrom::Grid, .. }) => self.grid.count().min((*budget).into()),
             Some(Random { budget, .. }) => self.grid.count().saturating_mul((*budget).into()),
         }
     }
@@ -49,14 +49,16 @@ impl Part {
         match &self.random {
             None => Box::new(self.grid.points()),
             Some(random) => match &random.source {
-                Source::Grid => self.sample(random),
-                Source::Distributions(distributions) => Box::new((0..random.budget).flat_map(move |index| {
-                    let mut base = self.grid.base.clone();
-                    for distribution in distributions {
-                        distribution.draw(random.seed, index, &mut base);
-                    }
-                    Points::from_base(&self.grid, base)
-                })),
+                DrawnFrom::Grid => self.sample(random),
+                DrawnFrom::Distributions(distributions) => {
+                    Box::new((0..random.budget).flat_map(move |index| {
+                        let mut base = self.grid.base.clone();
+                        for distribution in distributions {
+                            distribution.draw(random.seed, index, &mut base);
+                        }
+                        Points::from_base(&self.grid, base)
+                    }))
+                }
             },
         }
     }

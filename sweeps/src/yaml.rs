@@ -11,24 +11,24 @@ use serde_yaml::{Location, Spanned};
 use crate::spec::SpecError;
 
 /// Line and column, from 1, where known.
-pub(crate) type Place = Option<(u64, u64)>;
+pub(crate) type LineColumn = Option<(u64, u64)>;
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    pub at: Place,
-    pub kind: Kind,
+    pub at: LineColumn,
+    pub kind: NodeKind,
 }
 
 /// A key and where it stands.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    pub at: Place,
+    pub at: LineColumn,
     pub text: String,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Null,
     Flag(bool),
     Number(Number),
@@ -40,16 +40,17 @@ pub(crate) enum Kind {
 /// Reads a text.
 pub(crate) fn parse(text: &str) -> Result<Node, SpecError> {
     let options = serde_yaml::options! { with_snippet: false, strict_booleans: true, };
-    let root: Spanned<Kind> = serde_yaml::from_str_with_options(text, options).map_err(|e| explain(&e))?;
+    let root: Spanned<NodeKind> =
+        serde_yaml::from_str_with_options(text, options).map_err(|e| explain(&e))?;
     Ok(root.into())
 }
 
-fn place(location: Location) -> Place {
+fn place(location: Location) -> LineColumn {
     (location != Location::UNKNOWN).then(|| (location.line(), location.column()))
 }
 
-impl From<Spanned<Kind>> for Node {
-    fn from(spanned: Spanned<Kind>) -> Self {
+impl From<Spanned<NodeKind>> for Node {
+    fn from(spanned: Spanned<NodeKind>) -> Self {
         Self { at: place(spanned.referenced), kind: spanned.value }
     }
 }
@@ -58,23 +59,23 @@ impl Node {
     /// A scalar as JSON; none for lists and mappings.
     pub fn scalar(&self) -> Option<Value> {
         match &self.kind {
-            Kind::Null => Some(Value::Null),
-            Kind::Flag(flag) => Some(Value::Bool(*flag)),
-            Kind::Number(number) => Some(Value::Number(number.clone())),
-            Kind::Text(text) => Some(Value::String(text.clone())),
-            Kind::List(_) | Kind::Map(_) => None,
+            NodeKind::Null => Some(Value::Null),
+            NodeKind::Flag(flag) => Some(Value::Bool(*flag)),
+            NodeKind::Number(number) => Some(Value::Number(number.clone())),
+            NodeKind::Text(text) => Some(Value::String(text.clone())),
+            NodeKind::List(_) | NodeKind::Map(_) => None,
         }
     }
 
     /// What stands here, for an error message.
     pub fn found(&self) -> String {
         match &self.kind {
-            Kind::Null => "nothing".to_owned(),
-            Kind::List(_) => "a list".to_owned(),
-            Kind::Map(_) => "a mapping".to_owned(),
-            Kind::Flag(flag) => format!("`{flag}`"),
-            Kind::Number(number) => format!("`{number}`"),
-            Kind::Text(text) => quoted(text).unwrap_or_else(|| format!("`{text}`")),
+            NodeKind::Null => "nothing".to_owned(),
+            NodeKind::List(_) => "a list".to_owned(),
+            NodeKind::Map(_) => "a mapping".to_owned(),
+            NodeKind::Flag(flag) => format!("`{flag}`"),
+            NodeKind::Number(number) => format!("`{number}`"),
+            NodeKind::Text(text) => quoted(text).unwrap_or_else(|| format!("`{text}`")),
         }
     }
 }
@@ -87,7 +88,7 @@ pub(crate) fn quoted(text: &str) -> Option<String> {
     is_meant.then(|| format!("the quoted text \"{text}\" (leave the quotes away)"))
 }
 
-impl<'de> Deserialize<'de> for Kind {
+impl<'de> Deserialize<'de> for NodeKind {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(KindVisitor)
     }
@@ -96,60 +97,60 @@ impl<'de> Deserialize<'de> for Kind {
 struct KindVisitor;
 
 impl<'de> Visitor<'de> for KindVisitor {
-    type Value = Kind;
+    type Value = NodeKind;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_bool<E>(self, flag: bool) -> Result<Kind, E> {
-        Ok(Kind::Flag(flag))
+    fn visit_bool<E>(self, flag: bool) -> Result<NodeKind, E> {
+        Ok(NodeKind::Flag(flag))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Kind, E> {
-        Ok(Kind::Number(number.into()))
+    fn visit_i64<E>(self, number: i64) -> Result<NodeKind, E> {
+        Ok(NodeKind::Number(number.into()))
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Kind, E> {
-        Ok(Kind::Number(number.into()))
+    fn visit_u64<E>(self, number: u64) -> Result<NodeKind, E> {
+        Ok(NodeKind::Number(number.into()))
     }
 
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Kind, E> {
-        Number::from_f64(number).map(Kind::Number).ok_or_else(|| E::custom("not a finite number"))
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<NodeKind, E> {
+        Number::from_f64(number).map(NodeKind::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Kind, E> {
-        Ok(Kind::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<NodeKind, E> {
+        Ok(NodeKind::Text(text.to_owned()))
     }
 
-    fn visit_string<E>(self, text: String) -> Result<Kind, E> {
-        Ok(Kind::Text(text))
+    fn visit_string<E>(self, text: String) -> Result<NodeKind, E> {
+        Ok(NodeKind::Text(text))
     }
 
-    fn visit_unit<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Null)
+    fn visit_unit<E>(self) -> Result<NodeKind, E> {
+        Ok(NodeKind::Null)
     }
 
-    fn visit_none<E>(self) -> Result<Kind, E> {
-        Ok(Kind::Null)
+    fn visit_none<E>(self) -> Result<NodeKind, E> {
+        Ok(NodeKind::Null)
     }
 
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Kind, D::Error> {
-        Kind::deserialize(deserializer)
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<NodeKind, D::Error> {
+        NodeKind::deserialize(deserializer)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Kind, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeKind, A::Error> {
         let mut entries: Vec<Node> = Vec::new();
-        while let Some(entry) = list.next_element::<Spanned<Kind>>()? {
+        while let Some(entry) = list.next_element::<Spanned<NodeKind>>()? {
             entries.push(entry.into());
         }
-        Ok(Kind::List(entries))
+        Ok(NodeKind::List(entries))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Kind, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NodeKind, A::Error> {
         let mut entries: Vec<(Key, Node)> = Vec::new();
         let mut seen = std::collections::HashSet::new();
-        while let Some((key, value)) = map.next_entry::<Spanned<String>, Spanned<Kind>>()? {
+        while let Some((key, value)) = map.next_entry::<Spanned<String>, Spanned<NodeKind>>()? {
             if !seen.insert(key.value.clone()) {
                 return Err(A::Error::custom(format!(
                     "the key `{}` is given twice; keep one of them",
@@ -158,7 +159,7 @@ impl<'de> Visitor<'de> for KindVisitor {
             }
             entries.push((Key { at: place(key.referenced), text: key.value }, value.into()));
         }
-        Ok(Kind::Map(entries))
+        Ok(NodeKind::Map(entries))
     }
 }
 

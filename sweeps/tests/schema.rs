@@ -10,7 +10,7 @@ use std::path::Path;
 use serde_json::Value;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::schema::schema;
-use togl_sweeps::settings::{Kind, SETTINGS, Setting};
+use togl_sweeps::settings::{SETTINGS, Setting, ValueKind};
 
 mod files;
 
@@ -36,13 +36,13 @@ fn plain(number: f64) -> String {
 fn row(setting: &Setting) -> String {
     let coded = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     let values = match setting.kind {
-        Kind::Text => "see [data.md](data.md)".to_owned(),
-        Kind::Flag => String::new(),
-        Kind::Whole(_, u64::MAX) => "whole number".to_owned(),
-        Kind::Whole(least, most) => format!("{least} to {most}"),
-        Kind::Real(least, most) => format!("{} to {}", plain(least), plain(most)),
-        Kind::Word(words) => coded(words),
-        Kind::Position => "0 to the number of layers, or `last`".to_owned(),
+        ValueKind::Text => "see [data.md](data.md)".to_owned(),
+        ValueKind::Flag => String::new(),
+        ValueKind::Whole(_, u64::MAX) => "whole number".to_owned(),
+        ValueKind::Whole(least, most) => format!("{least} to {most}"),
+        ValueKind::Real(least, most) => format!("{} to {}", plain(least), plain(most)),
+        ValueKind::Word(words) => coded(words),
+        ValueKind::Position => "0 to the number of layers, or `last`".to_owned(),
     };
     let default = match setting.value(&TrialConfig::default()) {
         Value::String(text) if text.is_empty() => "none".to_owned(),

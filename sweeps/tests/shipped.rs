@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use togl_sweeps::{Plan, SweepSpec};
+use togl_sweeps::{PlanCounts, SweepSpec};
 
 mod files;
 
@@ -52,7 +52,7 @@ fn the_identities_of_networks_do_not_depend_on_what_they_are_compared_with() {
 fn every_shipped_sweep_can_be_planned() {
     for path in files::shipped() {
         let spec = SweepSpec::parse(&fs::read_to_string(&path).unwrap()).unwrap();
-        let plan = Plan::of(&spec, []);
+        let plan = PlanCounts::of(&spec, []);
         let folds: usize = spec.trials.iter().map(|trial| spec.folds_of(trial.id).count()).sum();
         assert_eq!((plan.to_do, plan.folds), (folds as u64, folds as u64), "{}", path.display());
         assert!(u128::from(plan.folds) <= spec.count_folds(), "{}", path.display());

@@ -20,12 +20,19 @@ pub struct Desk {
 
 /// What a command said.
 pub struct Said {
-    /// Exit code.
+    /// How it ended.
     pub code: i32,
-    /// Standard output.
+    /// What it printed as data.
     pub out: String,
-    /// Standard error.
+    /// What it said to people.
     pub err: String,
+}
+
+impl Said {
+    /// Whether it ended so, with these words among what it said.
+    pub fn fails(&self, code: i32, words: &str) {
+        assert!(self.code == code && self.err.contains(words), "{}", self.err);
+    }
 }
 
 impl Desk {

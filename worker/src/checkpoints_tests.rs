@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs::FileTimes;
 
 use togl_data::{Dataset, OpenOptions};
-use togl_learning::{Device, Flow, Job, Observer, Progress, train_fold};
+use togl_learning::{Device, EpochProgress, Flow, Job, Observer, train_fold};
 use togl_sweeps::TrialConfig;
 
 use super::*;
@@ -14,7 +14,7 @@ use super::*;
 struct Collector(Vec<Checkpoint>);
 
 impl Observer for Collector {
-    fn epoch(&mut self, _progress: &Progress) -> Flow {
+    fn epoch(&mut self, _progress: &EpochProgress) -> Flow {
         Flow::Save
     }
 

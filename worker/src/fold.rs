@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use togl_agent::durable;
 use togl_data::Dataset;
-use togl_learning::{Checkpoint, Device, Flow, Header, Job, Observer, Progress, TrainError, continue_fold};
+use togl_learning::{
+    Checkpoint, Device, EpochProgress, Flow, Header, Job, Observer, TrainError, continue_fold,
+};
 use togl_sweeps::{Attempt, FoldResult, TrialConfig};
 
 use crate::checkpoints::{Checkpoints, model_name};
@@ -27,7 +29,7 @@ pub struct Follower<'a> {
     /// Is told what people should know.
     pub say: &'a dyn Fn(&str),
     /// Is told of every epoch, and says what happens next.
-    pub epoch: &'a mut dyn FnMut(&Progress) -> Flow,
+    pub epoch: &'a mut dyn FnMut(&EpochProgress) -> Flow,
     /// Says after every batch whether the epoch must be cut short.
     pub in_haste: &'a mut dyn FnMut() -> bool,
 }
@@ -95,7 +97,7 @@ struct Saver<'a, 'f> {
 }
 
 impl Observer for Saver<'_, '_> {
-    fn epoch(&mut self, progress: &Progress) -> Flow {
+    fn epoch(&mut self, progress: &EpochProgress) -> Flow {
         (self.follower.epoch)(progress)
     }
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use togl_agent::clock::Clock;
-use togl_learning::{Device, Job, Progress, TrainError, baselines};
+use togl_learning::{Device, EpochProgress, Job, TrainError, baselines};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig, bounded};
 
 use crate::data::Data;
@@ -116,7 +116,7 @@ impl Local {
         let (split, seed, device) = (self.split, self.seed, self.device);
         let job = Job { trial, split, seed, device, clock: &seconds };
         let (every, mut saved) = (self.saving.every().as_secs_f64(), 0.0);
-        let mut epoch = |progress: &Progress| {
+        let mut epoch = |progress: &EpochProgress| {
             bar.set_position(u64::from(progress.epoch) + 1);
             bar.set_message(format!("validation {:.1} %", 100.0 * progress.validation.accuracy));
             memory.look();

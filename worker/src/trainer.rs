@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use togl_agent::clock::{self, Clock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
-use togl_learning::{Flow, Job, Progress, TrainError, baselines, device};
+use togl_learning::{EpochProgress, Flow, Job, TrainError, baselines, device};
 use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig, hint};
 
 use crate::data::Data;
@@ -141,7 +141,7 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         request.device
     ));
     let mut reporter = Reporter { step: fold::step_name(&trial), said: 0, memory };
-    let mut epoch = |progress: &Progress| reporter.epoch(progress);
+    let mut epoch = |progress: &EpochProgress| reporter.epoch(progress);
     let mut in_haste = signals::haste(seconds);
     let follower = Follower { say: &note, epoch: &mut epoch, in_haste: &mut in_haste };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
@@ -194,7 +194,7 @@ impl Reporter {
         note(&format!("test accuracy {:.4} at {} {best} of {steps}", result.test.accuracy, self.step));
     }
 
-    fn epoch(&mut self, progress: &Progress) -> Flow {
+    fn epoch(&mut self, progress: &EpochProgress) -> Flow {
         let report = EpochReport {
             epoch: progress.epoch + 1,
             max_epochs: progress.max_epochs,

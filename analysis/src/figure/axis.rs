@@ -162,9 +162,14 @@ fn smallest_gap(sorted: &[(String, f64)]) -> Option<f64> {
 /// Ticks at round numbers, no closer than `least`.
 fn round_ticks(from: f64, to: f64, least: f64) -> Vec<(f64, String)> {
     let step = round_step((to - from) / ROUND_TICKS).max(least);
-    let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
+    let digits = digits(step);
     let (first, last) = ((from / step - SAME).ceil() as i64, (to / step + SAME).floor() as i64);
     (first..=last).map(|at| (at as f64 * step, format!("{:.digits$}", at as f64 * step))).collect()
+}
+
+/// Digits after the decimal point that tell numbers apart which are this far from each other.
+pub fn digits(step: f64) -> usize {
+    (-step.log10().floor()).clamp(0.0, 9.0) as usize
 }
 
 /// Ticks at powers of ten; on an axis with few of those, at small multiples of them as well.

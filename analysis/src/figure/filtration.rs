@@ -230,3 +230,47 @@ fn short(value: f64) -> String {
     };
     fixed(value, digits)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::tests::texts;
+
+    /// As `togl-worker filtrations` writes it.
+    const LEARNT: &str = r#"{"version": 1, "dataset": "cycles", "data_digest": "d", "method": "GCN-2-TOGL-1", "fold": "t/0/0",
+    "best_epoch": 4, "num_filtrations": 2, "smallest": [0.125, -1], "largest": [0.5, 3], "graphs": [
+    {"graph": 3, "part": "test", "labels": [1], "vertices": 3, "edges": [[0, 1], [1, 2]], "degrees": [1, 2, 1],
+     "filtrations": [[0.5, 0.25, 0.125], [-1, 2, 3]]},
+    {"graph": 7, "part": "none", "labels": [0], "vertices": 1, "edges": [], "degrees": [0],
+     "filtrations": [[0.25], [0]]}]}"#;
+
+    #[test]
+    fn filtrations_are_drawn_one_panel_each_with_a_scale_that_all_graphs_share() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("learnt.json");
+        std::fs::write(&path, LEARNT).unwrap();
+        let figures = filtrations(&LearntFiltrations::read(&path).unwrap()).unwrap();
+        let titles = ["GCN-2-TOGL-1 on graph 3 of cycles", "GCN-2-TOGL-1 on graph 7 of cycles"];
+        let parts = ["in the test part", "in no part of the split"];
+        assert_eq!(figures.len(), 2);
+        for ((figure, title), part) in figures.iter().zip(titles).zip(parts) {
+            let texts = texts(figure).replace('\n', " ");
+            for wanted in [title, part, "filtration 2", "0.125", "0.500", "-1.00", "3.00"] {
+                assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
+            }
+        }
+        for (from, to, reason) in [
+            ("[1, 2]]", "[1, 7]]", "graph 3: the edge (1, 7) is not between two of 3 vertices"),
+            ("0.25, 0.125]", "0.25]", "graph 3: filtration 1 does not have 3 finite values"),
+            ("\"vertices\": 3", "\"vertices\": 4", "graph 3: 4 vertices have 3 degrees"),
+            ("[[0.25], [0]]", "[[0.25]]", "graph 7: it has 1 filtrations, the file 2"),
+            ("\"version\": 1", "\"version\": 9", "version 9 is newer than 1"),
+            ("\"graph\": 3,", "", "is not what `togl-worker filtrations` writes: missing field `graph`"),
+        ] {
+            assert!(LEARNT.contains(from), "{from}");
+            std::fs::write(&path, LEARNT.replacen(from, to, 1)).unwrap();
+            let message = LearntFiltrations::read(&path).unwrap_err().to_string();
+            assert!(message.contains(reason), "{message}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::axis::XAxis;
-use super::style::{BODY, Look, SUBHEADING, Shape, Side, text_width, write};
+use super::style::{BODY, LineStyle, SUBHEADING, Side, Sign, text_width, write};
 use super::{Area, Figure, LINE, MARGIN, failed};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -133,7 +133,7 @@ impl Plot {
             .map_err(failed)?;
         for line in &panel.lines {
             let at = labels.iter().position(|label| *label == line.label).unwrap_or_default();
-            draw_line(&mut chart, line, Look::of(at), self.axis.step * dodge(panel, line))?;
+            draw_line(&mut chart, line, LineStyle::of(at), self.axis.step * dodge(panel, line))?;
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl Ranged for Ticked {
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, RangedCoordf64>>;
 
-fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> Result<()> {
+fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: LineStyle, dodge: f64) -> Result<()> {
     let colour = look.colour();
     if line.weight == Weight::Thick {
         draw_band(chart, line, look)?;
@@ -234,7 +234,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, look: Look, dodge: f64) -> 
 }
 
 /// The band around a line, where its points have errors.
-fn draw_band(chart: &mut Chart<'_, '_>, line: &Line, look: Look) -> Result<()> {
+fn draw_band(chart: &mut Chart<'_, '_>, line: &Line, look: LineStyle) -> Result<()> {
     let errors = || line.points.iter().filter_map(|point| Some((point.x, point.y, point.error?)));
     let above = errors().map(|(x, y, error)| (x, y + error));
     let below = errors().map(|(x, y, error)| (x, y - error)).collect::<Vec<_>>().into_iter().rev();
@@ -245,15 +245,15 @@ fn draw_band(chart: &mut Chart<'_, '_>, line: &Line, look: Look) -> Result<()> {
     chart.draw_series([Polygon::new(band, look.colour().mix(0.1))]).map(|_| ()).map_err(failed)
 }
 
-fn draw_signs(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], look: Look) -> Result<()> {
+fn draw_signs(chart: &mut Chart<'_, '_>, points: &[(f64, f64)], look: LineStyle) -> Result<()> {
     let colour = look.colour();
     let points = points.iter().copied();
     let drawn = match look.shape() {
-        Shape::Circle => chart.draw_series(points.map(|at| Circle::new(at, 4, colour.filled()))).map(|_| ()),
-        Shape::Triangle => {
+        Sign::Circle => chart.draw_series(points.map(|at| Circle::new(at, 4, colour.filled()))).map(|_| ()),
+        Sign::Triangle => {
             chart.draw_series(points.map(|at| TriangleMarker::new(at, 6, colour.filled()))).map(|_| ())
         }
-        Shape::Cross => {
+        Sign::Cross => {
             chart.draw_series(points.map(|at| Cross::new(at, 4, colour.stroke_width(2)))).map(|_| ())
         }
     };
@@ -282,7 +282,7 @@ impl<'a> Legend<'a> {
         for (index, label) in self.labels.iter().enumerate() {
             let (column, line) = (index % self.per_line, index / self.per_line);
             let place = (at.0 + column as i32 * self.room, at.1 + line as i32 * LINE);
-            let look = Look::of(index);
+            let look = LineStyle::of(index);
             draw_swatch(area, place, look, look.dashed() || plot.has(label, Weight::Dashed))?;
             if plot.has(label, Weight::Measured) {
                 draw_sign(area, (place.0 + 13, place.1), look)?;
@@ -293,7 +293,7 @@ impl<'a> Legend<'a> {
     }
 }
 
-fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: Look, dashed: bool) -> Result<()> {
+fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: LineStyle, dashed: bool) -> Result<()> {
     let colour = look.colour();
     let ends = if dashed { vec![(0, 10), (17, 27)] } else { vec![(0, 27)] };
     for (from, to) in ends {
@@ -303,12 +303,12 @@ fn draw_swatch(area: &Area<'_>, at: (i32, i32), look: Look, dashed: bool) -> Res
     Ok(())
 }
 
-fn draw_sign(area: &Area<'_>, middle: (i32, i32), look: Look) -> Result<()> {
+fn draw_sign(area: &Area<'_>, middle: (i32, i32), look: LineStyle) -> Result<()> {
     let colour = look.colour();
     match look.shape() {
-        Shape::Circle => area.draw(&Circle::new(middle, 4, colour.filled())),
-        Shape::Triangle => area.draw(&TriangleMarker::new(middle, 6, colour.filled())),
-        Shape::Cross => area.draw(&Cross::new(middle, 4, colour.stroke_width(2))),
+        Sign::Circle => area.draw(&Circle::new(middle, 4, colour.filled())),
+        Sign::Triangle => area.draw(&TriangleMarker::new(middle, 6, colour.filled())),
+        Sign::Cross => area.draw(&Cross::new(middle, 4, colour.stroke_width(2))),
     }
     .map_err(failed)
 }

@@ -32,11 +32,11 @@ const CHARACTER: f64 = 7.3;
 
 /// How a line looks: each of the first 21 differs from all others in colour or shape, and most in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct LineStyle {
     at: usize,
 }
 
-impl Look {
+impl LineStyle {
     pub fn of(at: usize) -> Self {
         Self { at }
     }
@@ -45,8 +45,8 @@ impl Look {
         OKABE_ITO[self.at % OKABE_ITO.len()]
     }
 
-    pub fn shape(self) -> Shape {
-        [Shape::Circle, Shape::Triangle, Shape::Cross][self.at % 3]
+    pub fn shape(self) -> Sign {
+        [Sign::Circle, Sign::Triangle, Sign::Cross][self.at % 3]
     }
 
     pub fn dashed(self) -> bool {
@@ -56,7 +56,7 @@ impl Look {
 
 /// The sign at a measured value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum Sign {
     Circle,
     Triangle,
     Cross,

@@ -30,7 +30,7 @@ fn families(frame: &FoldFrame, setting: &str) -> Result<Table> {
     family_table(frame, &Plan::of_frame("figure", frame).unwrap(), setting, Metric::TestAccuracy)
 }
 
-fn texts(figure: &Figure) -> String {
+pub(super) fn texts(figure: &Figure) -> String {
     let svg = figure.svg();
     let lines = svg.lines().filter(|line| !line.trim_start().starts_with('<'));
     lines.map(str::trim).collect::<Vec<_>>().join("\n")
@@ -351,77 +351,4 @@ fn curves_of_several_trials_have_a_line_each_with_a_band() {
     assert!(words.contains("all trials of a method, which differ in lr"), "{words}");
     let none = CurveGroups { groups: Vec::new(), mixed: Vec::new() };
     assert!(matches!(method_curves("x", &none).unwrap_err(), Error::Empty { .. }));
-}
-
-/// As `togl-worker filtrations` writes it.
-const LEARNT: &str = r#"{"version": 1, "dataset": "cycles", "data_digest": "d", "method": "GCN-2-TOGL-1", "fold": "t/0/0",
-    "best_epoch": 4, "num_filtrations": 2, "smallest": [0.125, -1], "largest": [0.5, 3], "graphs": [
-    {"graph": 3, "part": "test", "labels": [1], "vertices": 3, "edges": [[0, 1], [1, 2]], "degrees": [1, 2, 1],
-     "filtrations": [[0.5, 0.25, 0.125], [-1, 2, 3]]},
-    {"graph": 7, "part": "none", "labels": [0], "vertices": 1, "edges": [], "degrees": [0],
-     "filtrations": [[0.25], [0]]}]}"#;
-
-#[test]
-fn filtrations_are_drawn_one_panel_each_with_a_scale_that_all_graphs_share() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("learnt.json");
-    std::fs::write(&path, LEARNT).unwrap();
-    let figures = filtrations(&LearntFiltrations::read(&path).unwrap()).unwrap();
-    let titles = ["GCN-2-TOGL-1 on graph 3 of cycles", "GCN-2-TOGL-1 on graph 7 of cycles"];
-    let parts = ["in the test part", "in no part of the split"];
-    assert_eq!(figures.len(), 2);
-    for ((figure, title), part) in figures.iter().zip(titles).zip(parts) {
-        let texts = texts(figure).replace('\n', " ");
-        for wanted in [title, part, "filtration 2", "0.125", "0.500", "-1.00", "3.00"] {
-            assert!(texts.contains(wanted), "{wanted} is not in\n{texts}");
-        }
-    }
-    for (from, to, reason) in [
-        ("[1, 2]]", "[1, 7]]", "graph 3: the edge (1, 7) is not between two of 3 vertices"),
-        ("0.25, 0.125]", "0.25]", "graph 3: filtration 1 does not have 3 finite values"),
-        ("\"vertices\": 3", "\"vertices\": 4", "graph 3: 4 vertices have 3 degrees"),
-        ("[[0.25], [0]]", "[[0.25]]", "graph 7: it has 1 filtrations, the file 2"),
-        ("\"version\": 1", "\"version\": 9", "version 9 is newer than 1"),
-        ("\"graph\": 3,", "", "is not what `togl-worker filtrations` writes: missing field `graph`"),
-    ] {
-        assert!(LEARNT.contains(from), "{from}");
-        std::fs::write(&path, LEARNT.replacen(from, to, 1)).unwrap();
-        let message = LearntFiltrations::read(&path).unwrap_err().to_string();
-        assert!(message.contains(reason), "{message}");
-    }
-}
-
-#[test]
-fn a_timeline_without_times_says_so_and_with_times_shows_overlaps_in_lanes_of_their_own() {
-    let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
-    rows.iter_mut().for_each(|row| row.result.seconds = 10.0);
-    let work = Work::of_frame(&frame(rows.clone())).unwrap();
-    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
-    assert!(words.contains("When folds finished is not known") && words.contains("w1 (cpu)"), "{words}");
-    for (row, end) in rows.iter_mut().zip([110, 110, 120]) {
-        row.result.finished_at = Some(1000 * end);
-    }
-    let work = Work::of_frame(&frame(rows.clone())).unwrap();
-    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
-    assert!(words.contains("busy 75% of the time"), "two lanes, 20 s, 30 s of work: {words}");
-    rows[2].result.finished_at = None;
-    let work = Work::of_frame(&frame(rows)).unwrap();
-    let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
-    assert!(words.contains("2 folds") && words.contains("Of 1 more folds it is not known"), "{words}");
-}
-
-#[test]
-fn a_timeline_of_many_methods_still_says_which_colour_is_which() {
-    let work = |at: usize| Work {
-        worker: "w1".to_owned(),
-        kind: format!("GCN-{at}"),
-        seconds: 10.0 + at as f64,
-        finished_at: None,
-    };
-    let work: Vec<Work> = (1..=9).map(work).collect();
-    let words = texts(&timeline("sweep", &work).unwrap());
-    for wanted in ["GCN-9", "GCN-3", "2 more methods"] {
-        assert!(words.lines().any(|line| line == wanted), "{wanted}: {words}");
-    }
-    assert!(!words.lines().any(|line| line == "GCN-2"), "those with the least work share a colour: {words}");
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use plotters::prelude::*;
 
-use super::axis::round_step;
-use super::style::{BODY, Look, Side, text_width, write};
+use super::axis::{digits, round_step};
+use super::style::{BODY, LineStyle, Side, text_width, write};
 use super::{Area, Figure, MARGIN, failed};
 use crate::columns::label;
 use crate::error::{Error, Result};
@@ -137,7 +137,7 @@ impl<'a> Kinds<'a> {
 }
 
 fn colour(kind: usize) -> RGBColor {
-    if kind < MOST_COLOURS { Look::of(kind).colour() } else { OTHERS }
+    if kind < MOST_COLOURS { LineStyle::of(kind).colour() } else { OTHERS }
 }
 
 /// Lanes worker by worker; what overlaps is put into different lanes.
@@ -213,13 +213,7 @@ fn draw_axis(area: &Area<'_>, (left, top, bottom): (i32, i32, i32), end: f64, ti
         _ => (1.0, "seconds"),
     };
     let step = round_step(end / unit / TICKS);
-    let digits = if step >= 1.0 {
-        0
-    } else if step >= 0.1 {
-        1
-    } else {
-        2
-    };
+    let digits = digits(step).min(2);
     let mut tick = 0.0;
     while tick * unit <= end {
         let x = left + (tick * unit / end * f64::from(WIDTH)).round() as i32;
@@ -230,4 +224,51 @@ fn draw_axis(area: &Area<'_>, (left, top, bottom): (i32, i32, i32), end: f64, ti
     }
     let from = if timed { " since the first start" } else { " of training" };
     write(area, &format!("{name}{from}"), (left + WIDTH / 2, bottom + 36), BODY, &BLACK, Side::Centre)
+}
+
+#[cfg(test)]
+mod tests {
+    use togl_sweeps::trial::Backbone;
+
+    use super::*;
+    use crate::figure::tests::texts;
+    use crate::test_folds::{folds, frame, trial};
+
+    #[test]
+    fn a_timeline_without_times_says_so_and_with_times_shows_overlaps_in_lanes_of_their_own() {
+        let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5, 0.6, 0.7]);
+        rows.iter_mut().for_each(|row| row.result.seconds = 10.0);
+        let work = Work::of_frame(&frame(rows.clone())).unwrap();
+        let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
+        assert!(words.contains("When folds finished is not known") && words.contains("w1 (cpu)"), "{words}");
+        for (row, end) in rows.iter_mut().zip([110, 110, 120]) {
+            row.result.finished_at = Some(1000 * end);
+        }
+        let work = Work::of_frame(&frame(rows.clone())).unwrap();
+        let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
+        assert!(words.contains("busy 75% of the time"), "two lanes, 20 s, 30 s of work: {words}");
+        rows[2].result.finished_at = None;
+        let work = Work::of_frame(&frame(rows)).unwrap();
+        let words = texts(&timeline("sweep", &work).unwrap()).replace('\n', " ");
+        assert!(words.contains("2 folds") && words.contains("Of 1 more folds it is not known"), "{words}");
+    }
+
+    #[test]
+    fn a_timeline_of_many_methods_still_says_which_colour_is_which() {
+        let work = |at: usize| Work {
+            worker: "w1".to_owned(),
+            kind: format!("GCN-{at}"),
+            seconds: 10.0 + at as f64,
+            finished_at: None,
+        };
+        let work: Vec<Work> = (1..=9).map(work).collect();
+        let words = texts(&timeline("sweep", &work).unwrap());
+        for wanted in ["GCN-9", "GCN-3", "2 more methods"] {
+            assert!(words.lines().any(|line| line == wanted), "{wanted}: {words}");
+        }
+        assert!(
+            !words.lines().any(|line| line == "GCN-2"),
+            "those with the least work share a colour: {words}"
+        );
+    }
 }

@@ -143,7 +143,7 @@ impl RunReader<'_> {
                 "schema_version" => column(spec.name, runs, |_| SCHEMA_VERSION),
                 "origin" => column(spec.name, runs, |run| self.export.origin(run.row)),
                 name if self.mapping.has(name) => self.numbers(name, runs)?,
-                name => Column::full_null(name.into(), runs.len(), &spec.kind.data_type()),
+                _ => spec.unknown(runs.len()),
             });
         }
         columns.extend(self.unknown(runs));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::error::Result;
 use crate::frame::FoldFrame;
-use crate::layout::named::{HOW_CHOSEN, Names, Settings, find, parts, remarks, renamed};
+use crate::layout::named::{HOW_CHOSEN, NamedSettings, Names, find, parts, remarks, renamed};
 use crate::published::{self, is_about, same_dataset};
 use crate::table::{Cell, Table, TableColumn, TableRow, Winners, mark_winners};
 
@@ -21,7 +21,7 @@ pub enum Nodes {
 
 /// The name that a published table gives to a network, if it has it. The table of small networks and the static
 /// tables differ from the others in suffixes only.
-fn printed_name(table: &str, settings: &Settings<'_>) -> Option<String> {
+fn printed_name(table: &str, settings: &NamedSettings<'_>) -> Option<String> {
     let fixed = if settings.fixed { " (static)" } else { "" };
     let plain = format!("{}{fixed}", settings.printed());
     let known = published::methods(table);
@@ -48,7 +48,7 @@ pub fn by_dataset(frame: &FoldFrame, name: &str, nodes: Nodes) -> Result<Table> 
     Ok(assemble(name, &parts, &printed))
 }
 
-fn general(settings: &Settings<'_>) -> String {
+fn general(settings: &NamedSettings<'_>) -> String {
     format!("{} (General{})", settings.built(), if settings.fixed { ", static" } else { "" })
 }
 

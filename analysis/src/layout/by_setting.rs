@@ -5,7 +5,7 @@
 use crate::distinct::Distinct;
 use crate::error::Result;
 use crate::frame::FoldFrame;
-use crate::layout::named::{HOW_CHOSEN, Names, Settings, find, parts, remarks, renamed};
+use crate::layout::named::{HOW_CHOSEN, NamedSettings, Names, find, parts, remarks, renamed};
 use crate::published::{self, same_dataset};
 use crate::table::{Table, TableColumn, TableRow, Winners};
 
@@ -32,7 +32,7 @@ const STRUCTURAL_COLUMNS: [(&str, &str); 9] = [
 /// The table of all structure-only rows by depth; other rows are ignored.
 pub fn by_depth(frame: &FoldFrame, name: &str) -> Result<Table> {
     let printed = published::datasets(name);
-    let named = |method: fn(&Settings<'_>) -> Option<&'static str>| {
+    let named = |method: fn(&NamedSettings<'_>) -> Option<&'static str>| {
         renamed(frame, |settings| {
             let printed = printed.iter().find(|known| same_dataset(known, settings.dataset));
             let dataset = printed.map_or(settings.dataset, |known| *known);
@@ -62,7 +62,7 @@ pub fn by_depth(frame: &FoldFrame, name: &str) -> Result<Table> {
 }
 
 /// What was trained, as a column of the table by depth.
-fn trained(settings: &Settings<'_>) -> Option<&'static str> {
+fn trained(settings: &NamedSettings<'_>) -> Option<&'static str> {
     match (settings.model, settings.togl, settings.fixed, settings.deepset) {
         ("gcn", true, true, true) => Some(STATIC_DEEPSET),
         ("gcn", true, true, false) => Some(STATIC_COORDINATES),
@@ -75,7 +75,7 @@ fn trained(settings: &Settings<'_>) -> Option<&'static str> {
     }
 }
 
-fn general(settings: &Settings<'_>) -> Option<&'static str> {
+fn general(settings: &NamedSettings<'_>) -> Option<&'static str> {
     let named = if settings.fixed { GENERAL_STATIC } else { GENERAL };
     (settings.togl && settings.model == "gcn").then_some(named)
 }
@@ -84,7 +84,7 @@ fn general(settings: &Settings<'_>) -> Option<&'static str> {
 pub fn by_position(frame: &FoldFrame, name: &str) -> Result<Table> {
     let (datasets, methods) = (published::datasets(name), published::methods(name));
     let positions = published::positions(name);
-    let named = |method: fn(&Settings<'_>) -> String| {
+    let named = |method: fn(&NamedSettings<'_>) -> String| {
         renamed(frame, |settings| {
             let dataset = datasets.iter().find(|known| same_dataset(known, settings.dataset))?;
             let (method, position) = (method(settings), settings.layers_before());
@@ -93,12 +93,12 @@ pub fn by_position(frame: &FoldFrame, name: &str) -> Result<Table> {
             known.then(|| Names { method, dataset: (*dataset).to_owned(), position })
         })
     };
-    let variant = |settings: &Settings<'_>| {
+    let variant = |settings: &NamedSettings<'_>| {
         let fixed = if settings.fixed { "static - " } else { "" };
         let embedding = if settings.deepset { "interaction" } else { "no interaction" };
         format!("{} ({fixed}{embedding})", settings.printed())
     };
-    let general = |settings: &Settings<'_>| {
+    let general = |settings: &NamedSettings<'_>| {
         format!("{}{}", settings.printed(), if settings.fixed { " (static)" } else { "" })
     };
     let groups = ["dataset", "method", "togl_position"];

@@ -17,7 +17,7 @@ use crate::table::{Cell, Mark, Table};
 
 /// What names depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings<'a> {
+pub struct NamedSettings<'a> {
     pub dataset: &'a str,
     pub model: &'a str,
     pub depth: u64,
@@ -29,7 +29,7 @@ pub struct Settings<'a> {
     pub fixed: bool,
 }
 
-impl Settings<'_> {
+impl NamedSettings<'_> {
     /// What the network is called, or a method whose printed name has no number of layers.
     fn network(&self) -> Result<&'static str, &'static str> {
         match self.model {
@@ -95,7 +95,10 @@ pub fn with_cycles(frame: &FoldFrame) -> Result<(FoldFrame, usize)> {
 }
 
 /// The rows to which `name` gives names, under them.
-pub fn renamed(frame: &FoldFrame, mut name: impl FnMut(&Settings<'_>) -> Option<Names>) -> Result<FoldFrame> {
+pub fn renamed(
+    frame: &FoldFrame,
+    mut name: impl FnMut(&NamedSettings<'_>) -> Option<Names>,
+) -> Result<FoldFrame> {
     let settings = settings(frame.data())?;
     let names: Vec<Option<Names>> =
         (0..frame.len()).map(|row| settings(row).and_then(|settings| name(&settings))).collect();
@@ -118,7 +121,7 @@ pub fn renamed(frame: &FoldFrame, mut name: impl FnMut(&Settings<'_>) -> Option<
 }
 
 /// What names depend on, for each row; none where it is not all known.
-fn settings<'a>(data: &'a DataFrame) -> Result<impl Fn(usize) -> Option<Settings<'a>> + 'a> {
+fn settings<'a>(data: &'a DataFrame) -> Result<impl Fn(usize) -> Option<NamedSettings<'a>> + 'a> {
     let text = |name: &str| Ok::<_, Error>(data.column(name)?.str()?);
     let flag = |name: &str| Ok::<_, Error>(data.column(name)?.bool()?);
     let (datasets, models, features) = (text("dataset")?, text("model")?, text("features")?);
@@ -127,7 +130,7 @@ fn settings<'a>(data: &'a DataFrame) -> Result<impl Fn(usize) -> Option<Settings
     let depths = data.column("depth")?.u64()?;
     Ok(move |row| {
         let togl = with_togl.get(row)?;
-        Some(Settings {
+        Some(NamedSettings {
             dataset: datasets.get(row)?,
             model: models.get(row)?,
             depth: depths.get(row)?,

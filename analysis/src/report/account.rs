@@ -2,7 +2,7 @@
 //! what it is given; draws nothing.
 
 use polars::prelude::*;
-use togl_sweeps::SweepSpec;
+use togl_sweeps::{SweepSpec, settings};
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
 use super::{ReportInput, ReportedFailure, ReportedReplicate};
@@ -19,10 +19,9 @@ const LISTED: usize = 500;
 /// The settings that differ between the trials of a sweep, however its file spells them, with their values in order.
 pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
     let trials = &sweep.trials;
-    let values_of = |name: &String| Distinct::of(trials.iter().filter_map(|trial| trial.config.show(name)));
-    let names = togl_sweeps::trial::setting_names();
-    let all = names.into_iter().map(|name| (values_of(&name), name));
-    Ok(all.filter(|(values, _)| values.len() > 1).map(|(values, name)| (name, values)).collect())
+    let values_of = |name: &str| Distinct::of(trials.iter().filter_map(|trial| trial.config.show(name)));
+    let all = settings::names().map(|name| (name.to_owned(), values_of(name)));
+    Ok(all.filter(|(_, values)| values.len() > 1).collect())
 }
 
 /// What was to be trained, and how much of it is.
@@ -57,19 +56,14 @@ struct AlikeParts {
 }
 
 fn alike_parts(sweep: &SweepSpec) -> Vec<AlikeParts> {
-    let (mut folds, mut numbers) = (Distinct::default(), Vec::<Vec<usize>>::new());
-    for (number, part) in (1..).zip(&sweep.grid.parts) {
-        let at = folds.place((&part.splits, &part.seeds));
-        numbers.resize_with(folds.in_order.len(), Vec::new);
-        numbers[at].push(number);
-    }
-    let which = |numbers: &[usize]| match (folds.in_order.len(), numbers) {
+    let numbered = (1usize..).zip(&sweep.grid.parts);
+    let alike = Distinct::grouped(numbered.map(|(number, part)| ((&part.splits, &part.seeds), number)));
+    let which = |numbers: &[usize]| match (alike.len(), numbers) {
         (1, _) => String::new(),
         (_, [only]) => format!("part {only} of the union"),
         (_, several) => format!("parts {} of the union", listing(several)),
     };
-    let alike = folds.in_order.iter().zip(&numbers);
-    let parts = alike.map(|((splits, seeds), numbers)| AlikeParts {
+    let parts = alike.iter().map(|((splits, seeds), numbers)| AlikeParts {
         which: which(numbers),
         splits: listing(splits),
         seeds: listing(seeds),

@@ -16,7 +16,7 @@ mod wilcoxon;
 pub use f1::mean_f1;
 pub use friedman::{Friedman, friedman};
 pub use holm::holm;
-pub use paired::{CorrectedT, Measured, PartSizes, corrected_paired_t, differences};
+pub use paired::{CorrectedT, FoldValue, PartSizes, corrected_paired_t, differences};
 pub use refusal::TestRefusal;
 pub use studentized_range::{range_quantile, range_tail};
 pub use summary::{Quartiles, Summary, confidence_half_width, population_std, quartiles};

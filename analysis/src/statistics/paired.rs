@@ -11,7 +11,7 @@ use super::summary::Summary;
 
 /// One measurement: the value of one trial on one split with one training seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measured {
+pub struct FoldValue {
     /// Which split of the data.
     pub split: u32,
     /// Which training seed.
@@ -44,7 +44,7 @@ pub struct CorrectedT {
 
 /// First minus second for each split, in the order of splits. Seeds of one split are averaged first, because
 /// they are not further samples of the data. Refuses sides that were not measured on the same folds.
-pub fn differences(first: &[Measured], second: &[Measured]) -> Result<Vec<f64>, TestRefusal> {
+pub fn differences(first: &[FoldValue], second: &[FoldValue]) -> Result<Vec<f64>, TestRefusal> {
     let (first, second) = (by_fold(first), by_fold(second));
     let missing = first.keys().filter(|key| !second.contains_key(key)).count();
     let extra = second.keys().filter(|key| !first.contains_key(key)).count();
@@ -67,15 +67,15 @@ pub fn differences(first: &[Measured], second: &[Measured]) -> Result<Vec<f64>, 
     }
 }
 
-fn by_fold(values: &[Measured]) -> BTreeMap<(u32, u64), f64> {
+fn by_fold(values: &[FoldValue]) -> BTreeMap<(u32, u64), f64> {
     values.iter().map(|measured| ((measured.split, measured.seed), measured.value)).collect()
 }
 
 /// Tests whether two methods differ on resampled splits of one data set: t = d / √((1/k + test/train) s²) with
 /// k - 1 degrees of freedom. The sizes are those of the real parts.
 pub fn corrected_paired_t(
-    first: &[Measured],
-    second: &[Measured],
+    first: &[FoldValue],
+    second: &[FoldValue],
     sizes: Option<PartSizes>,
 ) -> Result<CorrectedT, TestRefusal> {
     let differences = differences(first, second)?;

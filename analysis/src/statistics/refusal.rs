@@ -3,6 +3,7 @@
 
 /// Why values cannot be compared by the test that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TestRefusal {
     /// All values come from one split, so they differ only by training seed.
     #[error(
@@ -10,20 +11,10 @@ pub enum TestRefusal {
          training varies, not how much the data do, so no test can tell whether the difference holds beyond this \
          split; train on several splits"
     )]
-    OneSplit {
-        /// How many seeds there are.
-        seeds: usize,
-    },
+    OneSplit { seeds: usize },
     /// Too few values for a test to say anything.
     #[error("{found} {what}, but the test needs at least {needed}")]
-    TooFew {
-        /// What there are too few of.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many it takes.
-        needed: usize,
-    },
+    TooFew { what: &'static str, found: usize, needed: usize },
     /// The two sides were not measured on the same folds.
     #[error(
         "the two sides were not measured on the same folds ({missing} of the first lack a partner, {extra} of the \
@@ -37,10 +28,7 @@ pub enum TestRefusal {
     },
     /// What has the same number is not the same split of the data.
     #[error("split {split} is not the same on both sides (their digests differ), so folds cannot be paired")]
-    DifferentSplits {
-        /// Its number.
-        split: u32,
-    },
+    DifferentSplits { split: u32 },
     /// The correction for shared training data needs sizes that are not known.
     #[error(
         "the sizes of the training and test parts are not known (imported rows have none), and without them the \
@@ -51,12 +39,7 @@ pub enum TestRefusal {
     #[error(
         "every method needs a value on every data set, but the lists have {shortest} to {longest} values"
     )]
-    Ragged {
-        /// The length of the shortest list.
-        shortest: usize,
-        /// The length of the longest list.
-        longest: usize,
-    },
+    Ragged { shortest: usize, longest: usize },
     /// NaN or infinite values have no rank and no mean.
     #[error("a value is not a finite number")]
     NotFinite,

@@ -78,8 +78,8 @@ fn same(ours: f64, theirs: f64) {
     assert!(error <= 1e-9 * theirs.abs().max(1.0), "{ours}, but SciPy says {theirs}");
 }
 
-fn on_splits(values: &[f64]) -> Vec<Measured> {
-    (0..).zip(values).map(|(split, value)| Measured { split, seed: 0, value: *value }).collect()
+fn on_splits(values: &[f64]) -> Vec<FoldValue> {
+    (0..).zip(values).map(|(split, value)| FoldValue { split, seed: 0, value: *value }).collect()
 }
 
 const SIZES: Option<PartSizes> = Some(PartSizes { train: 480.0, test: 60.0 });
@@ -150,8 +150,8 @@ fn holm_agrees_with_statsmodels() {
 
 #[test]
 fn training_seeds_on_one_split_are_refused_with_an_explanation() {
-    let seeds = |values: &[f64]| -> Vec<Measured> {
-        (0..).zip(values).map(|(seed, value)| Measured { split: 0, seed, value: *value }).collect()
+    let seeds = |values: &[f64]| -> Vec<FoldValue> {
+        (0..).zip(values).map(|(seed, value)| FoldValue { split: 0, seed, value: *value }).collect()
     };
     let refusal = corrected_paired_t(&seeds(&[0.7, 0.8, 0.9]), &seeds(&[0.6, 0.7, 0.7]), SIZES).unwrap_err();
     assert_eq!(refusal, TestRefusal::OneSplit { seeds: 3 });
@@ -161,7 +161,7 @@ fn training_seeds_on_one_split_are_refused_with_an_explanation() {
 #[test]
 fn seeds_are_averaged_within_splits_before_testing() {
     let of = |values: [(u32, u64, f64); 4]| {
-        values.map(|(split, seed, value)| Measured { split, seed, value }).to_vec()
+        values.map(|(split, seed, value)| FoldValue { split, seed, value }).to_vec()
     };
     let first = of([(0, 0, 0.5), (0, 1, 0.75), (1, 0, 0.5), (1, 1, 0.5)]);
     let second = of([(1, 1, 0.25), (1, 0, 0.25), (0, 1, 0.5), (0, 0, 0.5)]);

@@ -64,7 +64,7 @@ fn submission(folds: u64) -> Submission {
         name: "scale".parse().unwrap(),
         yaml: "scale".to_owned(),
         priority: 0,
-        limits: togl_sweeps::spec::Limits { max_folds: u64::MAX, ..Default::default() },
+        limits: togl_sweeps::spec::SweepLimits { max_folds: u64::MAX, ..Default::default() },
         resources: Default::default(),
         data_digests: vec![],
         trials: (0..trials).map(|n| (trial(n), canonical(n))).collect(),

@@ -1,7 +1,7 @@
 //! What the scheduler can be told. Plain data: decisions are in the files named after the event families, answers in
 //! `reply`. The server makes events of wire messages; the driver hands them in.
 
-use togl_sweeps::spec::{Limits as SweepLimits, Resources};
+use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
 /// Something that happened.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use togl_sweeps::SweepName;
-use togl_sweeps::spec::{Limits as SweepLimits, Resources};
+use togl_sweeps::spec::{Resources, SweepLimits};
 
 use crate::early_warning::EarlyWarning;
 use crate::fold::{Fold, State, Wait};

@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use hashbrown::HashTable;
-use togl_sweeps::datasets::Metric;
+use togl_sweeps::datasets::Scoring;
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::data::DataBooks;
@@ -94,7 +94,7 @@ pub(crate) struct Trial {
     pub(crate) data: Option<DataAt>,
     pub(crate) numerics: Option<u32>,
     /// What the accuracies of its data set are.
-    pub(crate) metric: Option<Metric>,
+    pub(crate) metric: Option<Scoring>,
     /// Bytes of memory that it needs at least; 0 if it never ran out.
     pub(crate) floor: u64,
     /// Which versions of the worker program cannot read it, one bit each.
@@ -240,7 +240,7 @@ impl Scheduler {
         let (config, numerics) = TrialConfig::of_any_version(&canonical).unwrap_or_default();
         let named = !config.dataset.is_empty();
         let data = named.then(|| self.data.enrol(&config.data()));
-        let metric = named.then(|| Metric::of(&config.dataset));
+        let metric = named.then(|| Scoring::of(&config.dataset));
         let numerics = numerics.and_then(|number| u32::try_from(number).ok());
         let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0 };
         self.trials.insert(trial, entry);

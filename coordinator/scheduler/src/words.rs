@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use togl_sweeps::failure::UnknownClass;
 use togl_sweeps::result::Metrics;
-use togl_sweeps::spec::{Limits as SweepLimits, Resources};
+use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::{FailureClass, FoldKey, FoldResult, SweepName};
 
 /// A sweep as it is kept.

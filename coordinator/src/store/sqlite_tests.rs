@@ -250,7 +250,7 @@ pub(crate) fn old_store(path: &Path) {
              INSERT INTO attempt VALUES (1, 1, 1, NULL, NULL);",
         )
         .unwrap();
-    let limits = serde_json::to_string(&togl_sweeps::spec::Limits::default()).unwrap();
+    let limits = serde_json::to_string(&togl_sweeps::spec::SweepLimits::default()).unwrap();
     connection.execute("INSERT INTO sweep VALUES (1, 's', 0, 'name: s', 0, ?1, 'active')", [limits]).unwrap();
     connection.execute("INSERT INTO sweep_fold VALUES (1, 0, 1)", []).unwrap();
     let sql = "INSERT INTO result VALUES (1, 1, 1, 'accepted', ?1, ?2)";

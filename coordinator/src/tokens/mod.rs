@@ -56,23 +56,14 @@ impl Tokens {
 
 /// Why there are no tokens.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TokenError {
     /// The file cannot be read or written.
     #[error("cannot use the token file {}: {source}", path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file is not one of ours.
     #[error("{} is not a token file: {reason}; move it away to have new tokens made", path.display())]
-    Malformed {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
+    Malformed { path: PathBuf, reason: String },
     /// There are too many.
     #[error("there are {0} tokens already, which is the limit; revoke some")]
     TooMany(usize),

@@ -11,7 +11,7 @@ use crate::grid::{Axis, Choice};
 use crate::keys;
 use crate::nearest;
 use crate::settings;
-use crate::yaml::{Key, Kind, Node};
+use crate::yaml::{Key, Node, NodeKind};
 
 /// An axis and where its keys stand.
 pub(super) struct ReadAxis {
@@ -104,11 +104,11 @@ fn column(key: &Key, node: &Node, path: &str, taken: &HashSet<String>) -> Result
     }
     let setting = values::setting(key, path)?;
     match &node.kind {
-        Kind::List(_) => {
+        NodeKind::List(_) => {
             let choices = choices(node, &here, setting)?;
             Ok(Axis { names: vec![key.text.clone()], choices, when: None })
         }
-        Kind::Map(_) => {
+        NodeKind::Map(_) => {
             let fields = Fields::read(node, &here, keys::AXIS)?;
             let when = fields.optional("when", values::condition)?;
             let axis = match fields.get("values") {
@@ -140,7 +140,7 @@ fn choices(node: &Node, path: &str, setting: &'static settings::Setting) -> Resu
     let read = |(at, node): (usize, &Node)| {
         let path = format!("{path}[{at}]");
         let (written, when) = match &node.kind {
-            Kind::Map(_) => {
+            NodeKind::Map(_) => {
                 let fields = Fields::read(node, &path, keys::VALUE)?;
                 let when = fields.optional("when", values::condition)?;
                 (fields.need("value", "a value with a condition is `{value: ..., when: {...}}`")?, when)
@@ -177,9 +177,7 @@ pub(super) fn check_order(axes: &[ReadAxis]) -> Result<()> {
         }
     }
     for (at, read) in axes.iter().enumerate() {
-        let of_choices = read.axis.choices.iter().filter_map(|choice| choice.when.as_ref());
-        let conditions: Vec<&Condition> = read.axis.when.iter().chain(of_choices).collect();
-        for name in conditions.iter().flat_map(|condition| condition.names()) {
+        for name in read.axis.conditions().flat_map(Condition::names) {
             if axes[at..].iter().any(|later| later.axis.gives(name))
                 && let Some(varied) = read.varied.first()
             {

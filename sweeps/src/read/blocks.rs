@@ -2,27 +2,26 @@
 
 use serde_json::Value;
 
-use super::fields::{Fields, Result, below, entries, list, refuse, text, whole, word};
+use super::fields::{Fields, Result, below, entries, list, named, refuse, text, whole, word};
 use super::values;
 use crate::datasets;
 use crate::keys;
-use crate::nearest;
 use crate::settings;
 use crate::spec::{
-    DeviceKind, FigureSpec, Labels, Limits, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
-    TableSpec,
+    DeviceKind, FigureSpec, Labels, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
+    SweepLimits, TableSpec,
 };
-use crate::yaml::{Key, Kind, Node, Place};
+use crate::yaml::{Key, LineColumn, Node, NodeKind};
 
-pub(super) fn limits(node: &Node, path: &str) -> Result<Limits> {
+pub(super) fn limits(node: &Node, path: &str) -> Result<SweepLimits> {
     let fields = Fields::read(node, path, keys::LIMITS)?;
     let of = |key: &str, least, most| fields.optional(key, |node, path| whole(node, path, least, most));
-    let default = Limits::default();
-    Ok(Limits {
+    let default = SweepLimits::default();
+    Ok(SweepLimits {
         max_folds: of("max_folds", 1, MOST_FOLDS)?.unwrap_or(default.max_folds),
         attempts: of("attempts", 1, u32::MAX.into())?.map_or(default.attempts, |attempts| attempts as u32),
         fold_seconds: match fields.get("fold_seconds").map(|node| &node.kind) {
-            Some(Kind::Null) => None,
+            Some(NodeKind::Null) => None,
             _ => of("fold_seconds", 1, u64::MAX)?,
         },
     })
@@ -32,7 +31,7 @@ pub(super) fn resources(node: &Node, path: &str) -> Result<Resources> {
     let fields = Fields::read(node, path, keys::RESOURCES)?;
     let device = fields.optional("device", |node, path| match &node.kind {
         // Near to `cpu` by its letters, and the opposite of it.
-        Kind::Text(text) if text == "gpu" => {
+        NodeKind::Text(text) if text == "gpu" => {
             refuse(node.at, path, "unknown word `gpu`; did you mean `cuda`?")
         }
         _ => word(node, path, DeviceKind::WORDS, DeviceKind::from_word),
@@ -64,7 +63,7 @@ fn memory(node: &Node, path: &str) -> Result<u64> {
 
 pub(super) fn priority(node: &Node, path: &str) -> Result<i32> {
     let number = match &node.kind {
-        Kind::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
+        NodeKind::Number(number) => number.as_i64().and_then(|number| i32::try_from(number).ok()),
         _ => None,
     };
     let message = || format!("expected a whole number, found {}", node.found());
@@ -77,20 +76,18 @@ fn metric(node: &Node, path: &str) -> Result<Metric> {
 
 /// A setting that a table can show, or `method`.
 fn shown(node: &Node, path: &str) -> Result<String> {
-    named(text(node, path)?, node.at, path)
+    shown_name(text(node, path)?, node.at, path)
 }
 
 /// The same as a key.
 fn known(key: &Key, path: &str) -> Result<String> {
-    named(key.text.clone(), key.at, path)
+    shown_name(key.text.clone(), key.at, path)
 }
 
-fn named(name: String, at: Place, path: &str) -> Result<String> {
-    let known = settings::names().chain(["method"]);
-    if known.clone().any(|known| known == name) {
-        return Ok(name);
-    }
-    refuse(at, path, format!("no setting `{name}`; {}", nearest::hint(&name, known)))
+fn shown_name(name: String, at: LineColumn, path: &str) -> Result<String> {
+    let names = settings::names().chain(["method"]);
+    let found = names.clone().find(|known| *known == name);
+    named(found.map(str::to_owned), at, path, "no setting", &name, names)
 }
 
 fn shown_list(node: &Node, path: &str) -> Result<Vec<String>> {
@@ -135,7 +132,7 @@ fn labels(node: &Node, path: &str) -> Result<Vec<Labels>> {
     let read = |(key, node): &(Key, Node)| {
         let setting = known(key, path)?;
         let path = below(path, &key.text);
-        let Kind::Map(values) = &node.kind else {
+        let NodeKind::Map(values) = &node.kind else {
             return Ok(Labels { setting, header: Some(text(node, &path)?), values: Vec::new() });
         };
         let printed = |(value, node): &(Key, Node)| {

@@ -8,11 +8,11 @@ use super::part::ReadPart;
 use crate::baselines;
 use crate::grid::PointError;
 use crate::ids::TrialId;
-use crate::random::{Random, Source};
+use crate::random::{DrawnFrom, Random};
 use crate::settings::{self, Setting};
 use crate::spec::{PlannedTrial, SpecError, SweepSpec};
 use crate::trial::TrialConfig;
-use crate::union::Part;
+use crate::union::GridPart;
 
 /// Combinations that all grids may have before conditions and exclusions, times exclusions (the first few are cheap):
 /// those are walked.
@@ -23,7 +23,7 @@ const MOST_KINDS: u128 = 4_000_000;
 
 /// Refuses a sweep with more folds than its limit, and one that would take for ever to count or to walk.
 pub(super) fn size(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
-    let most_kinds = |part: &Part| part.grid.counting_steps();
+    let most_kinds = |part: &GridPart| part.grid.counting_steps();
     let message = "`when` and `exclude` name too many values of too many axes to be counted";
     within(parts, most_kinds, MOST_KINDS, message)?;
     folds(spec, parts)?;
@@ -36,7 +36,7 @@ pub(super) fn size(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
 }
 
 /// Refuses the part with which a sum over all parts becomes too large.
-fn within(parts: &[ReadPart], of: impl Fn(&Part) -> u128, most: u128, message: &str) -> Result<()> {
+fn within(parts: &[ReadPart], of: impl Fn(&GridPart) -> u128, most: u128, message: &str) -> Result<()> {
     let mut sum: u128 = 0;
     for read in parts {
         sum = sum.saturating_add(of(&read.part));
@@ -49,12 +49,12 @@ fn within(parts: &[ReadPart], of: impl Fn(&Part) -> u128, most: u128, message: &
 }
 
 /// Combinations that are looked at to find the points of a part.
-fn walked(part: &Part) -> u128 {
+fn walked(part: &GridPart) -> u128 {
     let (points, combinations) = (part.grid.count().max(1), part.grid.combinations());
     let combinations = combinations.saturating_mul((part.grid.exclude.len() / 8 + 1) as u128);
     match &part.random {
         None => combinations,
-        Some(Random { budget, source: Source::Grid, .. }) => {
+        Some(Random { budget, source: DrawnFrom::Grid, .. }) => {
             u128::from(*budget).min(points).saturating_mul(combinations / points)
         }
         Some(Random { budget, .. }) => combinations.saturating_mul((*budget).into()),

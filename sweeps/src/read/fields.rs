@@ -4,12 +4,12 @@
 use crate::keys::{self, Block};
 use crate::nearest;
 use crate::spec::SpecError;
-use crate::yaml::{Key, Kind, Node, Place};
+use crate::yaml::{Key, LineColumn, Node, NodeKind};
 
 pub(super) type Result<T> = std::result::Result<T, SpecError>;
 
 /// An error at a place; the path stands in front unless it is the file itself.
-pub(super) fn refuse<T>(at: Place, path: &str, message: impl AsRef<str>) -> Result<T> {
+pub(super) fn refuse<T>(at: LineColumn, path: &str, message: impl AsRef<str>) -> Result<T> {
     let message = message.as_ref();
     let message = if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") };
     Err(SpecError::new(at, message))
@@ -23,8 +23,8 @@ pub(super) fn below(path: &str, key: &str) -> String {
 /// The entries of a mapping; nothing is an empty one.
 pub(super) fn entries<'a>(node: &'a Node, path: &str) -> Result<&'a [(Key, Node)]> {
     match &node.kind {
-        Kind::Map(entries) => Ok(entries),
-        Kind::Null => Ok(&[]),
+        NodeKind::Map(entries) => Ok(entries),
+        NodeKind::Null => Ok(&[]),
         _ => refuse(node.at, path, format!("expected a mapping, found {}", node.found())),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn entries<'a>(node: &'a Node, path: &str) -> Result<&'a [(Key, Node)
 /// A mapping whose keys are all known.
 pub(super) struct Fields<'a> {
     pub path: &'a str,
-    pub at: Place,
+    pub at: LineColumn,
     entries: &'a [(Key, Node)],
 }
 
@@ -77,7 +77,7 @@ impl<'a> Fields<'a> {
 
 pub(super) fn list<'a>(node: &'a Node, path: &str) -> Result<&'a [Node]> {
     match &node.kind {
-        Kind::List(entries) => Ok(entries),
+        NodeKind::List(entries) => Ok(entries),
         _ => refuse(node.at, path, format!("expected a list, found {}", node.found())),
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn list<'a>(node: &'a Node, path: &str) -> Result<&'a [Node]> {
 /// One mapping, or a list of them, each with its path.
 pub(super) fn one_or_many<'a>(node: &'a Node, path: &str) -> Vec<(&'a Node, String)> {
     match &node.kind {
-        Kind::List(entries) => {
+        NodeKind::List(entries) => {
             entries.iter().enumerate().map(|(at, entry)| (entry, format!("{path}[{at}]"))).collect()
         }
         _ => vec![(node, path.to_owned())],
@@ -94,15 +94,15 @@ pub(super) fn one_or_many<'a>(node: &'a Node, path: &str) -> Vec<(&'a Node, Stri
 
 pub(super) fn text(node: &Node, path: &str) -> Result<String> {
     match &node.kind {
-        Kind::Text(text) => Ok(text.clone()),
-        Kind::Number(number) => Ok(number.to_string()),
+        NodeKind::Text(text) => Ok(text.clone()),
+        NodeKind::Number(number) => Ok(number.to_string()),
         _ => refuse(node.at, path, format!("expected a text, found {}", node.found())),
     }
 }
 
 pub(super) fn whole(node: &Node, path: &str, least: u64, most: u64) -> Result<u64> {
     let number = match &node.kind {
-        Kind::Number(number) => number.as_u64(),
+        NodeKind::Number(number) => number.as_u64(),
         _ => None,
     };
     match number {
@@ -119,7 +119,7 @@ pub(super) fn whole(node: &Node, path: &str, least: u64, most: u64) -> Result<u6
 
 pub(super) fn number(node: &Node, path: &str) -> Result<f64> {
     let number = match &node.kind {
-        Kind::Number(number) => number.as_f64(),
+        NodeKind::Number(number) => number.as_f64(),
         _ => None,
     };
     number.map_or_else(|| refuse(node.at, path, format!("expected a number, found {}", node.found())), Ok)
@@ -133,11 +133,17 @@ pub(super) fn word<T>(
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<T> {
     let written = text(node, path)?;
-    read(&written).map_or_else(
-        || {
-            let hint = nearest::hint(&written, words.iter().copied());
-            refuse(node.at, path, format!("unknown word `{written}`; {hint}"))
-        },
-        Ok,
-    )
+    named(read(&written), node.at, path, "unknown word", &written, words.iter().copied())
+}
+
+/// What a name stands for; where nothing is called so, which names there are.
+pub(super) fn named<'a, T>(
+    found: Option<T>,
+    at: LineColumn,
+    path: &str,
+    unknown: &str,
+    name: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<T> {
+    found.map_or_else(|| refuse(at, path, format!("{unknown} `{name}`; {}", nearest::hint(name, names))), Ok)
 }

@@ -40,7 +40,7 @@ pub(crate) fn priority(text: &str) -> Option<i32> {
 
 /// What the blocks of the file say, each by itself.
 fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
-    if !matches!(node.kind, yaml::Kind::Map(_)) {
+    if !matches!(node.kind, yaml::NodeKind::Map(_)) {
         let message = "a sweep file is a mapping that begins with `version: 1`";
         return refuse(node.at, "", message);
     }

@@ -6,22 +6,21 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::axes::{self, ReadAxis};
-use super::fields::{Fields, Result, entries, list, one_or_many, refuse, text};
+use super::fields::{Fields, Result, entries, list, named, one_or_many, text};
 use super::{folds, random, values};
 use crate::condition::Condition;
 use crate::grid::Grid;
-use crate::nearest;
 use crate::presets::{self, Preset};
 use crate::settings::{self, Setting};
 use crate::trial::TrialConfig;
-use crate::union::Part;
-use crate::yaml::{Node, Place};
+use crate::union::GridPart;
+use crate::yaml::{LineColumn, Node};
 
 /// `base`: presets, and settings that win over them.
 #[derive(Default)]
 pub(super) struct Base {
     preset: Option<&'static Preset>,
-    settings: Vec<(&'static Setting, Value, Place)>,
+    settings: Vec<(&'static Setting, Value, LineColumn)>,
 }
 
 /// A setting that varies: its key, its path and where it stands.
@@ -29,21 +28,21 @@ pub(super) struct Base {
 pub(super) struct Varied {
     pub name: String,
     pub path: String,
-    pub at: Place,
+    pub at: LineColumn,
 }
 
 /// A grid and the places of its keys.
 pub(super) struct ReadPart {
-    pub part: Part,
+    pub part: GridPart,
     /// Path and place of the block itself.
     pub path: String,
-    pub at: Place,
+    pub at: LineColumn,
     /// What varies: axes and draws.
     pub varied: Vec<Varied>,
     /// Settings of the base.
-    pub fixed: HashMap<String, Place>,
+    pub fixed: HashMap<String, LineColumn>,
     /// Where `exclude` stands.
-    pub exclude_at: Place,
+    pub exclude_at: LineColumn,
 }
 
 /// Reads a `base` block.
@@ -64,10 +63,7 @@ pub(super) fn base(node: &Node, path: &str) -> Result<Base> {
 /// A preset by name.
 pub(super) fn preset(node: &Node, path: &str) -> Result<&'static Preset> {
     let name = text(node, path)?;
-    presets::find(&name).map_or_else(
-        || refuse(node.at, path, format!("no preset `{name}`; {}", nearest::hint(&name, presets::names()))),
-        Ok,
-    )
+    named(presets::find(&name), node.at, path, "no preset", &name, presets::names())
 }
 
 /// Presets first, then the settings that the file names itself, outer before inner.
@@ -88,7 +84,8 @@ fn base_trial(bases: &[&Base]) -> TrialConfig {
 /// Reads one grid.
 pub(super) fn part(fields: &Fields<'_>, bases: &[&Base], otherwise: (&[u32], &[u64])) -> Result<ReadPart> {
     let own = bases.iter().flat_map(|base| &base.settings);
-    let fixed: HashMap<String, Place> = own.map(|(setting, _, at)| (setting.name.to_owned(), *at)).collect();
+    let fixed: HashMap<String, LineColumn> =
+        own.map(|(setting, _, at)| (setting.name.to_owned(), *at)).collect();
     let axes = all_axes(fields, fixed.keys().cloned().collect())?;
     axes::check_order(&axes)?;
     let exclude = fields.optional("exclude", exclusions)?.unwrap_or_default();
@@ -100,7 +97,7 @@ pub(super) fn part(fields: &Fields<'_>, bases: &[&Base], otherwise: (&[u32], &[u
     let (splits, seeds) = folds(fields, otherwise)?;
     let axes = axes.into_iter().map(|axis| axis.axis).collect();
     let grid = Grid { base: base_trial(bases), axes, exclude };
-    let part = Part { grid, random, splits, seeds };
+    let part = GridPart { grid, random, splits, seeds };
     let exclude_at = fields.key("exclude").and_then(|key| key.at);
     Ok(ReadPart { part, path: fields.path.to_owned(), at: fields.at, varied, fixed, exclude_at })
 }

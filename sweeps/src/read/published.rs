@@ -1,13 +1,12 @@
 //! The `published` block: numbers from print. A table that the program knows is named; of others the cells are short lists
 //! under a row of column names, so that they stay readable in the file.
 
-use super::fields::{Fields, Result, below, entries, list, number, refuse, text, whole, word};
+use super::fields::{Fields, Result, below, entries, list, named, number, refuse, text, whole, word};
 use super::values;
 use crate::condition::Condition;
 use crate::keys::{self, CELL};
-use crate::nearest;
 use crate::spec::{Metric, Published, PublishedCell};
-use crate::yaml::{Kind, Node};
+use crate::yaml::{Node, NodeKind};
 
 pub(super) fn published(node: &Node, path: &str) -> Result<Published> {
     let fields = Fields::read(node, path, keys::PUBLISHED)?;
@@ -37,12 +36,8 @@ fn cells(fields: &Fields<'_>, table: &str) -> Result<Vec<PublishedCell>> {
 fn columns_of(node: &Node, path: &str) -> Result<Vec<&'static str>> {
     let read = |node: &Node| {
         let name = text(node, path)?;
-        let known = CELL.iter().find(|known| **known == name);
-        let hint = || nearest::hint(&name, CELL.iter().copied());
-        known.map_or_else(
-            || refuse(node.at, path, format!("no column `{name}`; {}", hint())),
-            |known| Ok(*known),
-        )
+        let known = CELL.iter().copied().find(|known| *known == name);
+        named(known, node.at, path, "no column", &name, CELL.iter().copied())
     };
     let columns: Vec<&str> = list(node, path)?.iter().map(read).collect::<Result<_>>()?;
     match ["method", "dataset", "mean"].into_iter().find(|needed| !columns.contains(needed)) {
@@ -74,7 +69,7 @@ fn cell(node: &Node, path: &str, table: &str, columns: &[&'static str]) -> Resul
     }
     let get = |name: &str| {
         let at = columns.iter().position(|column| *column == name)?;
-        entries.get(at).filter(|node| !matches!(node.kind, Kind::Null))
+        entries.get(at).filter(|node| !matches!(node.kind, NodeKind::Null))
     };
     let small = |name: &str| get(name).map(|node| whole(node, path, 0, 1000)).transpose();
     let real = |name: &str| get(name).map(|node| number(node, path)).transpose();
@@ -90,6 +85,6 @@ fn cell(node: &Node, path: &str, table: &str, columns: &[&'static str]) -> Resul
         std: real("std")?,
         bold: false,
         italic: false,
-        cited: matches!(get("cited").map(|node| &node.kind), Some(Kind::Flag(true))),
+        cited: matches!(get("cited").map(|node| &node.kind), Some(NodeKind::Flag(true))),
     })
 }

@@ -6,8 +6,8 @@ use super::part::Varied;
 use super::values;
 use crate::condition::Condition;
 use crate::keys;
-use crate::random::{Distribution, Law, Random, Source};
-use crate::settings::{Kind, Setting};
+use crate::random::{Distribution, DrawnFrom, Law, Random};
+use crate::settings::{Setting, ValueKind};
 use crate::spec::MOST_FOLDS;
 use crate::yaml::Node;
 
@@ -22,11 +22,11 @@ pub(super) fn random(node: &Node, path: &str) -> Result<(Random, Vec<Varied>)> {
             if text(from, &fields.below("from"))? != "grid" {
                 return refuse(from.at, &fields.below("from"), "expected `grid`, or the key `distributions`");
             }
-            (Source::Grid, Vec::new())
+            (DrawnFrom::Grid, Vec::new())
         }
         (None, Some(node)) => {
             let (distributions, varied) = distributions(node, &fields.below("distributions"))?;
-            (Source::Distributions(distributions), varied)
+            (DrawnFrom::Distributions(distributions), varied)
         }
         _ => return refuse(node.at, path, "needs `from: grid` or `distributions`, one of them"),
     };
@@ -67,7 +67,7 @@ fn law(node: &Node, path: &str, setting: &'static Setting) -> Result<Law> {
             Ok(Law::Choice(drawn))
         };
     }
-    let numeric = matches!(setting.kind, Kind::Whole(..) | Kind::Real(..) | Kind::Position);
+    let numeric = matches!(setting.kind, ValueKind::Whole(..) | ValueKind::Real(..) | ValueKind::Position);
     let bounds: Vec<f64> = drawn.iter().filter_map(serde_json::Value::as_f64).collect();
     let bounds: Option<[f64; 2]> = bounds[..].try_into().ok();
     match (bounds, key.text.as_str()) {
@@ -91,10 +91,7 @@ pub(super) fn check_drawn(
         if axes.iter().any(|axis| axis.axis.gives(&varied.name)) {
             return refuse(varied.at, &varied.path, "is on an axis too; draw it or list it");
         }
-        let of_axes = axes.iter().flat_map(|read| {
-            let choices = read.axis.choices.iter().filter_map(|choice| choice.when.as_ref());
-            read.axis.when.iter().chain(choices)
-        });
+        let of_axes = axes.iter().flat_map(|read| read.axis.conditions());
         if of_axes.chain(exclude).any(|condition| condition.names().any(|name| name == varied.name)) {
             let message = format!(
                 "is named by a `when` or an `exclude` of {}, which cannot depend on draws",

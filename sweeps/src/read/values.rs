@@ -8,8 +8,8 @@ use crate::condition::Condition;
 use crate::draws::rounded;
 use crate::keys;
 use crate::nearest;
-use crate::settings::{self, Kind as SettingKind, Setting};
-use crate::yaml::{Key, Kind, Node};
+use crate::settings::{self, Setting, ValueKind};
+use crate::yaml::{Key, Node, NodeKind};
 
 /// Values that one axis, or a list of splits or seeds, may have.
 pub(super) const MOST_VALUES: usize = 100_000;
@@ -51,7 +51,7 @@ pub(super) fn condition(node: &Node, path: &str) -> Result<Condition> {
         let setting = setting(key, path)?;
         let path = super::fields::below(path, &key.text);
         let values: Vec<Value> = match &node.kind {
-            Kind::List(values) if !values.is_empty() => {
+            NodeKind::List(values) if !values.is_empty() => {
                 values.iter().map(|node| value(node, &path, setting)).collect::<Result<_>>()?
             }
             _ => vec![value(node, &path, setting)?],
@@ -63,8 +63,8 @@ pub(super) fn condition(node: &Node, path: &str) -> Result<Condition> {
 
 /// The values of a range in the keys `from`, `to` and `step`, `factor` or `count`.
 pub(super) fn range(fields: &Fields<'_>, setting: &'static Setting) -> Result<Vec<Value>> {
-    let whole = matches!(setting.kind, SettingKind::Whole(..) | SettingKind::Position);
-    if !whole && !matches!(setting.kind, SettingKind::Real(..)) {
+    let whole = matches!(setting.kind, ValueKind::Whole(..) | ValueKind::Position);
+    if !whole && !matches!(setting.kind, ValueKind::Real(..)) {
         return refuse(fields.at, fields.path, "a range needs numbers; give a list of values");
     }
     for bound in ["from", "to"] {
@@ -149,7 +149,7 @@ fn by_count(fields: &Fields<'_>, from: f64, to: f64) -> Result<Vec<f64>> {
 /// `splits` or `seeds`: a list without repetition, or a range of whole numbers.
 pub(super) fn whole_list(node: &Node, path: &str, most: u64) -> Result<Vec<u64>> {
     let numbers: Vec<u64> = match &node.kind {
-        Kind::Map(_) => whole_range(&Fields::read(node, path, keys::RANGE)?, most)?,
+        NodeKind::Map(_) => whole_range(&Fields::read(node, path, keys::RANGE)?, most)?,
         _ => {
             let nodes = list(node, path)?.iter().enumerate();
             nodes.map(|(at, node)| whole(node, &format!("{path}[{at}]"), 0, most)).collect::<Result<_>>()?

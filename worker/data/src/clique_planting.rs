@@ -6,7 +6,7 @@ use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::streams::Stream;
-use crate::synthetic::{Features, Sketch, generate};
+use crate::synthetic::{Sketch, SketchFeatures, generate};
 
 const NODES: u32 = 100;
 const CLIQUE: usize = 17;
@@ -15,7 +15,7 @@ pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     generate("clique-planting", options, |stream, planted| Sketch {
         nodes: NODES as usize,
         edges: random_graph(stream, planted),
-        features: Features::Normal,
+        features: SketchFeatures::Normal,
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::synthetic::{Features, Sketch, cycle, generate, ten_to_nineteen};
+use crate::synthetic::{Sketch, SketchFeatures, cycle, generate, ten_to_nineteen};
 
 /// Length of the small cycles; the last one takes what remains, at most twice this length less one.
 const SMALL_CYCLE: u32 = 3;
@@ -13,7 +13,7 @@ pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     generate("cycles", options, |stream, small| {
         let nodes = ten_to_nineteen(stream);
         let edges = if small { small_cycles(nodes) } else { cycle(0, nodes).collect() };
-        Sketch { nodes: nodes as usize, edges, features: Features::Normal }
+        Sketch { nodes: nodes as usize, edges, features: SketchFeatures::Normal }
     })
 }
 

@@ -52,7 +52,7 @@ pub struct DatasetParts {
 
 /// The same parts wherever they lie: read, generated, or in a mapped file.
 #[derive(Clone, Debug)]
-pub(crate) struct Content {
+pub(crate) struct DatasetContent {
     pub(crate) name: String,
     pub(crate) task: Task,
     pub(crate) classes: u32,
@@ -67,9 +67,9 @@ pub(crate) struct Content {
     pub(crate) published_splits: Vec<Split>,
 }
 
-impl From<DatasetParts> for Content {
-    fn from(parts: DatasetParts) -> Content {
-        Content {
+impl From<DatasetParts> for DatasetContent {
+    fn from(parts: DatasetParts) -> DatasetContent {
+        DatasetContent {
             name: parts.name,
             task: parts.task,
             classes: parts.classes,
@@ -89,14 +89,14 @@ impl From<DatasetParts> for Content {
 /// A checked, immutable data set.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    content: Content,
+    content: DatasetContent,
     digest: DataDigest,
 }
 
 impl Dataset {
     /// Checks the parts and computes their digest.
     pub fn new(parts: DatasetParts) -> Result<Dataset, StructureError> {
-        let content = Content::from(parts);
+        let content = DatasetContent::from(parts);
         structure::check(&content)?;
         let digest = content_digest(&content);
         Ok(Dataset { content, digest })
@@ -104,13 +104,13 @@ impl Dataset {
 
     /// What was checked and stored together with its digest. Only shapes are checked again, so that nothing
     /// that is done with the data set leaves its arrays.
-    pub(crate) fn restored(content: Content, digest: DataDigest) -> Result<Dataset, StructureError> {
+    pub(crate) fn restored(content: DatasetContent, digest: DataDigest) -> Result<Dataset, StructureError> {
         structure::check_shapes(&content)?;
         Ok(Dataset { content, digest })
     }
 
     /// The content, for those who store it.
-    pub(crate) fn content(&self) -> &Content {
+    pub(crate) fn content(&self) -> &DatasetContent {
         &self.content
     }
 
@@ -265,7 +265,7 @@ impl<'a> Graph<'a> {
     }
 }
 
-fn content_digest(parts: &Content) -> DataDigest {
+fn content_digest(parts: &DatasetContent) -> DataDigest {
     let mut hasher = ContentHasher::new("togl data set v1");
     hasher.text(&parts.name);
     hasher.text(parts.task.as_str());

@@ -11,11 +11,11 @@ use crate::structure::StructureError;
 
 /// Why a data set could not be opened or split.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// No source has this name.
     #[error("unknown data set `{name}`{}", searched(.looked_at))]
     UnknownDataset {
-        /// What was asked for.
         name: String,
         /// Every place where a set of one's own could lie.
         looked_at: Vec<PathBuf>,
@@ -25,11 +25,8 @@ pub enum Error {
     /// An option has a value that no data set can be made with.
     #[error("{option} {value} cannot be used for {dataset}: {reason}")]
     BadOption {
-        /// The data set.
         dataset: String,
-        /// The option.
         option: &'static str,
-        /// Its value.
         value: String,
         /// What is wrong, and what would be right.
         reason: String,
@@ -37,7 +34,6 @@ pub enum Error {
     /// The files of a data set are not there.
     #[error("the files of {dataset} are missing: looked at {}", list(.looked_at))]
     MissingFiles {
-        /// The data set.
         dataset: String,
         /// Every place that was tried.
         looked_at: Vec<PathBuf>,
@@ -47,9 +43,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot read {}", .path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Its reason.
         #[source]
         source: std::io::Error,
     },
@@ -60,7 +54,6 @@ pub enum Error {
         file: String,
         /// The line, from 1; one past the last where the file ends too early.
         line: usize,
-        /// What is wrong with it.
         problem: String,
     },
     /// A file that has no lines does not say what its format promises.
@@ -68,7 +61,6 @@ pub enum Error {
     Damaged {
         /// The file, or archive and member.
         file: String,
-        /// What is wrong with it.
         problem: String,
     },
     /// A file is larger than any benchmark's, most likely an archive made to fill the memory.
@@ -82,9 +74,7 @@ pub enum Error {
     /// Parts that were read do not form a data set.
     #[error("{dataset} is not a sound data set")]
     Structure {
-        /// The data set.
         dataset: String,
-        /// The broken rule.
         #[source]
         source: StructureError,
     },

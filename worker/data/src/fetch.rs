@@ -69,36 +69,28 @@ pub struct Fetched {
 
 /// Why a file could not be fetched. What was downloaded so far is kept unless it is known to be wrong.
 #[derive(Debug, ThisError)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FetchError {
     /// The data set is not known.
     #[error(transparent)]
     Dataset(#[from] Error),
     /// The server cannot be reached.
     #[error("{url}: {reason}")]
-    Transport {
-        /// The address.
-        url: String,
-        /// What the network said.
-        reason: String,
-    },
+    Transport { url: String, reason: String },
     /// The connection broke again and again.
     #[error("{url}: broken off after {done} bytes: {reason}")]
     Interrupted {
-        /// The address.
         url: String,
         /// Bytes that are there.
         done: u64,
         /// Bytes there should be.
         total: Option<u64>,
-        /// What the network said.
         reason: String,
     },
     /// The operating system refused.
     #[error("cannot write {}", .path.display())]
     Write {
-        /// The file.
         path: PathBuf,
-        /// Its reason.
         #[source]
         source: io::Error,
     },

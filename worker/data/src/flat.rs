@@ -10,7 +10,7 @@ use bytemuck::{AnyBitPattern, NoUninit};
 use memmap2::Mmap;
 
 use crate::array::Array;
-use crate::dataset::{Content, Dataset, Task};
+use crate::dataset::{Dataset, DatasetContent, Task};
 use crate::digest::DataDigest;
 use crate::fingerprint::Fingerprint;
 use crate::seal::{self, Sealing};
@@ -112,7 +112,7 @@ pub(crate) fn read(map: &Arc<Mmap>, fingerprint: &Fingerprint) -> Result<Dataset
     Dataset::restored(content, DataDigest::from_pinned(digest)).map_err(|error| corrupt(&error.to_string()))
 }
 
-fn read_content(input: &mut Input<'_>) -> Result<Content, Unusable> {
+fn read_content(input: &mut Input<'_>) -> Result<DatasetContent, Unusable> {
     let numbers = input.items::<u64>()?;
     let [classes, feature_width, rule, count, splits] =
         *numbers.first_chunk().ok_or_else(|| corrupt("numbers are missing"))?;
@@ -123,7 +123,7 @@ fn read_content(input: &mut Input<'_>) -> Result<Content, Unusable> {
         (2, splits) => SplitRule::Published { splits },
         (other, _) => return Err(Unusable::Corrupt(format!("there is no split rule {other}"))),
     };
-    Ok(Content {
+    Ok(DatasetContent {
         classes: small(classes)?,
         feature_width: small(feature_width)? as usize,
         split_rule,

@@ -4,12 +4,12 @@
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::synthetic::{Features, Sketch, generate, path, ten_to_nineteen};
+use crate::synthetic::{Sketch, SketchFeatures, generate, path, ten_to_nineteen};
 
 pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     generate("necklaces", options, |stream, triangles| {
         let nodes = ten_to_nineteen(stream);
-        Sketch { nodes: nodes as usize, edges: necklace(nodes, triangles), features: Features::Normal }
+        Sketch { nodes: nodes as usize, edges: necklace(nodes, triangles), features: SketchFeatures::Normal }
     })
 }
 

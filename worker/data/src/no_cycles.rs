@@ -4,13 +4,13 @@
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::synthetic::{Features, Sketch, cycle, generate, path, ten_to_nineteen};
+use crate::synthetic::{Sketch, SketchFeatures, cycle, generate, path, ten_to_nineteen};
 
 pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     generate("no-cycles", options, |stream, is_path| {
         let nodes = ten_to_nineteen(stream);
         let edges = if is_path { path(0, nodes).collect() } else { cycle(0, nodes).collect() };
-        Sketch { nodes: nodes as usize, edges, features: Features::Normal }
+        Sketch { nodes: nodes as usize, edges, features: SketchFeatures::Normal }
     })
 }
 

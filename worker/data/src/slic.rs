@@ -21,14 +21,14 @@ pub(crate) struct Raster<const CHANNELS: usize> {
 
 /// One segment number per pixel, counted from 0 without gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Segments {
+pub(crate) struct Superpixels {
     pub(crate) of_pixel: Vec<u32>,
     pub(crate) count: usize,
 }
 
 /// Where seeds lie in both directions: `first`, `first + step`, ...
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Grid {
+struct SeedGrid {
     first: usize,
     step: usize,
 }
@@ -46,12 +46,12 @@ pub(crate) fn segment_at_most<const CHANNELS: usize>(
     compactness: f64,
     wanted: usize,
     most: usize,
-) -> Segments {
+) -> Superpixels {
     // The clusters depend on the grid only, which is the same for many numbers of segments.
-    let mut clustered: Option<(Grid, Vec<u32>)> = None;
+    let mut clustered: Option<(SeedGrid, Vec<u32>)> = None;
     let mut asked = wanted.max(1);
     loop {
-        let grid = Grid::for_segments(image.height, image.width, asked);
+        let grid = SeedGrid::for_segments(image.height, image.width, asked);
         let clusters = match clustered.take() {
             Some((known, clusters)) if known == grid => clusters,
             _ => cluster(image, compactness, grid),
@@ -65,14 +65,17 @@ pub(crate) fn segment_at_most<const CHANNELS: usize>(
     }
 }
 
-impl Grid {
-    fn for_segments(height: usize, width: usize, segments: usize) -> Grid {
+impl SeedGrid {
+    fn for_segments(height: usize, width: usize, segments: usize) -> SeedGrid {
         let pixels = height * width;
         if pixels <= segments {
-            return Grid { first: 0, step: 1 };
+            return SeedGrid { first: 0, step: 1 };
         }
         let spacing = (pixels as f64 / segments as f64).sqrt();
-        Grid { first: (spacing / 2.0).floor() as usize, step: (spacing.round_ties_even() as usize).max(1) }
+        SeedGrid {
+            first: (spacing / 2.0).floor() as usize,
+            step: (spacing.round_ties_even() as usize).max(1),
+        }
     }
 
     fn positions(self, side: usize) -> impl Iterator<Item = usize> + Clone {
@@ -81,7 +84,7 @@ impl Grid {
 }
 
 /// The nearest cluster of each pixel after the last round.
-fn cluster<const CHANNELS: usize>(image: &Raster<CHANNELS>, compactness: f64, grid: Grid) -> Vec<u32> {
+fn cluster<const CHANNELS: usize>(image: &Raster<CHANNELS>, compactness: f64, grid: SeedGrid) -> Vec<u32> {
     let colours: Vec<[f64; CHANNELS]> =
         image.pixels.iter().map(|pixel| pixel.map(|value| value * (1.0 / compactness))).collect();
     let columns = grid.positions(image.width);
@@ -91,7 +94,7 @@ fn cluster<const CHANNELS: usize>(image: &Raster<CHANNELS>, compactness: f64, gr
         .map(|(row, column)| Cluster { row, column, colour: [0.0; CHANNELS] })
         .collect();
     // The search window follows the number of seeds that the grid really has.
-    let reach = 2 * Grid::for_segments(image.height, image.width, clusters.len()).step;
+    let reach = 2 * SeedGrid::for_segments(image.height, image.width, clusters.len()).step;
     let weight = 1.0 / (grid.step * grid.step) as f64;
     let mut assignment =
         Assignment { nearest: vec![0; colours.len()], distances: vec![f64::MAX; colours.len()] };
@@ -181,7 +184,7 @@ fn move_to_means<const CHANNELS: usize>(
 }
 
 /// Numbers the pieces of all clusters in reading order; too small ones take the number of a neighbour.
-fn join_pieces(clusters: &[u32], height: usize, width: usize, asked: usize) -> Segments {
+fn join_pieces(clusters: &[u32], height: usize, width: usize, asked: usize) -> Superpixels {
     let mean = (height * width) as f64 / asked as f64;
     let smallest = (SMALLEST_SHARE * mean) as usize;
     let largest = ((LARGEST_SHARE * mean) as usize).max(1);
@@ -199,7 +202,7 @@ fn join_pieces(clusters: &[u32], height: usize, width: usize, asked: usize) -> S
             count += 1;
         }
     }
-    Segments { of_pixel: pieces.of_pixel, count: count.max(1) as usize }
+    Superpixels { of_pixel: pieces.of_pixel, count: count.max(1) as usize }
 }
 
 const NO_PIECE: u32 = u32::MAX;
@@ -291,7 +294,7 @@ mod tests {
     #[test]
     fn segments_are_those_of_scikit_image_pixel_by_pixel() {
         let places = || (0..144).map(|position| (position / 12, position % 12));
-        let grid = Grid::for_segments(12, 12, 20);
+        let grid = SeedGrid::for_segments(12, 12, 20);
         let pixels = places().map(|(r, c)| [f64::from(level(r, c)) / 255.0]).collect();
         let grey = Raster { height: 12, width: 12, pixels };
         assert_eq!(as_digits(cluster(&grey, 0.25, grid)), GREY);

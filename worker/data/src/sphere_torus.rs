@@ -6,7 +6,7 @@ use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::streams::Stream;
-use crate::synthetic::{Features, Sketch, generate};
+use crate::synthetic::{Sketch, SketchFeatures, generate};
 
 const POINTS: u32 = 50;
 const TORUS_RADIUS: f64 = 2.0;
@@ -28,7 +28,7 @@ fn embedded(width: usize, options: &OpenOptions) -> Result<Dataset, Error> {
             rows.extend((0..width).map(|axis| embed(&frame, point, axis) as f32));
         }
         let edges = (0..POINTS).flat_map(|u| (u..POINTS).map(move |v| (u, v))).collect();
-        Sketch { nodes: POINTS as usize, edges, features: Features::Own { width, rows } }
+        Sketch { nodes: POINTS as usize, edges, features: SketchFeatures::Own { width, rows } }
     })
 }
 

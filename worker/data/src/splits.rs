@@ -121,35 +121,17 @@ impl fmt::Display for ValidSplits {
 
 /// Why a split cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SplitError {
     /// The split number is not one of the rule's.
     #[error("split {split} of {dataset} does not exist")]
-    OutOfRange {
-        /// The data set.
-        dataset: String,
-        /// What was asked for.
-        split: u64,
-        /// What there is.
-        valid: ValidSplits,
-    },
+    OutOfRange { dataset: String, split: u64, valid: ValidSplits },
     /// A part would be empty.
     #[error("{dataset} has {graphs} graphs, too few for {rule}: the {part} part would be empty")]
-    TooFewGraphs {
-        /// The data set.
-        dataset: String,
-        /// Its graphs.
-        graphs: usize,
-        /// The rule.
-        rule: SplitRule,
-        /// The empty part.
-        part: &'static str,
-    },
+    TooFewGraphs { dataset: String, graphs: usize, rule: SplitRule, part: &'static str },
     /// Strata are classes of graphs, which a node task does not have.
     #[error("{dataset} labels nodes, so its graphs cannot be stratified")]
-    NoStrata {
-        /// The data set.
-        dataset: String,
-    },
+    NoStrata { dataset: String },
 }
 
 impl SplitError {

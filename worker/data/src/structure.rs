@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::dataset::{Content, Task};
+use crate::dataset::{DatasetContent, Task};
 use crate::splits::SplitRule;
 
 /// Far above any benchmark's.
@@ -20,7 +20,7 @@ fn refuse<T>(what: impl Into<String>) -> Result<T, StructureError> {
 }
 
 /// The first broken rule, if any.
-pub(crate) fn check(parts: &Content) -> Result<(), StructureError> {
+pub(crate) fn check(parts: &DatasetContent) -> Result<(), StructureError> {
     check_shapes(parts)?;
     check_edges(parts)?;
     check_features(parts)
@@ -28,7 +28,7 @@ pub(crate) fn check(parts: &Content) -> Result<(), StructureError> {
 
 /// The rules that do not need a walk through all edges and features: what holds for a data set of which only
 /// the shapes are in doubt.
-pub(crate) fn check_shapes(parts: &Content) -> Result<(), StructureError> {
+pub(crate) fn check_shapes(parts: &DatasetContent) -> Result<(), StructureError> {
     check_offsets(parts)?;
     check_graphs(parts)?;
     check_width(parts)?;
@@ -36,7 +36,7 @@ pub(crate) fn check_shapes(parts: &Content) -> Result<(), StructureError> {
     check_published_splits(parts)
 }
 
-fn check_offsets(parts: &Content) -> Result<(), StructureError> {
+fn check_offsets(parts: &DatasetContent) -> Result<(), StructureError> {
     let graphs = parts.node_offsets.len().saturating_sub(1);
     if graphs == 0 {
         return refuse("the data set holds no graphs");
@@ -63,7 +63,7 @@ fn rising(array: &'static str, offsets: &[usize], end: usize) -> Result<(), Stru
     Ok(())
 }
 
-fn check_graphs(parts: &Content) -> Result<(), StructureError> {
+fn check_graphs(parts: &DatasetContent) -> Result<(), StructureError> {
     for (graph, node_ends) in parts.node_offsets.windows(2).enumerate() {
         let nodes = node_ends[1] - node_ends[0];
         if nodes == 0 {
@@ -76,7 +76,7 @@ fn check_graphs(parts: &Content) -> Result<(), StructureError> {
     Ok(())
 }
 
-fn check_edges(parts: &Content) -> Result<(), StructureError> {
+fn check_edges(parts: &DatasetContent) -> Result<(), StructureError> {
     for (graph, (node_ends, edge_ends)) in
         parts.node_offsets.windows(2).zip(parts.edge_offsets.windows(2)).enumerate()
     {
@@ -94,7 +94,7 @@ fn check_edges(parts: &Content) -> Result<(), StructureError> {
     Ok(())
 }
 
-fn check_width(parts: &Content) -> Result<(), StructureError> {
+fn check_width(parts: &DatasetContent) -> Result<(), StructureError> {
     let nodes = parts.node_offsets[parts.node_offsets.len() - 1];
     if parts.feature_width == 0 {
         return refuse("features have width 0; use a constant feature where there is none");
@@ -102,7 +102,7 @@ fn check_width(parts: &Content) -> Result<(), StructureError> {
     expect_length("features", parts.features.len(), nodes.saturating_mul(parts.feature_width))
 }
 
-fn check_features(parts: &Content) -> Result<(), StructureError> {
+fn check_features(parts: &DatasetContent) -> Result<(), StructureError> {
     match parts.features.iter().position(|value| !value.is_finite()) {
         None => Ok(()),
         Some(position) => {
@@ -112,7 +112,7 @@ fn check_features(parts: &Content) -> Result<(), StructureError> {
     }
 }
 
-fn check_labels(parts: &Content) -> Result<(), StructureError> {
+fn check_labels(parts: &DatasetContent) -> Result<(), StructureError> {
     let graphs = parts.node_offsets.len() - 1;
     let expected = match parts.task {
         Task::NodeClassification => parts.node_offsets[graphs],
@@ -134,7 +134,7 @@ fn check_labels(parts: &Content) -> Result<(), StructureError> {
     }
 }
 
-fn check_published_splits(parts: &Content) -> Result<(), StructureError> {
+fn check_published_splits(parts: &DatasetContent) -> Result<(), StructureError> {
     let expected = match parts.split_rule {
         SplitRule::Published { splits } => splits as usize,
         SplitRule::RandomBySeed | SplitRule::StratifiedFolds { .. } => 0,

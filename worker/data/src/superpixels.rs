@@ -3,7 +3,7 @@
 //! files, splits and threads belong to `images`.
 
 use crate::colour;
-use crate::slic::{Raster, Segments, segment_at_most};
+use crate::slic::{Raster, Superpixels, segment_at_most};
 
 /// Edges that leave each node.
 const NEIGHBOURS: usize = 8;
@@ -47,12 +47,12 @@ pub(crate) fn graph_of(planes: &[u8], height: usize, width: usize, recipe: Recip
     PixelGraph { features, sources, targets }
 }
 
-fn cut<const CHANNELS: usize>(image: Raster<CHANNELS>, recipe: Recipe) -> Segments {
+fn cut<const CHANNELS: usize>(image: Raster<CHANNELS>, recipe: Recipe) -> Superpixels {
     segment_at_most(&image, recipe.compactness, recipe.wanted, recipe.most)
 }
 
 /// Mean intensity of each channel in [0, 1], then row and column of the centre as shares of the height.
-fn features(planes: &[u8], height: usize, width: usize, segments: &Segments) -> Vec<f32> {
+fn features(planes: &[u8], height: usize, width: usize, segments: &Superpixels) -> Vec<f32> {
     let area = height * width;
     let row_width = planes.len() / area + POSITION;
     let mut sums = vec![0.0f64; segments.count * row_width];
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_node_carries_mean_intensity_and_centre_of_its_pixels() {
-        let segments = Segments { of_pixel: vec![0, 0, 1, 1, 0, 1], count: 2 };
+        let segments = Superpixels { of_pixel: vec![0, 0, 1, 1, 0, 1], count: 2 };
         let rows = features(&[255, 0, 51, 51, 255, 0], 2, 3, &segments);
         let expected = [2.0 / 3.0, 1.0 / 6.0, 1.0 / 3.0, 0.4 / 3.0, 2.0 / 6.0, 2.0 / 3.0];
         for (found, expected) in rows.iter().zip(expected) {

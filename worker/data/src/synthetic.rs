@@ -16,11 +16,11 @@ const NORMAL_FEATURES: usize = 3;
 pub(crate) struct Sketch {
     pub(crate) nodes: usize,
     pub(crate) edges: Vec<(u32, u32)>,
-    pub(crate) features: Features,
+    pub(crate) features: SketchFeatures,
 }
 
 /// Where the node features come from.
-pub(crate) enum Features {
+pub(crate) enum SketchFeatures {
     /// Three standard normal variates per node, drawn after the edges.
     Normal,
     /// The generator's own rows of this width.
@@ -41,8 +41,8 @@ pub(crate) fn generate(
         let label = stream.coin();
         let Sketch { nodes, edges, features } = draw(&mut stream, label);
         let (width, rows) = match features {
-            Features::Own { width, rows } => (width, rows),
-            Features::Normal => (NORMAL_FEATURES, normal_rows(&mut stream, nodes)),
+            SketchFeatures::Own { width, rows } => (width, rows),
+            SketchFeatures::Normal => (NORMAL_FEATURES, normal_rows(&mut stream, nodes)),
         };
         builder
             .get_or_insert_with(|| DatasetBuilder::new(name, Task::GraphClassification, 2, width))

@@ -11,7 +11,7 @@ use crate::sparse::{HostRows, Segments, SparseMatrix, rows_of};
 
 /// Which parts of a batch a trial's network looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Needs {
+pub struct BatchNeeds {
     /// Neighbours weighted by degrees (`gcn`).
     pub normalised: bool,
     /// Plain sums over neighbours (`gin`, `gfl`).
@@ -26,7 +26,7 @@ pub struct Needs {
     pub random_features: bool,
 }
 
-impl Needs {
+impl BatchNeeds {
     /// What the network of this trial looks at.
     pub fn of(trial: &TrialConfig) -> Self {
         let layers = trial.graph_layers() > 0;
@@ -75,7 +75,7 @@ pub struct Batch {
     /// Arcs as they are, or with self-loops, as the network needs them.
     pub arcs: Option<Arcs>,
     /// Undirected edges in list order.
-    pub topology: Option<togl_topology::Batch>,
+    pub topology: Option<togl_topology::EdgeLists>,
 }
 
 impl Batch {
@@ -87,7 +87,7 @@ impl Batch {
 
 /// The coordinates of a batch's random draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Draws {
+pub struct DrawKey {
     /// Training seed.
     pub seed: u64,
     /// Split of the data.
@@ -104,14 +104,14 @@ pub struct Draws {
 #[derive(Debug, Clone, Copy)]
 pub struct Collator<'a> {
     dataset: &'a Dataset,
-    needs: Needs,
+    needs: BatchNeeds,
     device: Device,
     kind: Kind,
 }
 
 impl<'a> Collator<'a> {
     /// A collator whose batches live on `device`.
-    pub fn new(dataset: &'a Dataset, needs: Needs, device: Device) -> Self {
+    pub fn new(dataset: &'a Dataset, needs: BatchNeeds, device: Device) -> Self {
         Self { dataset, needs, device, kind: Kind::Float }
     }
 
@@ -126,7 +126,7 @@ impl<'a> Collator<'a> {
     }
 
     /// Puts these graphs together, in this order.
-    pub fn collate(&self, graph_ids: &[u32], draws: Draws) -> Result<Batch> {
+    pub fn collate(&self, graph_ids: &[u32], draws: DrawKey) -> Result<Batch> {
         let offsets = self.offsets(graph_ids);
         let nodes = offsets.last().copied().unwrap_or(0);
         let links = self.links(graph_ids, &offsets);
@@ -160,7 +160,7 @@ impl<'a> Collator<'a> {
     }
 
     /// Replaces the features of a batch by those of another epoch; nothing to do for the data set's own.
-    pub fn refresh(&self, batch: &mut Batch, draws: Draws) {
+    pub fn refresh(&self, batch: &mut Batch, draws: DrawKey) {
         if self.needs.random_features {
             batch.features = self.features(&batch.graph_ids, draws);
         }
@@ -177,7 +177,7 @@ impl<'a> Collator<'a> {
         offsets
     }
 
-    fn features(&self, graph_ids: &[u32], draws: Draws) -> Tensor {
+    fn features(&self, graph_ids: &[u32], draws: DrawKey) -> Tensor {
         let width = self.needs.feature_width(self.dataset);
         let mut rows = Vec::new();
         for id in graph_ids {
@@ -185,7 +185,7 @@ impl<'a> Collator<'a> {
             if self.needs.random_features {
                 let start = rows.len();
                 rows.resize(start + graph.node_count * width, 0.0);
-                let Draws { seed, split, stage, epoch, .. } = draws;
+                let DrawKey { seed, split, stage, epoch, .. } = draws;
                 fill_structure_only(seed, split, stage, epoch, u64::from(*id), &mut rows[start..]);
             } else {
                 rows.extend_from_slice(graph.features);
@@ -225,8 +225,8 @@ impl<'a> Collator<'a> {
         }
     }
 
-    fn topology(&self, graph_ids: &[u32]) -> Result<togl_topology::Batch> {
-        let mut batch = togl_topology::Batch::new();
+    fn topology(&self, graph_ids: &[u32]) -> Result<togl_topology::EdgeLists> {
+        let mut batch = togl_topology::EdgeLists::new();
         let mut edges = Vec::new();
         for id in graph_ids {
             let graph = self.dataset.graph(*id as usize);
@@ -245,7 +245,7 @@ struct Links {
 }
 
 impl Links {
-    fn needed(&self, needs: &Needs) -> bool {
+    fn needed(&self, needs: &BatchNeeds) -> bool {
         needs.normalised || needs.neighbours || needs.arcs || needs.looped_arcs
     }
 
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use togl_data::{DatasetBuilder, Task};
 
-    const DRAWS: Draws = Draws { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+    const DRAWS: DrawKey = DrawKey { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
 
     fn two_graphs() -> Dataset {
         let mut builder = DatasetBuilder::new("two", Task::GraphClassification, 2, 1);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     fn batch(trial: &TrialConfig, ids: &[u32]) -> Batch {
-        Collator::new(&two_graphs(), Needs::of(trial), Device::Cpu).collate(ids, DRAWS).unwrap()
+        Collator::new(&two_graphs(), BatchNeeds::of(trial), Device::Cpu).collate(ids, DRAWS).unwrap()
     }
 
     #[test]
@@ -331,7 +331,8 @@ mod tests {
         };
         let dataset = Dataset::new(parts).unwrap();
         let trial = TrialConfig { model: Backbone::Gin, ..TrialConfig::default() };
-        let batch = Collator::new(&dataset, Needs::of(&trial), Device::Cpu).collate(&[0], DRAWS).unwrap();
+        let batch =
+            Collator::new(&dataset, BatchNeeds::of(&trial), Device::Cpu).collate(&[0], DRAWS).unwrap();
         assert_eq!(list(&batch.neighbours.unwrap().product(&batch.features).unwrap()), [0.0, 0.0, 11.0]);
     }
 
@@ -339,11 +340,11 @@ mod tests {
     fn structure_only_features_change_with_the_epoch_for_training_and_not_for_test() {
         let dataset = two_graphs();
         let trial = TrialConfig { features: Features::Random, ..TrialConfig::default() };
-        let collator = Collator::new(&dataset, Needs::of(&trial), Device::Cpu);
+        let collator = Collator::new(&dataset, BatchNeeds::of(&trial), Device::Cpu);
         let mut batch = collator.collate(&[0], DRAWS).unwrap();
         assert_eq!(batch.features.size(), [3, 3]);
         let mut at = |stage, epoch| {
-            collator.refresh(&mut batch, Draws { stage, epoch, ..DRAWS });
+            collator.refresh(&mut batch, DrawKey { stage, epoch, ..DRAWS });
             list(&batch.features)
         };
         assert_ne!(at(Stage::Training, 0), at(Stage::Training, 1));

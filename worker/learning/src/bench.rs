@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use togl_data::{Dataset, Stage};
-use togl_topology::{Workload, measure};
+use togl_topology::{RandomGraphs, measure};
 
-use crate::batch::{Batch, Collator, Draws, Needs};
+use crate::batch::{Batch, BatchNeeds, Collator, DrawKey};
 use crate::error::{Result, TrainError, guard};
 use crate::job::Job;
-use crate::learner::{Learner, draws, training_batches};
+use crate::learner::{Learner, collated, training_batches};
 use crate::shares::{self, Shares};
 
 /// Seconds of one training epoch.
@@ -51,12 +51,12 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
     guard(|| {
         let mut learner = Learner::new(job, dataset)?;
         let split = dataset.split(job.split.into())?;
-        let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+        let collator = Collator::new(dataset, BatchNeeds::of(job.trial), learner.parameters.device());
         let shuffled = training_batches(job, &split.train, 0);
-        let (batches, collation) = timed(job, || collate(job, &collator, &shuffled, Stage::Training))?;
-        let in_order: Vec<Vec<u32>> =
-            split.validation.chunks(job.trial.batch_size as usize).map(<[u32]>::to_vec).collect();
-        let held_out = collate(job, &collator, &in_order, Stage::Validation)?;
+        let in_turn = shuffled.iter().map(Vec::as_slice);
+        let (batches, collation) = timed(job, || collated(job, &collator, in_turn, Stage::Training))?;
+        let in_order = split.validation.chunks(job.trial.batch_size as usize);
+        let held_out = collated(job, &collator, in_order, Stage::Validation)?;
         for _ in 0..warmup {
             train(&mut learner, &batches, job.trial.lr)?;
         }
@@ -92,20 +92,7 @@ fn timed<T>(job: &Job<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)>
     Ok((made, (job.clock)() - begun))
 }
 
-fn collate(
-    job: &Job<'_>,
-    collator: &Collator<'_>,
-    members: &[Vec<u32>],
-    stage: Stage,
-) -> Result<Vec<(Batch, Draws)>> {
-    let batch = |(step, members): (usize, &Vec<u32>)| {
-        let draws = draws(job, stage, 0, step);
-        Ok((collator.collate(members, draws)?, draws))
-    };
-    members.iter().enumerate().map(batch).collect()
-}
-
-fn train(learner: &mut Learner, batches: &[(Batch, Draws)], lr: f64) -> Result<()> {
+fn train(learner: &mut Learner, batches: &[(Batch, DrawKey)], lr: f64) -> Result<()> {
     for (batch, draws) in batches {
         let (loss, _) = learner.learn(batch, *draws, lr)?;
         let loss = loss.f_double_value(&[])?;
@@ -127,7 +114,7 @@ pub fn persistence_microseconds(
     clock: &dyn Fn() -> f64,
 ) -> Result<(f64, f64)> {
     // Eight filtrations of a batch of twenty graphs: what a training step asks for.
-    let workload = Workload { vertices, edges, filtrations: 8, graphs: 20, repeats };
+    let workload = RandomGraphs { vertices, edges, filtrations: 8, graphs: 20, repeats };
     let timing = measure(workload, || Duration::from_secs_f64(clock()))
         .map_err(|error| TrainError::Config(error.to_string()))?;
     Ok((timing.median, timing.min))

@@ -17,7 +17,7 @@ use togl_sweeps::{Attempt, FoldKey};
 use crate::adam::{Adam, AdamState};
 use crate::error::{Result, TrainError};
 use crate::job::Job;
-use crate::parameters::{Parameters, Snapshot};
+use crate::parameters::{ParameterValues, Parameters};
 use crate::reference;
 use crate::schedule::Plateau;
 
@@ -131,7 +131,7 @@ impl Checkpoint {
         notes: Notes,
         parameters: &Parameters,
         adam: &AdamState,
-        best: &Snapshot,
+        best: &ParameterValues,
     ) -> Self {
         let mut checkpoint = Self::model(header, notes, parameters, best);
         checkpoint.header.content = Content::Checkpoint;
@@ -144,7 +144,12 @@ impl Checkpoint {
     }
 
     /// The best network alone.
-    pub(crate) fn model(mut header: Header, notes: Notes, parameters: &Parameters, best: &Snapshot) -> Self {
+    pub(crate) fn model(
+        mut header: Header,
+        notes: Notes,
+        parameters: &Parameters,
+        best: &ParameterValues,
+    ) -> Self {
         (header.content, header.epochs) = (Content::Model, notes.history.len() as u32);
         let best = parameters.all().iter().zip(best.values());
         let best = best.map(|(entry, tensor)| (format!("{BEST}{}", entry.name), tensor.shallow_clone()));
@@ -162,7 +167,7 @@ impl Checkpoint {
     }
 
     /// Puts a fresh network and its optimiser into this state; returns the best network.
-    pub(crate) fn restore(&self, parameters: &Parameters, adam: &mut Adam) -> Result<Snapshot> {
+    pub(crate) fn restore(&self, parameters: &Parameters, adam: &mut Adam) -> Result<ParameterValues> {
         // All of it is looked up before anything is changed.
         let (now, best) = (self.snapshot(NOW, parameters)?, self.best(parameters)?);
         let moments = parameters.trainable().map(|entry| {
@@ -176,13 +181,13 @@ impl Checkpoint {
     }
 
     /// The values of the best network, in the order of `parameters`.
-    pub(crate) fn best(&self, parameters: &Parameters) -> Result<Snapshot> {
+    pub(crate) fn best(&self, parameters: &Parameters) -> Result<ParameterValues> {
         self.snapshot(BEST, parameters)
     }
 
-    fn snapshot(&self, folder: &str, parameters: &Parameters) -> Result<Snapshot> {
+    fn snapshot(&self, folder: &str, parameters: &Parameters) -> Result<ParameterValues> {
         let all = parameters.all().iter();
-        Ok(Snapshot::new(
+        Ok(ParameterValues::new(
             all.map(|entry| self.tensor(folder, &entry.name, &entry.tensor)).collect::<Result<_>>()?,
         ))
     }

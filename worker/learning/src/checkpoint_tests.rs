@@ -2,7 +2,7 @@
 //! as that of an undisturbed run. And of files that must not be believed.
 
 use super::*;
-use crate::job::{Flow, Observer, Progress};
+use crate::job::{EpochProgress, Flow, Observer};
 use crate::train::continue_fold;
 use togl_data::{DatasetBuilder, OpenOptions, Task};
 use togl_sweeps::FoldResult;
@@ -17,7 +17,7 @@ struct Interrupter {
 }
 
 impl Observer for Interrupter {
-    fn epoch(&mut self, progress: &Progress) -> Flow {
+    fn epoch(&mut self, progress: &EpochProgress) -> Flow {
         self.epochs_seen.push(progress.epoch);
         if self.stop_after.contains(&progress.epoch) { Flow::SaveAndStop } else { Flow::Continue }
     }
@@ -60,7 +60,7 @@ struct Hurried {
 }
 
 impl Observer for Hurried {
-    fn epoch(&mut self, _: &Progress) -> Flow {
+    fn epoch(&mut self, _: &EpochProgress) -> Flow {
         Flow::Continue
     }
 
@@ -295,7 +295,7 @@ fn some_parts() -> Checkpoint {
 struct Keeper(Option<Checkpoint>);
 
 impl Observer for Keeper {
-    fn epoch(&mut self, _progress: &Progress) -> Flow {
+    fn epoch(&mut self, _progress: &EpochProgress) -> Flow {
         Flow::Continue
     }
 

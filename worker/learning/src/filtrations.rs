@@ -6,7 +6,7 @@ use serde::Serialize;
 use tch::Kind;
 use togl_data::{Dataset, Split, Stage};
 
-use crate::batch::{Collator, Draws, Needs};
+use crate::batch::{BatchNeeds, Collator, DrawKey};
 use crate::checkpoint::Checkpoint;
 use crate::device::Device;
 use crate::error::{Result, TrainError, guard};
@@ -93,7 +93,7 @@ pub fn filtrations(
         let mut parameters = Parameters::new(header.fold.seed, header.fold.split.into(), device);
         let model = Model::new(&trial, Shape::of(dataset, &trial), &mut parameters)?;
         parameters.restore(&checkpoint.best(&parameters)?);
-        let collator = Collator::new(dataset, Needs::of(&trial), device);
+        let collator = Collator::new(dataset, BatchNeeds::of(&trial), device);
         let look = |graph: &u32| look(&model, &collator, checkpoint, &split, *graph);
         let graphs = graphs.iter().map(look).collect::<Result<Vec<_>>>()?;
         let fold = |pick: fn(f32, f32) -> f32| range(&graphs, trial.num_filtrations as usize, pick);
@@ -121,7 +121,7 @@ fn look(
 ) -> Result<GraphFiltrations> {
     let _no_grad = tch::no_grad_guard();
     let fold = checkpoint.header.fold;
-    let draws = Draws { seed: fold.seed, split: fold.split.into(), stage: Stage::Test, epoch: 0, step: 0 };
+    let draws = DrawKey { seed: fold.seed, split: fold.split.into(), stage: Stage::Test, epoch: 0, step: 0 };
     let batch = collator.collate(&[graph], draws)?;
     let values = model.filtrations(&Pass { batch: &batch, training: false, draws })?;
     let values = values.ok_or_else(|| TrainError::Config("no topological layer".to_owned()))?;

@@ -38,7 +38,7 @@ pub enum Flow {
 
 /// State after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct EpochProgress {
     /// Epoch that has just ended, from 0.
     pub epoch: u32,
     /// Training ends after this many epochs at the latest.
@@ -60,7 +60,7 @@ pub struct Progress {
 /// Is told about every epoch.
 pub trait Observer {
     /// Called after every epoch; says what happens next.
-    fn epoch(&mut self, progress: &Progress) -> Flow;
+    fn epoch(&mut self, progress: &EpochProgress) -> Flow;
 
     /// Called after every mini-batch: whether training must end now, before the epoch does. It then ends as
     /// [`TrainError::Stopped`](crate::TrainError::Stopped), and [`Observer::checkpoint`] is given what the last whole epoch left, if epochs are long.
@@ -76,8 +76,8 @@ pub trait Observer {
 }
 
 /// Any closure observes.
-impl<F: FnMut(&Progress) -> Flow> Observer for F {
-    fn epoch(&mut self, progress: &Progress) -> Flow {
+impl<F: FnMut(&EpochProgress) -> Flow> Observer for F {
+    fn epoch(&mut self, progress: &EpochProgress) -> Flow {
         self(progress)
     }
 }

@@ -5,11 +5,11 @@ use tch::Tensor;
 use togl_data::{Dataset, Purpose, Stage, Stream, Task};
 
 use crate::adam::Adam;
-use crate::batch::{Batch, Draws};
+use crate::batch::{Batch, Collator, DrawKey};
 use crate::error::Result;
 use crate::job::Job;
 use crate::layers::Pass;
-use crate::metrics::{self, Tally};
+use crate::metrics::{self, MetricTally};
 use crate::model::{Model, Shape};
 use crate::parameters::Parameters;
 
@@ -33,7 +33,7 @@ impl Learner {
     }
 
     /// One optimiser step; returns loss and scores.
-    pub(crate) fn learn(&mut self, batch: &Batch, draws: Draws, lr: f64) -> Result<(Tensor, Tensor)> {
+    pub(crate) fn learn(&mut self, batch: &Batch, draws: DrawKey, lr: f64) -> Result<(Tensor, Tensor)> {
         let scores = self.model.forward(&Pass { batch, training: true, draws })?;
         let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
         loss.f_backward()?;
@@ -41,10 +41,10 @@ impl Learner {
         Ok((loss, scores))
     }
 
-    pub(crate) fn evaluate(&self, batches: &[(Batch, Draws)], place: &str) -> Result<Tally> {
+    pub(crate) fn evaluate(&self, batches: &[(Batch, DrawKey)], place: &str) -> Result<MetricTally> {
         // A guard, not a closure: it switches gradients back on even when an operation panics.
         let _no_grad = tch::no_grad_guard();
-        let mut tally = Tally::new(self.task, self.classes);
+        let mut tally = MetricTally::new(self.task, self.classes);
         for (batch, draws) in batches {
             let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
             let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
@@ -63,6 +63,20 @@ pub(crate) fn training_batches(job: &Job<'_>, train: &[u32], epoch: u64) -> Vec<
     order.chunks_exact(size).map(<[u32]>::to_vec).collect()
 }
 
-pub(crate) fn draws(job: &Job<'_>, stage: Stage, epoch: u64, step: usize) -> Draws {
-    Draws { seed: job.seed, split: job.split.into(), stage, epoch, step: step as u64 }
+pub(crate) fn draws(job: &Job<'_>, stage: Stage, epoch: u64, step: usize) -> DrawKey {
+    DrawKey { seed: job.seed, split: job.split.into(), stage, epoch, step: step as u64 }
+}
+
+/// The batches of these graphs as the first epoch sees them, each with its random numbers.
+pub(crate) fn collated<'a>(
+    job: &Job<'_>,
+    collator: &Collator<'_>,
+    members: impl Iterator<Item = &'a [u32]>,
+    stage: Stage,
+) -> Result<Vec<(Batch, DrawKey)>> {
+    let batch = |(step, members)| {
+        let draws = draws(job, stage, 0, step);
+        Ok((collator.collate(members, draws)?, draws))
+    };
+    members.enumerate().map(batch).collect()
 }

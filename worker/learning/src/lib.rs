@@ -43,6 +43,6 @@ pub use checkpoint::{Checkpoint, Header};
 pub use device::{Device, Inspection, inspect, use_threads};
 pub use error::{TrainError, is_returned_as_error};
 pub use filtrations::{Filtrations, filtrations};
-pub use job::{Flow, Job, Observer, Progress};
+pub use job::{EpochProgress, Flow, Job, Observer};
 pub use train::{continue_fold, train_fold};
 pub use verify::{CaseReport, verify_file};

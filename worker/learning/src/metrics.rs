@@ -26,7 +26,7 @@ fn class_weights(classes: u32, labels: &[u32]) -> Vec<f32> {
 
 /// Sums up one pass over one part of the data.
 #[derive(Debug, Clone)]
-pub struct Tally {
+pub struct MetricTally {
     task: Task,
     losses: f64,
     batches: u32,
@@ -36,7 +36,7 @@ pub struct Tally {
     scored: Vec<(f32, bool)>,
 }
 
-impl Tally {
+impl MetricTally {
     /// Nothing seen yet.
     pub fn new(task: Task, classes: u32) -> Self {
         let confusion = vec![vec![0; classes as usize]; classes as usize];
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn losses_are_averaged_over_batches_and_accuracy_over_examples() {
-        let mut tally = Tally::new(Task::GraphClassification, 2);
+        let mut tally = MetricTally::new(Task::GraphClassification, 2);
         tally
             .add(&Tensor::from(1.0), &scores(&[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), &[0, 1, 1], "")
             .unwrap();
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn weighted_accuracy_is_the_mean_recall_of_the_classes_that_occur() {
-        let mut tally = Tally::new(Task::NodeClassification, 3);
+        let mut tally = MetricTally::new(Task::NodeClassification, 3);
         let three = Tensor::from_slice(&[1f32, 0., 0., 1., 0., 0., 0., 1., 0.]).view([3, 3]);
         tally.add(&Tensor::from(1.0), &three, &[0, 1, 1], "").unwrap();
         assert_eq!(tally.metrics().accuracy, 0.75);
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_is_not_finite_is_an_error_that_says_where() {
-        let mut tally = Tally::new(Task::GraphClassification, 2);
+        let mut tally = MetricTally::new(Task::GraphClassification, 2);
         let error =
             tally.add(&Tensor::from(f64::NAN), &scores(&[[1.0, 0.0]]), &[0], "in epoch 3").unwrap_err();
         assert_eq!(error.to_string(), "not a finite number: loss is NaN in epoch 3");

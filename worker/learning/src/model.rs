@@ -8,7 +8,7 @@ use togl_data::{Dataset, Task};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::Backbone;
 
-use crate::batch::Needs;
+use crate::batch::BatchNeeds;
 use crate::error::{Result, TrainError};
 use crate::layers::diagram_readout::{DiagramReadout, readout_width};
 use crate::layers::graph_layer::{GraphLayer, state_width};
@@ -30,7 +30,7 @@ impl Shape {
     /// The shape that a trial's network needs for this data set.
     pub fn of(dataset: &Dataset, trial: &TrialConfig) -> Self {
         Self {
-            features: Needs::of(trial).feature_width(dataset) as i64,
+            features: BatchNeeds::of(trial).feature_width(dataset) as i64,
             classes: i64::from(dataset.classes()),
             node_task: dataset.task() == Task::NodeClassification,
         }

@@ -53,9 +53,9 @@ pub struct Parameters {
 
 /// A copy of all values, to return to.
 #[derive(Debug)]
-pub struct Snapshot(Vec<Tensor>);
+pub struct ParameterValues(Vec<Tensor>);
 
-impl Snapshot {
+impl ParameterValues {
     /// Of values in the order of the parameters.
     pub(crate) fn new(values: Vec<Tensor>) -> Self {
         Self(values)
@@ -128,12 +128,12 @@ impl Parameters {
     }
 
     /// A copy of all values.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.entries.iter().map(|entry| entry.tensor.detach().copy()).collect())
+    pub fn snapshot(&self) -> ParameterValues {
+        ParameterValues(self.entries.iter().map(|entry| entry.tensor.detach().copy()).collect())
     }
 
     /// Returns to a copy made earlier from these parameters.
-    pub fn restore(&self, snapshot: &Snapshot) {
+    pub fn restore(&self, snapshot: &ParameterValues) {
         let _no_grad = tch::no_grad_guard();
         for (entry, values) in self.entries.iter().zip(&snapshot.0) {
             entry.tensor.shallow_clone().copy_(values);

@@ -4,9 +4,9 @@
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Purpose, Stage, Stream};
-use togl_topology::{Batch as Topology, IndexTables, Indices};
+use togl_topology::{EdgeLists, IndexTables, Indices};
 
-use crate::batch::Draws;
+use crate::batch::DrawKey;
 use crate::error::Result;
 use crate::sparse::Segments;
 
@@ -39,7 +39,7 @@ pub struct Cycles {
 /// Indices into the `[N + 1, k]` values, from one host copy of them.
 #[derive(Debug)]
 pub struct Diagrams<'a> {
-    topology: &'a Topology,
+    topology: &'a EdgeLists,
     values: Tensor,
     host: Vec<f32>,
     filtrations: usize,
@@ -50,7 +50,7 @@ pub struct Diagrams<'a> {
 
 impl<'a> Diagrams<'a> {
     /// Persistent homology of the values `[N, k]`.
-    pub fn persistent(values: &Tensor, topology: &'a Topology) -> Result<Self> {
+    pub fn persistent(values: &Tensor, topology: &'a EdgeLists) -> Result<Self> {
         let (host, filtrations) = to_host(values)?;
         let mut vertex_death = vec![0; filtrations * topology.vertices()];
         let mut edge_birth = vec![0; filtrations * topology.edge_count()];
@@ -65,7 +65,12 @@ impl<'a> Diagrams<'a> {
 
     /// The static variant: every vertex dies at birth; of each graph and filtration one random edge gets
     /// (0, its value). The edge depends on the draws and on the graph, not on the batch it is in.
-    pub fn fixed(values: &Tensor, topology: &'a Topology, graph_ids: &[u32], draws: Draws) -> Result<Self> {
+    pub fn fixed(
+        values: &Tensor,
+        topology: &'a EdgeLists,
+        graph_ids: &[u32],
+        draws: DrawKey,
+    ) -> Result<Self> {
         let (host, filtrations) = to_host(values)?;
         check_finite(topology, &host, filtrations)?;
         let none = topology.vertices() as i64;
@@ -161,7 +166,7 @@ fn with_zero_row(values: &Tensor) -> Tensor {
     Tensor::cat(&[values, &zero], 0)
 }
 
-fn check_finite(topology: &Topology, host: &[f32], filtrations: usize) -> Result<()> {
+fn check_finite(topology: &EdgeLists, host: &[f32], filtrations: usize) -> Result<()> {
     if host.iter().all(|value| value.is_finite()) {
         return Ok(());
     }
@@ -174,10 +179,10 @@ mod tests {
     use super::*;
     use crate::error::TrainError;
 
-    const DRAWS: Draws = Draws { seed: 3, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+    const DRAWS: DrawKey = DrawKey { seed: 3, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
 
-    fn square_with_diagonal() -> Topology {
-        let mut topology = Topology::new();
+    fn square_with_diagonal() -> EdgeLists {
+        let mut topology = EdgeLists::new();
         topology.push(4, &[[0, 1], [1, 2], [2, 3], [0, 3], [0, 2]]).unwrap();
         topology.push(2, &[]).unwrap();
         topology

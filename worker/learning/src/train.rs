@@ -9,13 +9,13 @@ use togl_sweeps::result::{EpochRecord, FoldResult, Metrics};
 use togl_sweeps::trial::LastEpoch;
 
 use crate::baselines;
-use crate::batch::{Batch, Collator, Draws, Needs};
+use crate::batch::{Batch, BatchNeeds, Collator, DrawKey};
 use crate::checkpoint::{Checkpoint, Header, Notes};
 use crate::error::{Result, TrainError, guard};
-use crate::job::{self, Flow, Job, Observer, Progress};
-use crate::learner::{Learner, draws, training_batches};
-use crate::metrics::Tally;
-use crate::parameters::Snapshot;
+use crate::job::{self, EpochProgress, Flow, Job, Observer};
+use crate::learner::{Learner, collated, draws, training_batches};
+use crate::metrics::MetricTally;
+use crate::parameters::ParameterValues;
 use crate::schedule::Plateau;
 
 /// Seconds after which an epoch counts as long: its end is kept in memory, so that a fold that is stopped in the middle
@@ -62,7 +62,7 @@ pub fn continue_fold(
 /// The best checkpoint so far.
 struct Best {
     record: EpochRecord,
-    snapshot: Snapshot,
+    snapshot: ParameterValues,
 }
 
 struct Training<'a> {
@@ -70,7 +70,7 @@ struct Training<'a> {
     dataset: &'a Dataset,
     split: &'a Split,
     collator: Collator<'a>,
-    validation: Vec<(Batch, Draws)>,
+    validation: Vec<(Batch, DrawKey)>,
     learner: Learner,
     plateau: Plateau,
     best: Option<Best>,
@@ -85,7 +85,7 @@ struct Training<'a> {
 impl<'a> Training<'a> {
     fn new(job: &'a Job<'a>, dataset: &'a Dataset, split: &'a Split) -> Result<Self> {
         let learner = Learner::new(job, dataset)?;
-        let collator = Collator::new(dataset, Needs::of(job.trial), learner.parameters.device());
+        let collator = Collator::new(dataset, BatchNeeds::of(job.trial), learner.parameters.device());
         let mut training = Self {
             job,
             dataset,
@@ -175,7 +175,7 @@ impl<'a> Training<'a> {
     }
 
     /// Trains and validates one epoch; `one_batch` cuts the training short.
-    fn epoch(&mut self, epoch: u32, one_batch: bool, observer: &mut dyn Observer) -> Result<Progress> {
+    fn epoch(&mut self, epoch: u32, one_batch: bool, observer: &mut dyn Observer) -> Result<EpochProgress> {
         let lr = self.plateau.lr();
         let begun = (self.job.clock)();
         let (train, graphs) = self.learn_epoch(epoch, lr, one_batch, observer)?;
@@ -187,7 +187,7 @@ impl<'a> Training<'a> {
         if self.best.as_ref().is_none_or(|best| validation.loss < best.record.validation.loss) {
             self.best = Some(Best { record, snapshot: self.learner.parameters.snapshot() });
         }
-        Ok(Progress {
+        Ok(EpochProgress {
             epoch,
             max_epochs: self.job.trial.max_epochs,
             lr,
@@ -207,7 +207,7 @@ impl<'a> Training<'a> {
         one_batch: bool,
         observer: &mut dyn Observer,
     ) -> Result<(Metrics, usize)> {
-        let mut tally = Tally::new(self.learner.task, self.learner.classes);
+        let mut tally = MetricTally::new(self.learner.task, self.learner.classes);
         let mut graphs = 0;
         for (step, members) in training_batches(self.job, &self.split.train, epoch.into()).iter().enumerate()
         {
@@ -263,13 +263,9 @@ impl<'a> Training<'a> {
         })
     }
 
-    fn batches_in_order(&self, graphs: &[u32], stage: Stage) -> Result<Vec<(Batch, Draws)>> {
-        let chunks = graphs.chunks(self.job.trial.batch_size as usize).enumerate();
-        let batch = |(step, members)| {
-            let draws = draws(self.job, stage, 0, step);
-            Ok((self.collator.collate(members, draws)?, draws))
-        };
-        chunks.map(batch).collect()
+    fn batches_in_order(&self, graphs: &[u32], stage: Stage) -> Result<Vec<(Batch, DrawKey)>> {
+        let chunks = graphs.chunks(self.job.trial.batch_size as usize);
+        collated(self.job, &self.collator, chunks, stage)
     }
 
     /// Says in which trial and epoch a value stopped being a number.

@@ -6,7 +6,7 @@ use super::*;
 use crate::device::Device;
 use togl_data::{DatasetBuilder, OpenOptions, Task};
 use togl_sweeps::FailureClass;
-use togl_sweeps::datasets::Metric;
+use togl_sweeps::datasets::Scoring;
 use togl_sweeps::trial::{Aggregation, Backbone, Features, LastHeads, Placement, Position, TrialConfig};
 
 fn dataset(name: &str, graphs: usize) -> Dataset {
@@ -34,7 +34,7 @@ fn run(trial: &TrialConfig, data: &Dataset, observer: &mut dyn Observer) -> Resu
 }
 
 fn attempt(trial: &TrialConfig, data: &Dataset) -> Result<FoldResult> {
-    run(trial, data, &mut |_: &Progress| Flow::Continue)
+    run(trial, data, &mut |_: &EpochProgress| Flow::Continue)
 }
 
 fn train(trial: &TrialConfig, data: &Dataset) -> FoldResult {
@@ -46,9 +46,9 @@ fn train(trial: &TrialConfig, data: &Dataset) -> FoldResult {
 /// Every coordinator must take what is trained here.
 fn accepted(result: &FoldResult, data: &Dataset) {
     let metric = match data.task() {
-        Task::GraphClassification => Metric::Accuracy,
-        Task::NodeClassification => Metric::WeightedAccuracy,
-        Task::GraphBinaryAuc => Metric::RocAuc,
+        Task::GraphClassification => Scoring::Accuracy,
+        Task::NodeClassification => Scoring::WeightedAccuracy,
+        Task::GraphBinaryAuc => Scoring::RocAuc,
     };
     result.clone().check().unwrap().check_confusion(metric).unwrap();
 }
@@ -169,7 +169,7 @@ fn the_incomplete_last_batch_is_dropped_unless_it_is_the_only_one() {
 fn an_observer_sees_every_epoch_and_can_stop() {
     let data = dataset("necklaces", 40);
     let mut seen = Vec::new();
-    let mut observer = |progress: &Progress| {
+    let mut observer = |progress: &EpochProgress| {
         seen.push(progress.epoch);
         if progress.epoch == 1 { Flow::Stop } else { Flow::Continue }
     };
@@ -267,7 +267,7 @@ fn a_panic_in_evaluation_does_not_disturb_the_next_fold() {
     let broken = guard(|| {
         let learner = Learner::new(&job, &data)?;
         let draws = draws(&job, Stage::Validation, 0, 0);
-        let needs = Needs::of(&trial);
+        let needs = BatchNeeds::of(&trial);
         let mut batch = Collator::new(&data, needs, tch::Device::Cpu).collate(&[0], draws)?;
         batch.features = Tensor::from_slice(&[1f32, 2.0]).view([1, 2]);
         learner.evaluate(&[(batch, draws)], "nowhere").map(|_| ())

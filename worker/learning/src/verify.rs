@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tch::{Kind, Tensor};
 use togl_data::Stage;
-use togl_topology::Batch as Topology;
+use togl_topology::EdgeLists;
 
-use crate::batch::{Collator, Draws, Needs};
+use crate::batch::{BatchNeeds, Collator, DrawKey};
 use crate::device::Device;
 use crate::error::{Result, TrainError, guard};
 use crate::layers::Pass;
@@ -157,7 +157,7 @@ fn verify_persistence(reference: &Reference, device: tch::Device, report: &mut C
         let values = values.transpose(0, 1).contiguous().detach().set_requires_grad(true);
         let edges = reference.indices(&format!("{case}.edges"), &[-1, 2], vertices)?;
         let edges: Vec<[u32; 2]> = edges.as_chunks::<2>().0.to_vec();
-        let mut topology = Topology::new();
+        let mut topology = EdgeLists::new();
         topology.push(vertices as usize, &edges)?;
         let diagrams = Diagrams::persistent(&values, &topology)?;
         let mut weighted = Tensor::zeros([], (Kind::Float, device));
@@ -187,9 +187,9 @@ fn verify_model(reference: &Reference, device: tch::Device, report: &mut CaseRep
     let mut parameters = Parameters::new(0, 0, device);
     let model = Model::new(&trial, Shape { features, classes, node_task: false }, &mut parameters)?;
     load(reference, &parameters)?;
-    let draws = Draws { seed: 0, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+    let draws = DrawKey { seed: 0, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
     let graphs: Vec<u32> = (0..dataset.graph_count() as u32).collect();
-    let batch = Collator::new(&dataset, Needs::of(&trial), device).collate(&graphs, draws)?;
+    let batch = Collator::new(&dataset, BatchNeeds::of(&trial), device).collate(&graphs, draws)?;
 
     let tolerance = (ABSOLUTE, RELATIVE);
     let scores = model.forward(&Pass { batch: &batch, training: true, draws })?;

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use togl_data::{Dataset, DatasetBuilder, OpenOptions, Task};
 use togl_learning::baselines::gram::Gram;
-use togl_learning::baselines::svm::Machine;
-use togl_learning::baselines::wl::{Comparison, WlKernel};
+use togl_learning::baselines::svm::Classifier;
+use togl_learning::baselines::wl::{CountComparison, WlKernel};
 use togl_learning::baselines::{feature_choice, ph};
-use togl_learning::{Device, Flow, Job, Progress, train_fold};
+use togl_learning::{Device, EpochProgress, Flow, Job, train_fold};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, WlLabels};
 
@@ -89,7 +89,7 @@ fn kernels_have_the_values_of_grakel() {
 
 fn kernel(reference: &Reference, fixture: &Fixture, data: &Dataset) -> Gram {
     let comparison =
-        if reference.kernel == "wl" { Comparison::Subtree } else { Comparison::OptimalAssignment };
+        if reference.kernel == "wl" { CountComparison::Subtree } else { CountComparison::OptimalAssignment };
     let labels = fixture.graphs.iter().flat_map(|graph| graph.labels.clone()).collect();
     let labels = (reference.labels == "node").then_some(labels);
     let mut kernel = WlKernel::new(data, comparison, labels).unwrap();
@@ -107,7 +107,7 @@ fn machines_decide_as_those_of_scikit_learn() {
         for expected in &reference.machines {
             let what =
                 format!("{} with {} labels, C = {}", reference.kernel, reference.labels, expected.cost);
-            let machine = Machine::fit(&gram, &learned, data.labels(), expected.cost);
+            let machine = Classifier::fit(&gram, &learned, data.labels(), expected.cost);
             let rest = || fixture.learned..fixture.graphs.len() as u32;
             for (graph, wanted) in rest().zip(&expected.decisions) {
                 for (ours, wanted) in machine.decisions(&gram, graph).iter().zip(wanted) {
@@ -125,8 +125,8 @@ fn machines_decide_as_those_of_scikit_learn() {
 #[test]
 fn features_are_scaled_and_compared_as_by_scikit_learn() {
     let Gaussian { points, learned, values } = fixture().gaussian;
-    let mut features: Vec<ph::Features> =
-        points.into_iter().map(|row| ph::Features::try_from(row).unwrap()).collect();
+    let mut features: Vec<ph::PersistenceFeatures> =
+        points.into_iter().map(|row| ph::PersistenceFeatures::try_from(row).unwrap()).collect();
     ph::standardise(&mut features, &(0..learned).collect::<Vec<u32>>());
     close(&ph::gaussian(&features).unwrap(), &values, "gaussian");
 }
@@ -159,7 +159,7 @@ fn refined_node_labels_tell_enzymes_apart_about_as_well_as_published() {
         let clock = || 0.0;
         let accuracies = [0, 1].map(|split| {
             let job = Job { trial: &trial, split, seed: 0, device: Device::Cpu, clock: &clock };
-            let result = train_fold(&job, &data, &mut |_: &Progress| Flow::Continue).unwrap();
+            let result = train_fold(&job, &data, &mut |_: &EpochProgress| Flow::Continue).unwrap();
             result.test.accuracy
         });
         let mean = accuracies.iter().sum::<f64>() / 2.0;

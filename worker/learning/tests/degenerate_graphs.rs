@@ -4,7 +4,7 @@
 
 use tch::{Device, Kind};
 use togl_data::{Dataset, DatasetBuilder, Stage, Task};
-use togl_learning::batch::{Collator, Draws, Needs};
+use togl_learning::batch::{BatchNeeds, Collator, DrawKey};
 use togl_learning::layers::Pass;
 use togl_learning::metrics;
 use togl_learning::model::{Model, Shape};
@@ -54,14 +54,15 @@ fn trials() -> Vec<TrialConfig> {
 #[test]
 fn every_network_takes_graphs_without_cycles_without_edges_and_single_vertices() {
     togl_learning::use_threads(1);
-    let draws = Draws { seed: 4, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+    let draws = DrawKey { seed: 4, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
     for (data, trial) in
         data_sets().iter().flat_map(|data| trials().into_iter().map(move |trial| (data, trial)))
     {
         let about = format!("{} on {}", trial.method(), data.name());
         let mut parameters = Parameters::new(9, 0, Device::Cpu);
         let model = Model::new(&trial, Shape::of(data, &trial), &mut parameters).unwrap();
-        let batch = Collator::new(data, Needs::of(&trial), Device::Cpu).collate(&[0, 1, 2], draws).unwrap();
+        let batch =
+            Collator::new(data, BatchNeeds::of(&trial), Device::Cpu).collate(&[0, 1, 2], draws).unwrap();
         for training in [true, false] {
             let scores = model.forward(&Pass { batch: &batch, training, draws });
             let scores = scores.unwrap_or_else(|error| panic!("{about}: {error}"));

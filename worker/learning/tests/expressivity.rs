@@ -3,14 +3,14 @@
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Dataset, DatasetBuilder, Stage, Stream, Task};
-use togl_learning::batch::{Collator, Draws, Needs};
+use togl_learning::batch::{BatchNeeds, Collator, DrawKey};
 use togl_learning::layers::Pass;
 use togl_learning::model::{Model, Shape};
 use togl_learning::parameters::Parameters;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Aggregation, Backbone};
 
-const DRAWS: Draws = Draws { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+const DRAWS: DrawKey = DrawKey { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
 
 type Edges = Vec<(u32, u32)>;
 
@@ -26,7 +26,7 @@ fn scores(trial: &TrialConfig, data: &Dataset, node_task: bool) -> Tensor {
     let mut parameters = Parameters::new(11, 0, Device::Cpu);
     let shape = Shape { features: data.feature_width() as i64, classes: 2, node_task };
     let model = Model::new(trial, shape, &mut parameters).unwrap();
-    let batch = Collator::new(data, Needs::of(trial), Device::Cpu).collate(&[0], DRAWS).unwrap();
+    let batch = Collator::new(data, BatchNeeds::of(trial), Device::Cpu).collate(&[0], DRAWS).unwrap();
     tch::no_grad(|| model.forward(&Pass { batch: &batch, training: false, draws: DRAWS })).unwrap()
 }
 

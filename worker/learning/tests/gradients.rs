@@ -4,7 +4,7 @@
 
 use tch::{Device, Kind, Tensor};
 use togl_data::{Dataset, OpenOptions, Stage};
-use togl_learning::batch::{Batch, Collator, Draws, Needs};
+use togl_learning::batch::{Batch, BatchNeeds, Collator, DrawKey};
 use togl_learning::layers::Pass;
 use togl_learning::metrics;
 use togl_learning::model::{Model, Shape};
@@ -12,7 +12,7 @@ use togl_learning::parameters::Parameters;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Aggregation, Backbone, DeepsetType};
 
-const DRAWS: Draws = Draws { seed: 4, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+const DRAWS: DrawKey = DrawKey { seed: 4, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
 
 fn trials() -> Vec<(&'static str, TrialConfig)> {
     let base = TrialConfig {
@@ -74,7 +74,7 @@ impl Setup {
         let data = data();
         let mut parameters = Parameters::of_kind(9, 0, Device::Cpu, kind);
         let model = Model::new(trial, Shape::of(&data, trial), &mut parameters).unwrap();
-        let collator = Collator::new(&data, Needs::of(trial), Device::Cpu).with_kind(kind);
+        let collator = Collator::new(&data, BatchNeeds::of(trial), Device::Cpu).with_kind(kind);
         let batch = collator.collate(&[0, 3, 5, 8], DRAWS).unwrap();
         Self { parameters, model, batch, data }
     }

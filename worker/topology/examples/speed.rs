@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use togl_topology::{Workload, measure};
+use togl_topology::{RandomGraphs, measure};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<usize> = std::env::args().skip(1).map(|a| a.parse()).collect::<Result<_, _>>()?;
@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let epoch = Instant::now();
     for (vertices, edges) in sizes {
         let graphs = (1 << 13) / (vertices + edges).max(1) + 1;
-        let workload = Workload { vertices, edges, filtrations: 8, graphs, repeats: 201 };
+        let workload = RandomGraphs { vertices, edges, filtrations: 8, graphs, repeats: 201 };
         let timing = measure(workload, || epoch.elapsed())?;
         println!(
             "{vertices} vertices, {edges} edges: median {:.3} us, min {:.3} us per (graph, filtration)",

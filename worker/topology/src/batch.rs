@@ -9,20 +9,20 @@ use crate::TopologyError;
 /// Vertices of the whole batch are numbered through: graph `g` owns `node_offsets()[g]..node_offsets()[g + 1]`,
 /// and likewise its undirected edges. Edges are stored graph-locally.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Batch {
+pub struct EdgeLists {
     node_offsets: Vec<usize>,
     edge_offsets: Vec<usize>,
     edges: Vec<[u32; 2]>,
 }
 
-impl Default for Batch {
+impl Default for EdgeLists {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Batch {
-    /// A batch without graphs, to be filled with [`Batch::push`].
+impl EdgeLists {
+    /// A batch without graphs, to be filled with [`EdgeLists::push`].
     pub fn new() -> Self {
         Self { node_offsets: vec![0], edge_offsets: vec![0], edges: Vec::new() }
     }

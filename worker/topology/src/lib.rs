@@ -5,9 +5,9 @@
 //! Nothing here reads a clock, a file or the network, and nothing knows tensors.
 //!
 //! ```
-//! use togl_topology::{Batch, IndexTables};
+//! use togl_topology::{EdgeLists, IndexTables};
 //!
-//! let mut batch = Batch::new();
+//! let mut batch = EdgeLists::new();
 //! batch.push(3, &[[0, 1], [1, 2], [0, 2]])?; // a triangle
 //! let values = [-3.0, -1.0, -2.0]; // one filtration, [k, N] = [1, 3]
 //! let mut tables = IndexTables::default();
@@ -28,9 +28,9 @@ mod persistence;
 mod rank;
 mod reduction;
 
-pub use batch::Batch;
+pub use batch::EdgeLists;
 pub use clique::{FlagComplex, MAX_SIMPLICES};
 pub use error::TopologyError;
 pub use homology::Diagram;
-pub use measure::{Timing, Workload, measure};
+pub use measure::{RandomGraphs, Timing, measure};
 pub use persistence::{IndexTables, Indices, persist};

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use crate::{Batch, IndexTables, TopologyError};
+use crate::{EdgeLists, IndexTables, TopologyError};
 
 /// What to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Workload {
+pub struct RandomGraphs {
     /// Vertices of every graph.
     pub vertices: usize,
     /// Undirected edges of every graph: a random spanning tree first, then random pairs.
@@ -34,7 +34,7 @@ pub struct Timing {
 ///
 /// # Errors
 /// Never for a workload with at least one vertex per edge-carrying graph; reports what the batch reports.
-pub fn measure(workload: Workload, mut clock: impl FnMut() -> Duration) -> Result<Timing, TopologyError> {
+pub fn measure(workload: RandomGraphs, mut clock: impl FnMut() -> Duration) -> Result<Timing, TopologyError> {
     let (batch, values) = workload.random()?;
     let pairs = (workload.graphs * workload.filtrations).max(1) as f64;
     let mut tables = IndexTables::default();
@@ -51,14 +51,14 @@ pub fn measure(workload: Workload, mut clock: impl FnMut() -> Duration) -> Resul
     Ok(Timing { median: times[times.len() / 2], min: times[0] })
 }
 
-impl Workload {
+impl RandomGraphs {
     /// The batch and the `[k, N]` values of this workload; the same on every machine.
     ///
     /// # Errors
     /// If edges are asked for in graphs without vertices.
-    pub fn random(self) -> Result<(Batch, Vec<f32>), TopologyError> {
+    pub fn random(self) -> Result<(EdgeLists, Vec<f32>), TopologyError> {
         let mut random = SplitMix(0x746f_676c);
-        let mut batch = Batch::new();
+        let mut batch = EdgeLists::new();
         let mut edges = Vec::with_capacity(self.edges);
         for _ in 0..self.graphs {
             edges.clear();
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_the_only_source_of_time() {
-        let workload = Workload { vertices: 5, edges: 7, filtrations: 2, graphs: 5, repeats: 3 };
+        let workload = RandomGraphs { vertices: 5, edges: 7, filtrations: 2, graphs: 5, repeats: 3 };
         let mut ticks = 0;
         let timing = measure(workload, || {
             ticks += 1;
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_workload_is_the_same_every_time_and_has_the_asked_size() {
-        let workload = Workload { vertices: 6, edges: 9, filtrations: 3, graphs: 2, repeats: 1 };
+        let workload = RandomGraphs { vertices: 6, edges: 9, filtrations: 3, graphs: 2, repeats: 1 };
         let (batch, values) = workload.random().unwrap();
         assert_eq!((batch.vertices(), batch.edge_count(), values.len()), (12, 18, 36));
         assert_eq!(workload.random().unwrap(), (batch, values));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn edges_without_vertices_are_refused() {
-        let workload = Workload { vertices: 0, edges: 1, filtrations: 1, graphs: 1, repeats: 1 };
+        let workload = RandomGraphs { vertices: 0, edges: 1, filtrations: 1, graphs: 1, repeats: 1 };
         assert!(workload.random().is_err());
     }
 }

@@ -11,7 +11,7 @@ use std::hint::select_unpredictable;
 
 use crate::{
     Indices,
-    rank::{Order, RankScratch, rank_vertices, running_starts},
+    rank::{RankScratch, Ties, rank_vertices, running_starts},
 };
 
 /// Scratch memory of one thread.
@@ -71,14 +71,14 @@ impl Workspace {
         // One node more than vertices: what must not be stored anywhere goes there.
         let nodes = &mut self.nodes[..vertices + 1];
         match order {
-            Order::Distinct => {
+            Ties::Distinct => {
                 let vertex_at = &mut self.vertex_at[..vertices];
                 for (vertex, &rank) in rank.iter().enumerate() {
                     vertex_at[rank as usize] = vertex as u32;
                 }
                 merge_distinct(pair, sorted, vertex_at, nodes, out);
             }
-            Order::Tied => merge_tied(pair, sorted, rank, nodes, out),
+            Ties::Tied => merge_tied(pair, sorted, rank, nodes, out),
         }
     }
 

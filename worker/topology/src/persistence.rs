@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 
 use crate::{
-    Batch, TopologyError,
+    EdgeLists, TopologyError,
     pair::{Pair, Workspace},
 };
 
@@ -56,7 +56,7 @@ impl IndexTables {
     /// As [`persist`].
     pub fn compute(
         &mut self,
-        batch: &Batch,
+        batch: &EdgeLists,
         values: &[f32],
         filtrations: usize,
     ) -> Result<(), TopologyError> {
@@ -64,7 +64,7 @@ impl IndexTables {
         self.vertex_death.resize(filtrations * batch.vertices(), 0);
         self.edge_birth.resize(filtrations * batch.edge_count(), 0);
         self.edge_death.resize(filtrations * batch.edge_count(), 0);
-        Job { batch, values, filtrations }.run(self.as_indices());
+        PairsOfBatch { batch, values, filtrations }.run(self.as_indices());
         Ok(())
     }
 
@@ -101,7 +101,7 @@ impl IndexTables {
 /// # Errors
 /// A slice of the wrong length, or the first value that is NaN or infinite; `out` is then untouched.
 pub fn persist(
-    batch: &Batch,
+    batch: &EdgeLists,
     values: &[f32],
     filtrations: usize,
     out: Indices<'_>,
@@ -111,20 +111,20 @@ pub fn persist(
     check_length("vertex_death", values.len(), out.vertex_death.len())?;
     check_length("edge_birth", edges, out.edge_birth.len())?;
     check_length("edge_death", edges, out.edge_death.len())?;
-    Job { batch, values, filtrations }.run(out);
+    PairsOfBatch { batch, values, filtrations }.run(out);
     Ok(())
 }
 
 /// The validated work of one call. Pair `p` is graph `p % graphs` under filtration `p / graphs`, so consecutive
 /// pairs own consecutive pieces of every result table and the tables can be split safely.
 #[derive(Clone, Copy)]
-struct Job<'a> {
-    batch: &'a Batch,
+struct PairsOfBatch<'a> {
+    batch: &'a EdgeLists,
     values: &'a [f32],
     filtrations: usize,
 }
 
-impl Job<'_> {
+impl PairsOfBatch<'_> {
     fn run(self, mut out: Indices<'_>) {
         if self.values.is_empty() {
             return; // there may be no end of filtrations of nothing
@@ -152,7 +152,7 @@ impl Job<'_> {
     }
 }
 
-fn check_values(batch: &Batch, values: &[f32], filtrations: usize) -> Result<(), TopologyError> {
+fn check_values(batch: &EdgeLists, values: &[f32], filtrations: usize) -> Result<(), TopologyError> {
     check_length("values", table_length("values", filtrations, batch.vertices())?, values.len())?;
     table_length("edge table", filtrations, batch.edge_count())?;
     // Looking at all values without a way out is a vector loop, much faster than searching for the first bad one.

@@ -13,7 +13,7 @@ const MOVES_PER_VERTEX: usize = 4;
 
 /// Whether the values of a graph are all different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
+pub(crate) enum Ties {
     /// All ranks differ: they are a permutation of the vertices.
     Distinct,
     /// Some values, hence some ranks, are equal.
@@ -31,12 +31,12 @@ pub(crate) struct RankScratch {
 /// Writes to `rank[v]` the number of vertices whose value is strictly smaller than that of `v`.
 ///
 /// Ranks are below `values.len()`; gaps follow groups of equal values.
-pub(crate) fn rank_vertices(values: &[f32], scratch: &mut RankScratch, rank: &mut [u32]) -> Order {
+pub(crate) fn rank_vertices(values: &[f32], scratch: &mut RankScratch, rank: &mut [u32]) -> Ties {
     if values.len() <= COUNTING_LIMIT { by_counting(values, rank) } else { by_sorting(values, scratch, rank) }
 }
 
 /// Compares all pairs, eight vertices at a time.
-fn by_counting(values: &[f32], rank: &mut [u32]) -> Order {
+fn by_counting(values: &[f32], rank: &mut [u32]) -> Ties {
     const LANES: usize = 8;
     for (lane, out) in values.chunks(LANES).zip(rank.chunks_mut(LANES)) {
         let mut own = [0.0; LANES];
@@ -52,11 +52,11 @@ fn by_counting(values: &[f32], rank: &mut [u32]) -> Order {
     // Every pair of different values adds one to exactly one rank.
     let pairs = values.len() * values.len().saturating_sub(1) / 2;
     let ordered = rank.iter().fold(0_u32, |sum, &rank| sum.wrapping_add(rank));
-    if ordered as usize == pairs { Order::Distinct } else { Order::Tied }
+    if ordered as usize == pairs { Ties::Distinct } else { Ties::Tied }
 }
 
 /// Sorts one integer per vertex: the value's order-preserving bits above the vertex.
-fn by_sorting(values: &[f32], scratch: &mut RankScratch, rank: &mut [u32]) -> Order {
+fn by_sorting(values: &[f32], scratch: &mut RankScratch, rank: &mut [u32]) -> Ties {
     spread_keys(values, scratch);
     let keys = &mut scratch.keys[..];
     if !insertion_sort(keys, MOVES_PER_VERTEX * values.len()) {
@@ -71,7 +71,7 @@ fn by_sorting(values: &[f32], scratch: &mut RankScratch, rank: &mut [u32]) -> Or
         previous = bits;
         rank[key as u32 as usize] = current;
     }
-    if groups == values.len() { Order::Distinct } else { Order::Tied }
+    if groups == values.len() { Ties::Distinct } else { Ties::Tied }
 }
 
 /// Fills `scratch.keys` in nearly sorted order: a counting sort by the value's place between minimum and maximum.
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    type Ranked = (Order, Vec<u32>);
+    type Ranked = (Ties, Vec<u32>);
 
     fn both(values: &[f32]) -> (Ranked, Ranked) {
         let (mut counted, mut sorted) = (vec![0; values.len()], vec![0; values.len()]);
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn equal_values_share_a_rank_and_negative_zero_is_zero() {
         let (counted, sorted) = both(&[0.0, 2.5, -0.0, -1.0, 2.5, f32::MIN_POSITIVE]);
-        assert_eq!(counted, (Order::Tied, vec![1, 4, 1, 0, 4, 3]));
+        assert_eq!(counted, (Ties::Tied, vec![1, 4, 1, 0, 4, 3]));
         assert_eq!(sorted, counted);
     }
 

@@ -7,7 +7,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use togl_topology::{IndexTables, Workload};
+use togl_topology::{IndexTables, RandomGraphs};
 
 struct Counting;
 
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Allocations of three calls after a first one.
-fn later_allocations(workload: Workload) -> usize {
+fn later_allocations(workload: RandomGraphs) -> usize {
     let (batch, values) = workload.random().unwrap();
     let mut tables = IndexTables::default();
     let mut compute = || tables.compute(&batch, &values, workload.filtrations).unwrap();
@@ -50,7 +50,7 @@ fn later_allocations(workload: Workload) -> usize {
 #[test]
 fn a_warm_workspace_allocates_nothing() {
     for (vertices, edges) in [(33, 62), (284, 716), (5, 0)] {
-        let workload = Workload { vertices, edges, filtrations: 8, graphs: 20, repeats: 1 };
+        let workload = RandomGraphs { vertices, edges, filtrations: 8, graphs: 20, repeats: 1 };
         assert_eq!(later_allocations(workload), 0, "{workload:?}");
     }
 }

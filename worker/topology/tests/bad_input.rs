@@ -2,16 +2,16 @@
 //! (graphs without edges, empty batches) has defined results.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
-use togl_topology::{Batch, IndexTables, Indices, TopologyError, persist};
+use togl_topology::{EdgeLists, IndexTables, Indices, TopologyError, persist};
 
-fn two_graphs() -> Batch {
-    let mut batch = Batch::new();
+fn two_graphs() -> EdgeLists {
+    let mut batch = EdgeLists::new();
     batch.push(2, &[[0, 1]]).unwrap();
     batch.push(3, &[[0, 2], [1, 2]]).unwrap();
     batch
 }
 
-fn compute(batch: &Batch, values: &[f32], filtrations: usize) -> Result<IndexTables, TopologyError> {
+fn compute(batch: &EdgeLists, values: &[f32], filtrations: usize) -> Result<IndexTables, TopologyError> {
     let mut tables = IndexTables::default();
     tables.compute(batch, values, filtrations)?;
     Ok(tables)
@@ -34,7 +34,7 @@ fn a_value_that_is_not_finite_is_named_by_graph_vertex_and_filtration() {
 
 #[test]
 fn a_bad_value_after_empty_graphs_is_named_in_its_own_graph() {
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     for vertices in [0, 1, 0, 0, 1] {
         batch.push(vertices, &[]).unwrap();
     }
@@ -86,13 +86,13 @@ fn an_edge_out_of_range_or_reversed_is_refused_and_the_batch_stays_as_it_was() {
 
 #[test]
 fn a_graph_that_32_bits_cannot_number_is_refused() {
-    let error = Batch::new().push(usize::MAX, &[]).unwrap_err();
+    let error = EdgeLists::new().push(usize::MAX, &[]).unwrap_err();
     assert_eq!(error, TopologyError::GraphTooLarge { graph: 0 });
 }
 
 #[test]
 fn edges_are_graph_local_and_known_in_the_whole_batch() {
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     for (vertices, edges) in [(2, &[[0, 1]][..]), (0, &[]), (3, &[[0, 2], [1, 2]])] {
         batch.push(vertices, edges).unwrap();
     }
@@ -105,7 +105,7 @@ fn edges_are_graph_local_and_known_in_the_whole_batch() {
 
 #[test]
 fn a_graph_without_edges_has_zero_persistence_whatever_came_before_it() {
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(2, &[[0, 1]]).unwrap();
     batch.push(2, &[]).unwrap();
     let tables = compute(&batch, &[1.0, 2.0, 7.0, -7.0], 1).unwrap();
@@ -115,19 +115,19 @@ fn a_graph_without_edges_has_zero_persistence_whatever_came_before_it() {
 
 #[test]
 fn empty_batches_empty_graphs_and_no_filtrations_give_empty_results() {
-    assert_eq!(compute(&Batch::new(), &[], 3), Ok(IndexTables::default()));
+    assert_eq!(compute(&EdgeLists::new(), &[], 3), Ok(IndexTables::default()));
     assert_eq!(compute(&two_graphs(), &[], 0), Ok(IndexTables::default()));
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(0, &[]).unwrap();
     assert_eq!(compute(&batch, &[], 2), Ok(IndexTables::default()));
     assert_eq!(compute(&batch, &[], usize::MAX), Ok(IndexTables::default()));
     batch.clear();
-    assert_eq!(batch, Batch::default());
+    assert_eq!(batch, EdgeLists::default());
 }
 
 #[test]
 fn isolated_vertices_die_at_the_maximum_edge_value_of_their_own_graph() {
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(3, &[[0, 1]]).unwrap();
     batch.push(3, &[[1, 2]]).unwrap();
     let tables = compute(&batch, &[1.0, 2.0, 9.0, -5.0, 3.0, 4.0], 1).unwrap();

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
 use proptest::prelude::*;
-use togl_topology::{Batch, IndexTables};
+use togl_topology::{EdgeLists, IndexTables};
 
 mod reference;
 use reference::{by_the_book, components, computed, reduce_boundary};
@@ -138,7 +138,7 @@ proptest! {
     fn a_graph_has_the_same_pairs_alone_and_in_a_batch(
         graphs in prop::collection::vec(tied(30), 0..6), filtrations in 1_usize..4
     ) {
-        let mut batch = Batch::new();
+        let mut batch = EdgeLists::new();
         for (values, edges) in &graphs {
             batch.push(values.len(), edges).unwrap();
         }

@@ -1,13 +1,13 @@
 //! One graph with a million edges: sizes and counts beyond what the small tests reach, in linear memory.
 
-use togl_topology::{Batch, IndexTables, Workload};
+use togl_topology::{EdgeLists, IndexTables, RandomGraphs};
 
 const VERTICES: usize = 200_000;
 const EDGES: usize = 1_000_000;
 
 #[test]
 fn a_million_edges_keep_the_counting_laws() {
-    let workload = Workload { vertices: VERTICES, edges: EDGES, filtrations: 1, graphs: 1, repeats: 1 };
+    let workload = RandomGraphs { vertices: VERTICES, edges: EDGES, filtrations: 1, graphs: 1, repeats: 1 };
     let (batch, random) = workload.random().unwrap();
     let coarse: Vec<f32> = random.iter().map(|value| (value * 100.0).round()).collect();
     for values in [random, coarse] {
@@ -44,7 +44,7 @@ fn a_chain_of_half_a_million_merges_is_followed_without_recursion() {
     let height = |v: usize| if v.is_multiple_of(2) { -((v / 2) as f32) } else { (v / 2 + 1) as f32 };
     let mut values: Vec<f32> = (0..=EDGES).map(height).collect();
     values.push(1e9);
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(values.len(), &edges).unwrap();
     let mut tables = IndexTables::default();
     tables.compute(&batch, &values, 1).unwrap();

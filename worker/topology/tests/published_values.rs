@@ -6,7 +6,7 @@ use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 use serde::Deserialize;
-use togl_topology::{Batch, IndexTables};
+use togl_topology::{EdgeLists, IndexTables};
 
 #[derive(Deserialize)]
 struct Case {
@@ -30,7 +30,7 @@ struct Gathered {
 
 fn gather(case: &Case) -> Gathered {
     let vertices = case.values.len() / case.filtrations;
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(vertices, &case.edges).unwrap();
     let mut tables = IndexTables::default();
     tables.compute(&batch, &case.values, case.filtrations).unwrap();

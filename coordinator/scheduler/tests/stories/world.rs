@@ -10,7 +10,7 @@ use togl_scheduler::{
     WorkerInfo,
 };
 use togl_sweeps::result::example;
-use togl_sweeps::spec::{Limits as SweepLimits, Resources};
+use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::trial::NUMERICS;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
 

@@ -12,10 +12,10 @@ use togl_sweeps::trial::{Backbone, Features, TrialConfig, WlLabels};
 
 use super::gram::Gram;
 use super::inner::{self, InnerFold, KernelTally};
-use super::svm::Machine;
+use super::svm::Classifier;
 use super::{ph, wl::WlKernel};
 use crate::error::{Result, TrainError};
-use crate::job::{self, Flow, Job, Observer, Progress};
+use crate::job::{self, EpochProgress, Flow, Job, Observer};
 
 /// The node features that a trial's data set is opened with.
 pub fn feature_choice(trial: &TrialConfig) -> FeatureChoice {
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
     fn tell(&mut self, record: EpochRecord) -> Result<()> {
         let EpochRecord { epoch, train, validation, .. } = record;
         let seconds = (self.job.clock)() - self.started;
-        let progress = Progress {
+        let progress = EpochProgress {
             epoch,
             max_epochs: grid_points(self.job.trial),
             lr: 0.0,
@@ -160,7 +160,7 @@ impl<'a> Search<'a> {
         let nothing = || TrainError::Config("the grid of costs is empty".to_owned());
         let Best { record, gram, cost } = self.best.ok_or_else(nothing)?;
         let (dataset, labels) = (self.dataset, self.dataset.labels());
-        let machine = Machine::fit(&gram, &self.learned, labels, cost);
+        let machine = Classifier::fit(&gram, &self.learned, labels, cost);
         let metrics = |graphs: &[u32]| {
             let mut tally = KernelTally::default();
             tally.add(&machine, &gram, graphs, labels);

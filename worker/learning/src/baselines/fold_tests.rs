@@ -2,7 +2,7 @@
 
 use togl_data::{DatasetBuilder, OpenOptions};
 use togl_sweeps::FailureClass;
-use togl_sweeps::datasets::Metric;
+use togl_sweeps::datasets::Scoring;
 
 use super::*;
 use crate::device::Device;
@@ -19,12 +19,12 @@ fn kernel(model: Backbone, depth: u32) -> TrialConfig {
 fn attempt(trial: &TrialConfig, data: &Dataset, split: u32, seed: u64) -> Result<FoldResult> {
     let clock = || 0.0;
     let job = Job { trial, split, seed, device: Device::Cpu, clock: &clock };
-    train_fold(&job, data, &mut |_: &Progress| Flow::Continue)
+    train_fold(&job, data, &mut |_: &EpochProgress| Flow::Continue)
 }
 
 /// Every coordinator must take what is learnt here.
 fn accepted(result: &FoldResult) {
-    result.clone().check().unwrap().check_confusion(Metric::Accuracy).unwrap();
+    result.clone().check().unwrap().check_confusion(Scoring::Accuracy).unwrap();
 }
 
 fn fit(trial: &TrialConfig, data: &Dataset) -> FoldResult {
@@ -106,7 +106,7 @@ fn a_result_says_what_was_tried_and_what_was_chosen() {
     let mut seen = Vec::new();
     let clock = || 0.0;
     let job = Job { trial: &trial, split: 42, seed: 7, device: Device::Cpu, clock: &clock };
-    let mut observer = |progress: &Progress| {
+    let mut observer = |progress: &EpochProgress| {
         seen.push((progress.epoch, progress.max_epochs));
         Flow::Continue
     };
@@ -175,7 +175,7 @@ fn an_observer_can_stop_between_points_of_the_grid() {
     let clock = || 0.0;
     let job = Job { trial: &trial, split: 1, seed: 7, device: Device::Cpu, clock: &clock };
     for wish in [Flow::Stop, Flow::SaveAndStop] {
-        let mut stop = |progress: &Progress| if progress.epoch == 2 { wish } else { Flow::Continue };
+        let mut stop = |progress: &EpochProgress| if progress.epoch == 2 { wish } else { Flow::Continue };
         assert!(
             matches!(train_fold(&job, &data, &mut stop), Err(TrainError::Stopped { epochs: 3 })),
             "{wish:?}"
@@ -199,10 +199,10 @@ fn sweep_files_know_data_sets_by_their_names() {
     assert_eq!(togl_sweeps::datasets::DATASETS.each_ref().map(names)[..], ours);
     for source in togl_data::sources() {
         let metric = match source.task {
-            Task::GraphClassification => Metric::Accuracy,
-            Task::NodeClassification => Metric::WeightedAccuracy,
-            Task::GraphBinaryAuc => Metric::RocAuc,
+            Task::GraphClassification => Scoring::Accuracy,
+            Task::NodeClassification => Scoring::WeightedAccuracy,
+            Task::GraphBinaryAuc => Scoring::RocAuc,
         };
-        assert_eq!(Metric::of(source.name), metric, "{}", source.name);
+        assert_eq!(Scoring::of(source.name), metric, "{}", source.name);
     }
 }

@@ -6,7 +6,7 @@ use togl_data::{Purpose, Stream};
 use togl_sweeps::result::Metrics;
 
 use super::gram::Gram;
-use super::svm::Machine;
+use super::svm::Classifier;
 
 /// One fold: graphs that are learned from, and those that judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(super) fn deal(learned: &[u32], labels: &[u32], folds: u32, seed: u64, split
 pub(super) fn judge(gram: &Gram, folds: &[InnerFold], labels: &[u32], cost: f64) -> (Metrics, Metrics) {
     let (mut train, mut validation) = (KernelTally::default(), KernelTally::default());
     for fold in folds {
-        let machine = Machine::fit(gram, &fold.learned, labels, cost);
+        let machine = Classifier::fit(gram, &fold.learned, labels, cost);
         train.add(&machine, gram, &fold.learned, labels);
         validation.add(&machine, gram, &fold.held_out, labels);
     }
@@ -58,7 +58,7 @@ pub(super) struct KernelTally {
 }
 
 impl KernelTally {
-    pub(super) fn add(&mut self, machine: &Machine, gram: &Gram, graphs: &[u32], labels: &[u32]) {
+    pub(super) fn add(&mut self, machine: &Classifier, gram: &Gram, graphs: &[u32], labels: &[u32]) {
         self.all += graphs.len();
         let hit = |graph: &&u32| machine.predict(gram, **graph) == labels[**graph as usize];
         self.hits += graphs.iter().filter(hit).count();

@@ -4,7 +4,7 @@
 //! The largest values of each dimension, padded with zeros, are the features; a Gaussian kernel compares them.
 
 use togl_data::Dataset;
-use togl_topology::{Batch, IndexTables};
+use togl_topology::{EdgeLists, IndexTables};
 
 use super::gram::Gram;
 use crate::error::Result;
@@ -17,13 +17,13 @@ pub const VALUES: usize = 50;
 pub const FEATURES: usize = 2 * VALUES;
 
 /// The features of one graph: dimension 0, then dimension 1, each from the largest value down.
-pub type Features = [f64; FEATURES];
+pub type PersistenceFeatures = [f64; FEATURES];
 
 /// The features of all graphs. Each undirected edge counts once.
-pub fn features(dataset: &Dataset) -> Result<Vec<Features>> {
+pub fn features(dataset: &Dataset) -> Result<Vec<PersistenceFeatures>> {
     let degrees = degrees(dataset);
     let largest = degrees.iter().copied().fold(ESSENTIAL_DEATH, f32::max);
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     let mut values = Vec::with_capacity(degrees.len() + 2 * dataset.graph_count());
     for graph in 0..dataset.graph_count() {
         let nodes = dataset.node_range(graph);
@@ -40,7 +40,7 @@ pub fn features(dataset: &Dataset) -> Result<Vec<Features>> {
     Ok((0..dataset.graph_count()).map(|graph| of_graph(graph, &batch, &values, &tables)).collect())
 }
 
-fn of_graph(graph: usize, batch: &Batch, values: &[f32], tables: &IndexTables) -> Features {
+fn of_graph(graph: usize, batch: &EdgeLists, values: &[f32], tables: &IndexTables) -> PersistenceFeatures {
     let lifetime = |birth: usize, death: i64| f64::from(values[death as usize] - values[birth]);
     let (nodes, edges) = (batch.node_offsets(), batch.edge_offsets());
     let vertices = nodes[graph]..nodes[graph + 1];
@@ -76,7 +76,7 @@ fn degrees(dataset: &Dataset) -> Vec<f32> {
 }
 
 /// Gives every feature mean 0 and variance 1 over the graphs that are learned from; constant ones become 0.
-pub fn standardise(features: &mut [Features], learned: &[u32]) {
+pub fn standardise(features: &mut [PersistenceFeatures], learned: &[u32]) {
     let count = learned.len().max(1) as f64;
     for column in 0..FEATURES {
         let values = || learned.iter().map(|graph| features[*graph as usize][column]);
@@ -88,7 +88,7 @@ pub fn standardise(features: &mut [Features], learned: &[u32]) {
 }
 
 /// exp(-|x - y|^2 / number of features).
-pub fn gaussian(features: &[Features]) -> Result<Gram> {
+pub fn gaussian(features: &[PersistenceFeatures]) -> Result<Gram> {
     Gram::from_fn(features.len(), |left, right| {
         let pairs = features[left].iter().zip(&features[right]);
         let squares: f64 = pairs.map(|(x, y)| (x - y) * (x - y)).sum();

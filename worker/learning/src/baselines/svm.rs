@@ -12,7 +12,7 @@ const TOLERANCE: f64 = 1e-3;
 
 /// A classifier of graphs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
+pub struct Classifier {
     /// Classes that were learned from, ascending.
     classes: Vec<u32>,
     /// One for each two of them, in the order (0, 1), (0, 2), ..., (1, 2), ...
@@ -27,7 +27,7 @@ struct PairMachine {
     offset: f64,
 }
 
-impl Machine {
+impl Classifier {
     /// Learns from some graphs; `labels` has the class of every graph of the kernel.
     pub fn fit(gram: &Gram, learned: &[u32], labels: &[u32], cost: f64) -> Self {
         libsvm_rs::set_quiet(true);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn two_points_are_told_apart_in_their_middle() {
         let gram = line(&[-1.0, 1.0, 0.25, -3.0]);
-        let machine = Machine::fit(&gram, &[0, 1], &[0, 1, 9, 9], 10.0);
+        let machine = Classifier::fit(&gram, &[0, 1], &[0, 1, 9, 9], 10.0);
         assert_eq!([1, 2, 3].map(|graph| machine.predict(&gram, graph)), [1, 1, 0]);
         assert!((machine.decisions(&gram, 2)[0] + 0.25).abs() < 1e-6, "{machine:?}");
         assert_eq!(machine.support_count(), 2);
@@ -170,7 +170,7 @@ mod tests {
     fn three_classes_vote_and_a_draw_goes_to_the_lowest() {
         let gram = Gram::from_fn(6, |left, right| f64::from(u8::from(left / 2 == right / 2))).unwrap();
         let labels = [4, 4, 2, 2, 7, 7];
-        let machine = Machine::fit(&gram, &[0, 2, 4], &labels, 1.0);
+        let machine = Classifier::fit(&gram, &[0, 2, 4], &labels, 1.0);
         assert_eq!([1, 3, 5].map(|graph| machine.predict(&gram, graph)), [4, 2, 7]);
         let nobody = Gram::zeros(6).unwrap();
         assert_eq!(machine.predict(&nobody, 0), {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn one_class_is_predicted_without_any_machine() {
         let gram = line(&[1.0, 2.0]);
-        let machine = Machine::fit(&gram, &[0, 1], &[3, 3], 1.0);
+        let machine = Classifier::fit(&gram, &[0, 1], &[3, 3], 1.0);
         assert_eq!((machine.predict(&gram, 0), machine.support_count()), (3, 0));
     }
 }

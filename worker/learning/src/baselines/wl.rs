@@ -15,7 +15,7 @@ use crate::error::{Result, TrainError};
 
 /// How the counts of one label in two graphs are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
+pub enum CountComparison {
     /// Their product.
     Subtree,
     /// The smaller of the two.
@@ -26,7 +26,7 @@ pub enum Comparison {
 #[derive(Debug)]
 pub struct WlKernel<'a> {
     dataset: &'a Dataset,
-    comparison: Comparison,
+    comparison: CountComparison,
     /// One label a node of the data set, of the current round.
     labels: Vec<u32>,
     /// The neighbours of node n among all nodes are `neighbours[starts[n]..starts[n + 1]]`.
@@ -39,8 +39,11 @@ pub struct WlKernel<'a> {
 impl<'a> WlKernel<'a> {
     /// The kernel of a trial with no rounds of refinement yet.
     pub fn of(trial: &TrialConfig, dataset: &'a Dataset) -> Result<Self> {
-        let comparison =
-            if trial.model == Backbone::WlOa { Comparison::OptimalAssignment } else { Comparison::Subtree };
+        let comparison = if trial.model == Backbone::WlOa {
+            CountComparison::OptimalAssignment
+        } else {
+            CountComparison::Subtree
+        };
         let labels = match trial.wl_labels {
             WlLabels::Degree => None,
             WlLabels::Node => Some(node_labels(dataset)?),
@@ -49,7 +52,7 @@ impl<'a> WlKernel<'a> {
     }
 
     /// A kernel that starts from these labels, one a node of the data set, or from degrees.
-    pub fn new(dataset: &'a Dataset, comparison: Comparison, labels: Option<Vec<u32>>) -> Result<Self> {
+    pub fn new(dataset: &'a Dataset, comparison: CountComparison, labels: Option<Vec<u32>>) -> Result<Self> {
         let (starts, neighbours) = adjacency(dataset);
         let degrees = || starts.windows(2).map(|bounds| (bounds[1] - bounds[0]) as u32).collect();
         let labels = labels.unwrap_or_else(degrees);
@@ -98,8 +101,8 @@ impl<'a> WlKernel<'a> {
                 let row = self.sum.lower_row(*graph as usize);
                 for (other, others) in &having[..=at] {
                     row[*other as usize] += match self.comparison {
-                        Comparison::Subtree => f64::from(*count) * f64::from(*others),
-                        Comparison::OptimalAssignment => f64::from(*count.min(others)),
+                        CountComparison::Subtree => f64::from(*count) * f64::from(*others),
+                        CountComparison::OptimalAssignment => f64::from(*count.min(others)),
                     };
                 }
             }

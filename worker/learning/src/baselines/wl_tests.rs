@@ -27,7 +27,7 @@ fn random_graphs(seed: u64, count: usize, most: u64) -> Vec<(usize, Edges)> {
     (0..count).map(graph).collect()
 }
 
-fn sums(dataset: &Dataset, comparison: Comparison, rounds: u32) -> Vec<Vec<f64>> {
+fn sums(dataset: &Dataset, comparison: CountComparison, rounds: u32) -> Vec<Vec<f64>> {
     let mut kernel = WlKernel::new(dataset, comparison, None).unwrap();
     (0..rounds).for_each(|_| kernel.refine());
     let row = |graph: usize| kernel.sum.row(graph)[..=graph].to_vec();
@@ -38,11 +38,11 @@ fn sums(dataset: &Dataset, comparison: Comparison, rounds: u32) -> Vec<Vec<f64>>
 #[test]
 fn a_path_and_a_triangle_are_compared_as_by_hand() {
     let data = dataset(&[(3, vec![(0, 1), (1, 2)]), (3, vec![(0, 1), (1, 2), (0, 2)])]);
-    assert_eq!(sums(&data, Comparison::Subtree, 0), [vec![5.0], vec![3.0, 9.0]]);
-    assert_eq!(sums(&data, Comparison::Subtree, 1), [vec![10.0], vec![3.0, 18.0]]);
-    assert_eq!(sums(&data, Comparison::OptimalAssignment, 0), [vec![3.0], vec![1.0, 3.0]]);
-    assert_eq!(sums(&data, Comparison::OptimalAssignment, 1), [vec![6.0], vec![1.0, 6.0]]);
-    let mut kernel = WlKernel::new(&data, Comparison::Subtree, None).unwrap();
+    assert_eq!(sums(&data, CountComparison::Subtree, 0), [vec![5.0], vec![3.0, 9.0]]);
+    assert_eq!(sums(&data, CountComparison::Subtree, 1), [vec![10.0], vec![3.0, 18.0]]);
+    assert_eq!(sums(&data, CountComparison::OptimalAssignment, 0), [vec![3.0], vec![1.0, 3.0]]);
+    assert_eq!(sums(&data, CountComparison::OptimalAssignment, 1), [vec![6.0], vec![1.0, 6.0]]);
+    let mut kernel = WlKernel::new(&data, CountComparison::Subtree, None).unwrap();
     kernel.refine();
     assert!((kernel.gram().get(0, 1) - 3.0 / 180f64.sqrt()).abs() < 1e-15);
 }
@@ -78,14 +78,15 @@ fn both_kernels_equal_their_slow_definition_on_random_graphs() {
     let graphs = random_graphs(seed, 14, 9);
     let data = dataset(&graphs);
     let labels: Vec<_> = graphs.iter().map(|(nodes, edges)| spelled(*nodes, edges, rounds)).collect();
-    for comparison in [Comparison::Subtree, Comparison::OptimalAssignment] {
+    for comparison in [CountComparison::Subtree, CountComparison::OptimalAssignment] {
         for (left, row) in sums(&data, comparison, rounds).iter().enumerate() {
             for (right, value) in row.iter().enumerate() {
                 let of_round = |(a, b): (&Vec<String>, &Vec<String>)| {
                     let (a, b) = (counts(a), counts(b));
                     let shared = a.iter().filter_map(|(label, count)| Some((*count, *b.get(label)?)));
-                    let value =
-                        |(x, y): (f64, f64)| if comparison == Comparison::Subtree { x * y } else { x.min(y) };
+                    let value = |(x, y): (f64, f64)| {
+                        if comparison == CountComparison::Subtree { x * y } else { x.min(y) }
+                    };
                     shared.map(value).sum::<f64>()
                 };
                 let slow: f64 = labels[left].iter().zip(&labels[right]).map(of_round).sum();
@@ -115,7 +116,7 @@ fn the_smaller_counts_add_up_to_the_best_assignment_of_nodes() {
     let graphs = random_graphs(seed, 12, 6);
     let data = dataset(&graphs);
     let labels: Vec<_> = graphs.iter().map(|(nodes, edges)| spelled(*nodes, edges, rounds)).collect();
-    for (left, row) in sums(&data, Comparison::OptimalAssignment, rounds).iter().enumerate() {
+    for (left, row) in sums(&data, CountComparison::OptimalAssignment, rounds).iter().enumerate() {
         for (right, value) in row.iter().enumerate() {
             let (few, many) = if graphs[left].0 <= graphs[right].0 { (left, right) } else { (right, left) };
             // Two nodes are worth as many rounds as they have the same label in.
@@ -133,7 +134,7 @@ fn the_smaller_counts_add_up_to_the_best_assignment_of_nodes() {
 #[test]
 fn both_kernels_are_positive_semidefinite() {
     let data = dataset(&random_graphs(3, 40, 10));
-    for comparison in [Comparison::Subtree, Comparison::OptimalAssignment] {
+    for comparison in [CountComparison::Subtree, CountComparison::OptimalAssignment] {
         let mut kernel = WlKernel::new(&data, comparison, None).unwrap();
         (0..3).for_each(|_| kernel.refine());
         let gram = kernel.gram();

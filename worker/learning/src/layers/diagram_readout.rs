@@ -6,13 +6,13 @@
 use tch::Tensor;
 use togl_sweeps::trial::{Backbone, TrialConfig};
 
-use crate::error::{Result, TrainError};
-use crate::layers::Pass;
+use crate::error::Result;
 use crate::layers::batch_norm::{BatchNorm, Then};
 use crate::layers::coordinates::{Coordinates, KINDS};
 use crate::layers::filtration::Filtration;
 use crate::layers::fixed_filtration::{FIXED_FILTRATIONS, fixed_filtrations};
 use crate::layers::linear::Linear;
+use crate::layers::{Pass, part};
 use crate::parameters::Scope;
 use crate::persistence::{Diagrams, Pairs};
 use crate::sparse::Segments;
@@ -81,8 +81,7 @@ impl DiagramReadout {
 
     /// The vectors of all graphs; `states` are the node states, or anything on the right device if they play no role.
     pub fn forward(&self, states: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let topology = pass.batch.topology.as_ref();
-        let topology = topology.ok_or_else(|| TrainError::Config("batch has no edge lists".to_owned()))?;
+        let topology = part(&pass.batch.topology, "edge lists")?;
         let values = match &self.values {
             Values::Learned(filtration) => filtration.forward(states).sigmoid(),
             Values::Fixed => fixed_filtrations(topology, states.kind(), states.device()),

@@ -4,7 +4,7 @@
 //! e^-t (1 + t^2/2 p2 + t^3/6 p3 + ...); what is left out is below 3e-4 of the whole.) A node without edges has 0 in both.
 
 use tch::{Device, Kind, Tensor};
-use togl_topology::Batch as Topology;
+use togl_topology::EdgeLists;
 
 /// Number of filtrations.
 pub const FIXED_FILTRATIONS: i64 = 2;
@@ -12,7 +12,7 @@ pub const FIXED_FILTRATIONS: i64 = 2;
 const TIME: f32 = 0.1;
 
 /// The values of all nodes of a batch.
-pub fn fixed_filtrations(topology: &Topology, kind: Kind, device: Device) -> Tensor {
+pub fn fixed_filtrations(topology: &EdgeLists, kind: Kind, device: Device) -> Tensor {
     let mut values = Vec::with_capacity(2 * topology.vertices());
     for (graph, bounds) in topology.node_offsets().windows(2).enumerate() {
         of_graph(bounds[1] - bounds[0], topology.edges(graph), &mut values);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     fn of(nodes: usize, edges: &[[u32; 2]]) -> Vec<f32> {
-        let mut topology = Topology::new();
+        let mut topology = EdgeLists::new();
         topology.push(nodes, edges).unwrap();
         let values = fixed_filtrations(&topology, Kind::Float, Device::Cpu);
         Vec::<f32>::try_from(values.view([-1])).unwrap()

@@ -4,8 +4,8 @@
 
 use tch::{Kind, Tensor};
 
-use crate::error::{Result, TrainError};
-use crate::layers::{Pass, dropout::Dropout, linear::Linear};
+use crate::error::Result;
+use crate::layers::{Pass, dropout::Dropout, linear::Linear, part};
 use crate::parameters::{Init, Scope};
 
 const SLOPE: f64 = 0.2;
@@ -40,8 +40,7 @@ impl Gat {
 
     /// Attention over incoming arcs.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let arcs = pass.batch.arcs.as_ref();
-        let arcs = arcs.ok_or_else(|| TrainError::Config("batch has no arcs".to_owned()))?;
+        let arcs = part(&pass.batch.arcs, "arcs")?;
         let states = self.linear.forward(x);
         let split = states.view([-1, self.heads, self.width]);
         let score = |vector: &Tensor| (&split * vector).sum_dim_intlist(&[2i64][..], false, None::<Kind>);
@@ -67,7 +66,7 @@ mod tests {
     use togl_sweeps::trial::{Backbone, TrialConfig};
 
     use super::*;
-    use crate::batch::{Collator, Draws, Needs};
+    use crate::batch::{BatchNeeds, Collator, DrawKey};
     use crate::parameters::Parameters;
 
     /// All logits are 0. With positive states a smaller `s` makes all of them negative, so the difference to that side has
@@ -79,8 +78,8 @@ mod tests {
         builder.push_undirected(3, &[(0, 1), (1, 2)], &[1.0, 2.0, 4.0], &[0]);
         let dataset = builder.finish().unwrap();
         let trial = TrialConfig { model: Backbone::Gat, ..TrialConfig::default() };
-        let draws = Draws { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
-        let collator = Collator::new(&dataset, Needs::of(&trial), Device::Cpu).with_kind(Kind::Double);
+        let draws = DrawKey { seed: 1, split: 0, stage: Stage::Training, epoch: 0, step: 0 };
+        let collator = Collator::new(&dataset, BatchNeeds::of(&trial), Device::Cpu).with_kind(Kind::Double);
         let batch = collator.collate(&[0], draws).unwrap();
         let mut parameters = Parameters::of_kind(1, 0, Device::Cpu, Kind::Double);
         let layer = Gat::new(&mut parameters.root(), 1, 1, 1, 0.0);

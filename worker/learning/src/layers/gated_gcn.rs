@@ -3,8 +3,8 @@
 
 use tch::Tensor;
 
-use crate::error::{Result, TrainError};
-use crate::layers::{Pass, linear::Linear};
+use crate::error::Result;
+use crate::layers::{Pass, linear::Linear, part};
 use crate::parameters::Scope;
 
 /// A gated graph convolution.
@@ -25,8 +25,7 @@ impl GatedGcn {
 
     /// Own state plus gated sum.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let arcs = pass.batch.arcs.as_ref();
-        let arcs = arcs.ok_or_else(|| TrainError::Config("batch has no arcs".to_owned()))?;
+        let arcs = part(&pass.batch.arcs, "arcs")?;
         let gate =
             arcs.targets.spread(&self.key.forward(x))? + arcs.sources.product(&self.query.forward(x))?;
         let messages = gate.sigmoid() * arcs.sources.product(&self.value.forward(x))?;

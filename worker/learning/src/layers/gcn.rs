@@ -3,8 +3,8 @@
 
 use tch::Tensor;
 
-use crate::error::{Result, TrainError};
-use crate::layers::{Pass, linear::Linear};
+use crate::error::Result;
+use crate::layers::{Pass, linear::Linear, part};
 use crate::parameters::Scope;
 
 /// A graph convolution.
@@ -21,9 +21,7 @@ impl Gcn {
 
     /// A_hat X W^T + b; the sum over neighbours comes first, so that the bias rides on the matrix product.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let adjacency = pass.batch.normalised.as_ref();
-        let adjacency =
-            adjacency.ok_or_else(|| TrainError::Config("batch has no normalised adjacency".to_owned()))?;
+        let adjacency = part(&pass.batch.normalised, "normalised adjacency")?;
         Ok(self.linear.forward(&adjacency.product(x)?))
     }
 }

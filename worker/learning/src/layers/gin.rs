@@ -3,8 +3,8 @@
 
 use tch::Tensor;
 
-use crate::error::{Result, TrainError};
-use crate::layers::{Pass, linear::Linear};
+use crate::error::Result;
+use crate::layers::{Pass, linear::Linear, part};
 use crate::parameters::{Init, Scope};
 
 /// A graph isomorphism layer.
@@ -27,8 +27,7 @@ impl Gin {
 
     /// MLP((1 + eps) X + A X).
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
-        let neighbours = pass.batch.neighbours.as_ref();
-        let neighbours = neighbours.ok_or_else(|| TrainError::Config("batch has no adjacency".to_owned()))?;
+        let neighbours = part(&pass.batch.neighbours, "adjacency")?;
         let sum = neighbours.product(x)? + x + x * &self.eps;
         Ok(self.second.forward(&self.first.forward(&sum).relu()))
     }

@@ -19,6 +19,10 @@ enum Pooling {
     None,
 }
 
+fn maps(scope: &mut Scope<'_>, widths: [i64; 4]) -> [Linear; 3] {
+    std::array::from_fn(|at| Linear::new(&mut scope.child(at), widths[at], widths[at + 1]))
+}
+
 /// Pooling and classifier.
 #[derive(Debug)]
 pub struct Head {
@@ -33,21 +37,18 @@ impl Head {
         let basis =
             if trial.model == Backbone::Gat && !trial.togl { trial.hidden_dim.into() } else { states };
         let widths = [states + graph_width(trial), basis / 2, basis / 4, classes];
-        let mut map = |index: usize| Linear::new(&mut scope.child(index), widths[index], widths[index + 1]);
         let pooling = match trial.model {
             _ if node_task => Pooling::None,
             Backbone::Gin => Pooling::Sum,
             _ => Pooling::Mean,
         };
-        Self { pooling, maps: [map(0), map(1), map(2)] }
+        Self { pooling, maps: maps(scope, widths) }
     }
 
     /// The classifier alone, for rows that are graphs already.
     pub fn on_graphs(scope: &mut Scope<'_>, trial: &TrialConfig, width: i64, classes: i64) -> Self {
         let basis = i64::from(trial.hidden_dim);
-        let widths = [width, basis / 2, basis / 4, classes];
-        let mut map = |index: usize| Linear::new(&mut scope.child(index), widths[index], widths[index + 1]);
-        Self { pooling: Pooling::None, maps: [map(0), map(1), map(2)] }
+        Self { pooling: Pooling::None, maps: maps(scope, [width, basis / 2, basis / 4, classes]) }
     }
 
     /// Class scores.

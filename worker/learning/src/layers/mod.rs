@@ -17,7 +17,8 @@ pub mod head;
 pub mod linear;
 pub mod togl;
 
-use crate::batch::{Batch, Draws};
+use crate::batch::{Batch, DrawKey};
+use crate::error::{Result, TrainError};
 
 /// One walk of one batch through a network.
 #[derive(Debug, Clone, Copy)]
@@ -27,5 +28,10 @@ pub struct Pass<'a> {
     /// Batch statistics and dropout, or running statistics and none.
     pub training: bool,
     /// Coordinates of every random draw in it.
-    pub draws: Draws,
+    pub draws: DrawKey,
+}
+
+/// A part of a batch that a layer cannot do without.
+fn part<'a, T>(part: &'a Option<T>, what: &str) -> Result<&'a T> {
+    part.as_ref().ok_or_else(|| TrainError::Config(format!("batch has no {what}")))
 }

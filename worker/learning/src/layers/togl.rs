@@ -6,11 +6,11 @@
 use tch::Tensor;
 use togl_sweeps::TrialConfig;
 
-use crate::error::{Result, TrainError};
+use crate::error::Result;
 use crate::layers::batch_norm::{BatchNorm, Then};
 use crate::layers::coordinates::{Coordinates, KINDS};
 use crate::layers::deepset::{DeepSet, SetFunction};
-use crate::layers::{Pass, dropout::Dropout, filtration::Filtration, linear::Linear};
+use crate::layers::{Pass, dropout::Dropout, filtration::Filtration, linear::Linear, part};
 use crate::parameters::Scope;
 use crate::persistence::Diagrams;
 use crate::sparse::Segments;
@@ -83,8 +83,7 @@ impl Togl {
 
     /// New node states, and the vector of every graph if dimension 1 goes to the head.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<(Tensor, Option<Tensor>)> {
-        let topology = pass.batch.topology.as_ref();
-        let topology = topology.ok_or_else(|| TrainError::Config("batch has no edge lists".to_owned()))?;
+        let topology = part(&pass.batch.topology, "edge lists")?;
         let values = self.filtration.forward(x);
         let diagrams = if self.fixed {
             Diagrams::fixed(&values, topology, &pass.batch.graph_ids, pass.draws)?

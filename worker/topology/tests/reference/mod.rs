@@ -3,14 +3,14 @@
 #![allow(dead_code, reason = "each integration test is its own program and uses a part of this module")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like the tests themselves")]
 
-use togl_topology::{Batch, IndexTables};
+use togl_topology::{EdgeLists, IndexTables};
 
 /// Indices of one graph under one filtration: death of each vertex, (birth, death) of each cycle edge.
 pub type Indices = (Vec<usize>, Vec<Option<(usize, usize)>>);
 
 /// Runs the crate on one graph and one filtration, and returns what it found in plain form.
 pub fn computed(values: &[f32], edges: &[[u32; 2]]) -> Indices {
-    let mut batch = Batch::new();
+    let mut batch = EdgeLists::new();
     batch.push(values.len(), edges).unwrap();
     let mut tables = IndexTables::default();
     tables.compute(&batch, values, 1).unwrap();
