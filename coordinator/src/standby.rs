@@ -44,3 +44,7 @@ async fn ask(mut waiting: Waiting) -> Result<(Result<Asked, StoreError>, Waiting
     let asking = tokio::task::spawn_blocking(move || (waiting.ask(), waiting));
     asking.await.map_err(|error| StoreError::Impossible { what: "question", detail: error.to_string() })
 }
+
+#[cfg(test)]
+#[path = "standby_tests.rs"]
+mod tests;

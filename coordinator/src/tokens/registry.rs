@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, Weak};
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct Registry {
 enum Source {
     /// This process alone.
     Fixed,
-    File(TokenPlace),
+    File(PathBuf),
     /// The store; a thread takes the list from there.
     Store,
 }
@@ -90,7 +90,7 @@ impl Registry {
                 follow(place, access, &known)?;
                 Source::Store
             }
-            None => Source::File(place),
+            None => Source::File(place.file().to_owned()),
         };
         Ok((Self { source, known }, tokens))
     }
@@ -120,13 +120,13 @@ impl Registry {
     /// The list as it is in the file now. Everybody asks with every message, so the system is asked before the lock is
     /// taken and readers do not wait for each other.
     fn known(&self) -> RwLockReadGuard<'_, Known> {
-        let place = match &self.source {
-            Source::File(place) => place,
+        let path = match &self.source {
+            Source::File(path) => path,
             Source::Fixed | Source::Store => return self.read(),
         };
         let is_current = self.read().is_current();
         if !is_current {
-            self.known.write().unwrap_or_else(PoisonError::into_inner).renew(place.file());
+            self.known.write().unwrap_or_else(PoisonError::into_inner).renew(path);
         }
         self.read()
     }

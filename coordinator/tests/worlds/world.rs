@@ -14,10 +14,11 @@ use togl_sweeps::{Attempt, FoldKey};
 use turmoil::Sim;
 
 use crate::coordinator;
-use crate::faults::{Fault, FaultyStore, Jumps, Troubles, pick, plan};
+use crate::faults::{Fault, FaultyStore, Jumps, Troubles, losses, pick, plan};
 use crate::ledger::Ledger;
-use crate::network::COORDINATOR;
+use crate::network::{COORDINATOR, COORDINATORS, STANDBY};
 use crate::operator::Operator;
+use crate::standby::Lock;
 use crate::viewer;
 use crate::worker::{Machine, Strings, Worker};
 
@@ -34,7 +35,9 @@ struct Hosts {
     workers: Vec<Seat>,
     /// What is undone when.
     mending: Vec<(Duration, Mend)>,
-    dead: Arc<AtomicBool>,
+    /// Which coordinators ended by themselves.
+    dead: [Arc<AtomicBool>; 2],
+    lock: Lock,
     jumps: Jumps,
     ledger: Ledger,
     /// Hosts whose processes die soon after they were started, and until when.
@@ -47,6 +50,7 @@ type Happening = (&'static str, Option<(Duration, Mend)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mend {
     StartCoordinator,
+    StartStandby,
     StartWorker(usize),
     Repair(usize),
     Release(usize),
@@ -56,21 +60,41 @@ enum Mend {
 
 /// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
 pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
+    run_with(seed, Lock::new(false))
+}
+
+/// The same with this lock of the store.
+pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
-    let (jumps, troubles, dead) = (Jumps::default(), Troubles::default(), Arc::new(AtomicBool::new(false)));
+    let (jumps, troubles) = (Jumps::default(), Troubles::default());
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
-    {
-        let (store, ledger, tokens) = (store.clone(), ledger.clone(), tokens.clone());
-        let (jumps, troubles, dead) = (jumps.clone(), troubles.clone(), dead.clone());
-        let seeds = RefCell::new(SmallRng::seed_from_u64(rng.random()));
-        sim.host(COORDINATOR, move || {
+    let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
+    let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
+    let dead = COORDINATORS.map(|name| {
+        let dead = Arc::new(AtomicBool::new(false));
+        let (store, ledger, tokens, lock) = (store.clone(), ledger.clone(), tokens.clone(), lock.clone());
+        let (jumps, troubles, its_end) = (jumps.clone(), troubles.clone(), dead.clone());
+        let seeds = if name == COORDINATOR { rng.random() } else { chance.random() };
+        let seeds = RefCell::new(SmallRng::seed_from_u64(seeds));
+        let is_there = name == COORDINATOR || has_standby;
+        sim.host(name, move || {
             let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
-            let (inner, troubles) = (store.clone(), troubles.clone());
-            let faulty = FaultyStore { inner, troubles, jumps: jumps.clone(), ledger: ledger.clone(), rng };
-            coordinator::run(faulty, jumps.clone(), tokens.clone(), ledger.clone(), dead.clone())
+            let (inner, troubles, lock) = (store.clone(), troubles.clone(), lock.clone());
+            let (jumps, ledger, tokens, dead) =
+                (jumps.clone(), ledger.clone(), tokens.clone(), its_end.clone());
+            async move {
+                if !is_there {
+                    std::future::pending::<()>().await;
+                }
+                let hold = lock.take().await;
+                let (on, its) = (jumps.clone(), ledger.clone());
+                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
+                coordinator::run(faulty, jumps, tokens, ledger, dead).await
+            }
         });
-    }
+        dead
+    });
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
     {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
@@ -81,9 +105,13 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     if rng.random_range(0..2) == 0 {
         troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
     }
-    let faults = plan(&mut rng, workers.len(), FAULTY);
+    let mut faults = plan(&mut rng, workers.len(), FAULTY);
+    if has_standby {
+        faults.extend(losses(&mut chance, FAULTY));
+        faults.sort_by_key(|(at, _)| *at);
+    }
     let looping = vec![];
-    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone(), looping };
+    let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: ledger.clone(), looping };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
@@ -194,9 +222,13 @@ impl Hosts {
 
     /// Programs that ended by themselves are started again, as a service manager does it.
     fn find_the_dead(&mut self, sim: &mut Sim<'_>, now: Duration) {
-        if self.dead.swap(false, Ordering::SeqCst) && sim.is_host_running(COORDINATOR) {
-            sim.crash(COORDINATOR);
-            self.mending.push((now + RESTART, Mend::StartCoordinator));
+        for ((name, dead), mend) in
+            COORDINATORS.iter().zip(&self.dead).zip([Mend::StartCoordinator, Mend::StartStandby])
+        {
+            if dead.swap(false, Ordering::SeqCst) && sim.is_host_running(*name) {
+                sim.crash(*name);
+                self.mending.push((now + RESTART, mend));
+            }
         }
         for number in 0..self.workers.len() {
             let start = Mend::StartWorker(number);
@@ -296,6 +328,7 @@ impl Hosts {
                 self.ledger.notes().spoiling = true;
                 ("spoilt worlds", None)
             }
+            Fault::LoseStore if self.lock.lose() => ("lost stores", None),
             _ => return None,
         })
     }
@@ -304,10 +337,12 @@ impl Hosts {
     fn stand(&self, sim: &Sim<'_>, stands: bool) {
         self.jumps.set_standing(stands);
         self.ledger.set_standing(stands);
-        for (name, _) in &self.workers {
+        for (name, coordinator) in
+            self.workers.iter().flat_map(|(name, _)| COORDINATORS.map(|one| (name, one)))
+        {
             match stands {
-                true => sim.hold(&**name, COORDINATOR),
-                false => sim.release(&**name, COORDINATOR),
+                true => sim.hold(&**name, coordinator),
+                false => sim.release(&**name, coordinator),
             }
         }
     }
@@ -319,6 +354,7 @@ impl Hosts {
                 self.stand(sim, false); // that was the process before
                 sim.bounce(COORDINATOR);
             }
+            Mend::StartStandby => sim.bounce(STANDBY),
             Mend::StartWorker(n) => sim.bounce(name(n)),
             Mend::Repair(n) => sim.repair(name(n), COORDINATOR),
             Mend::Release(n) => sim.release(name(n), COORDINATOR),

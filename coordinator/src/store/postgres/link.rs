@@ -186,6 +186,14 @@ impl Link {
         }
     }
 
+    /// From now on the session of another connection answers.
+    #[cfg(test)]
+    pub(super) fn swap(&mut self, mut other: Self) {
+        std::mem::swap(&mut self.client, &mut other.client);
+        let settled = self.with(|client| Ok(client.batch_execute("SET search_path TO togl")?));
+        assert!(settled.is_ok(), "{settled:?}");
+    }
+
     /// Asks the server to end a session of ours that it still believes in.
     pub(super) fn end(&mut self, backend: i32) -> Result<(), StoreError> {
         let name = format!("togl, process {}", std::process::id());
