@@ -27,16 +27,21 @@ pub(crate) async fn wait(access: Access) -> Result<Box<dyn Store>, StoreError> {
                     tracing::info!(holder = %by, "waiting to take over");
                 }
             }
-            Err(error) if said.is_none() => return Err(error),
-            Err(error) => {
+            Err(error) if said.is_some() && may_pass(&error) => {
                 let text = error.to_string();
                 if said.replace(text.clone()).as_ref() != Some(&text) {
                     tracing::warn!(%error, "waiting to take over from a store that cannot be asked");
                 }
             }
+            Err(error) => return Err(error),
         }
         tokio::time::sleep(EVERY).await;
     }
+}
+
+/// Whether a server that is being started again, or a broken connection, may be the reason.
+fn may_pass(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unreachable { .. } | StoreError::Postgres { .. })
 }
 
 /// Asks on a thread that may wait for the network.

@@ -81,7 +81,7 @@ pub struct PostgresReader {
 impl PostgresStore {
     /// Opens the store in a database, making it if it is not there.
     pub fn open(access: &Access) -> Result<Self, StoreError> {
-        let mut link = Link::connect(access)?;
+        let mut link = Link::connect_to_session(access)?;
         lock_patiently(&mut link)?;
         Self::hold(link, access)
     }

@@ -71,30 +71,14 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
     let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
-    let dead = COORDINATORS.map(|name| {
+    let place = |name, is_there, seed| {
         let dead = Arc::new(AtomicBool::new(false));
-        let (store, ledger, tokens, lock) = (store.clone(), ledger.clone(), tokens.clone(), lock.clone());
-        let (jumps, troubles, its_end) = (jumps.clone(), troubles.clone(), dead.clone());
-        let seeds = if name == COORDINATOR { rng.random() } else { chance.random() };
-        let seeds = RefCell::new(SmallRng::seed_from_u64(seeds));
-        let is_there = name == COORDINATOR || has_standby;
-        sim.host(name, move || {
-            let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
-            let (inner, troubles, lock) = (store.clone(), troubles.clone(), lock.clone());
-            let (jumps, ledger, tokens, dead) =
-                (jumps.clone(), ledger.clone(), tokens.clone(), its_end.clone());
-            async move {
-                if !is_there {
-                    std::future::pending::<()>().await;
-                }
-                let hold = lock.take().await;
-                let (on, its) = (jumps.clone(), ledger.clone());
-                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
-                coordinator::run(faulty, jumps, tokens, ledger, dead).await
-            }
-        });
-        dead
-    });
+        let (store, tokens, ledger, lock) = (store.clone(), tokens.clone(), ledger.clone(), lock.clone());
+        let (jumps, troubles) = (jumps.clone(), troubles.clone());
+        Place { name, is_there, seed, dead, store, tokens, ledger, lock, jumps, troubles }
+    };
+    let places = [place(COORDINATOR, true, rng.random()), place(STANDBY, has_standby, chance.random())];
+    let dead = places.map(|place| place.host(&mut sim));
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
     {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
@@ -116,6 +100,43 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
     std::mem::take(&mut ledger.notes().seen)
+}
+
+/// A host on which a coordinator runs, or waits for the store.
+struct Place {
+    name: &'static str,
+    is_there: bool,
+    seed: u64,
+    dead: Arc<AtomicBool>,
+    store: MemoryStore,
+    tokens: Tokens,
+    ledger: Ledger,
+    lock: Lock,
+    jumps: Jumps,
+    troubles: Troubles,
+}
+
+impl Place {
+    /// Gives what is set when its coordinator has ended by itself.
+    fn host(self, sim: &mut Sim<'_>) -> Arc<AtomicBool> {
+        let (dead, seeds) = (self.dead.clone(), RefCell::new(SmallRng::seed_from_u64(self.seed)));
+        sim.host(self.name, move || {
+            let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
+            let (inner, troubles, lock) = (self.store.clone(), self.troubles.clone(), self.lock.clone());
+            let (jumps, ledger, tokens) = (self.jumps.clone(), self.ledger.clone(), self.tokens.clone());
+            let (is_there, dead) = (self.is_there, self.dead.clone());
+            async move {
+                if !is_there {
+                    std::future::pending::<()>().await;
+                }
+                let hold = lock.take().await;
+                let (on, its) = (jumps.clone(), ledger.clone());
+                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
+                coordinator::run(faulty, jumps, tokens, ledger, dead).await
+            }
+        });
+        dead
+    }
 }
 
 /// One to three workers on one or more machines.

@@ -36,7 +36,7 @@ impl Waiting {
     pub fn ask(&mut self) -> Result<Asked, StoreError> {
         let mut link = match self.link.take() {
             Some(link) => link,
-            None => Link::connect(&self.access)?,
+            None => Link::connect_to_session(&self.access)?,
         };
         match link.lock() {
             Ok(()) => Ok(Asked::Opened(Box::new(PostgresStore::hold(link, &self.access)?))),
