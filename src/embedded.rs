@@ -32,7 +32,10 @@ impl Embedded {
         state.create()?;
         let mut settings = Settings::new(state.store().clone(), &state.tokens(), address);
         edit(&mut settings);
+        let waiting =
+            settings.standby.then(|| state.announce_waiting(&settings.address.to_string())).transpose()?;
         let coordinator = Coordinator::start_with(settings).await.map_err(|e| explain(e, state))?;
+        drop(waiting);
         let mut address = coordinator.address();
         if address.ip().is_unspecified() {
             address.set_ip(std::net::Ipv4Addr::LOCALHOST.into()); // commands of this machine find it there
@@ -70,7 +73,11 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         ServiceError::Listen { .. } => {
             Problem::usage(error).hint("choose another port with --listen or --metrics HOST:PORT")
         }
-        ServiceError::Store(StoreError::Locked { .. } | StoreError::Held { .. }) => {
+        ServiceError::Store(StoreError::Held { .. }) => Problem::usage(error).hint(format!(
+            "{}; to take over when that one is gone, start this one with --standby",
+            use_the_other(state.served().as_ref())
+        )),
+        ServiceError::Store(StoreError::Locked { .. }) => {
             Problem::usage(error).hint(use_the_other(state.served().as_ref()))
         }
         ServiceError::Store(ref store) if store.is_damage() => Problem::usage(error).hint(RESTORE),
@@ -82,6 +89,21 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
             if matches!(**store, StoreError::Disturbed { .. }) =>
         {
             Problem::usage(error)
+        }
+        // Whoever starts it again with `--standby` waits for its turn, so this is no bad usage.
+        ServiceError::Driver(DriverError::Store(ref store)) if matches!(**store, StoreError::TakenOver { .. }) => {
+            Problem::negative(error).hint("start it again with --standby, and it waits for its turn")
+        }
+        ServiceError::NoAuthority { ref folder } => {
+            let hint = format!(
+                "copy ca.pem and ca.key from the state directory of the other coordinator to {}; `togl token bundle DIR` \
+                 makes both where there is none yet",
+                folder.display()
+            );
+            Problem::usage(error).hint(hint)
+        }
+        ServiceError::NothingToTakeOver { .. } => {
+            Problem::usage(error).hint("name a PostgreSQL store with --store postgres://USER@HOST/DATABASE")
         }
         ServiceError::Exposed { ref folder } => {
             let hint = format!("`chmod o-w {}` keeps others out", folder.display());

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use togl_coordinator::tokens::{self, Role};
 use togl_proto::client::{self, Access, AuthorisedChannel, ConnectError, is_local};
+use togl_proto::health::{self, Health};
 use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self};
@@ -21,7 +22,7 @@ use crate::state::StateDir;
 /// Which coordinator a command talks to.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Target {
-    /// Where the coordinator listens; the default is the one that serves the state directory
+    /// Where the coordinator listens, or several addresses with commas; the default is the one that serves the state directory
     #[arg(long, value_name = "HOST:PORT", env = "TOGL_COORDINATOR")]
     pub coordinator: Option<String>,
     /// File that holds an operator or viewer token; otherwise TOGL_TOKEN, otherwise the state directory's own
@@ -74,6 +75,24 @@ impl Target {
                 .hint("start one with `togl serve`, name another with --coordinator, or choose a folder with --state")
         })?;
         Ok(served.address)
+    }
+
+    /// Whether the coordinator serves. That needs no token; of a coordinator elsewhere the token says which CA must answer.
+    pub async fn health(&self) -> Result<Health, Problem> {
+        let address = self.address()?;
+        client::check_address(&address).map_err(Problem::usage)?;
+        let token = if is_local(&address) { None } else { Some(self.token(&address)?) };
+        let pin = token.as_ref().and_then(Token::pin);
+        health::ask(&address, pin, self.identity.as_deref()).await.map_err(|error| match error {
+            ConnectError::Unreachable { .. } if pin.is_none() && !is_local(&address) => {
+                Problem::unreachable(error).hint(
+                    "from another machine only TLS is answered: name with --token-file or TOGL_TOKEN any whole token of \
+                     that coordinator, with its `.ca` part",
+                )
+            }
+            ConnectError::Unreachable { .. } | ConnectError::Stranger { .. } => Problem::unreachable(error),
+            other => Problem::usage(other),
+        })
     }
 
     fn token(&self, address: &str) -> Result<Token, Problem> {

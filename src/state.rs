@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use togl_coordinator::private;
 use togl_coordinator::store::address::StoreAddress;
+use togl_coordinator::tokens::TokenPlace;
 use togl_proto::own_machine::{self, Served};
 
 use crate::problem::Problem;
@@ -70,9 +71,14 @@ impl StateDir {
         }
     }
 
-    /// The tokens.
+    /// The file of its tokens.
     pub fn tokens(&self) -> PathBuf {
         self.folder.join("tokens.json")
+    }
+
+    /// Where its list of tokens is: that file, or the store that several coordinators share.
+    pub fn token_place(&self) -> TokenPlace {
+        TokenPlace::of(&self.tokens(), &self.store)
     }
 
     /// Where the tables of a sweep are written unless the user says otherwise; made if it is not there.
@@ -88,10 +94,19 @@ impl StateDir {
 
     /// Tells other commands where the coordinator is; forgotten when the guard is dropped.
     pub fn announce(&self, address: &str) -> Result<Announcement, Problem> {
+        Self::announce_in(self.served_file(), address)
+    }
+
+    /// Tells probes of this machine that a coordinator waits to take over; forgotten when the guard is dropped.
+    pub fn announce_waiting(&self, address: &str) -> Result<Announcement, Problem> {
+        Self::announce_in(self.folder.join(own_machine::WAITING), address)
+    }
+
+    fn announce_in(file: PathBuf, address: &str) -> Result<Announcement, Problem> {
         let served = Served { address: address.to_owned(), pid: std::process::id() };
         let text = serde_json::to_vec(&served).map_err(Problem::ours)?;
-        private::write(&self.served_file(), &text)?;
-        Ok(Announcement(self.served_file()))
+        private::write(&file, &text)?;
+        Ok(Announcement(file))
     }
 
     /// The coordinator that serves this directory, as last announced.

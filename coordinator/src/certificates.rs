@@ -73,6 +73,11 @@ impl Authority {
         }
     }
 
+    /// Whether a state directory has one.
+    pub fn is_in(state: &Path) -> bool {
+        state.join("ca.pem").exists() && state.join("ca.key").exists()
+    }
+
     fn create(certificate_file: &Path, key_file: &Path) -> Result<Self, CertificateError> {
         let key = KeyPair::generate()?;
         let certificate = authority_params().self_signed(&key)?;

@@ -12,7 +12,7 @@ mod looks;
 
 use std::sync::Arc;
 
-use togl_scheduler::{Event, Limits, Scheduler};
+use togl_scheduler::{Event, Limits, Scheduler, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::batch::Batch;
@@ -31,6 +31,9 @@ pub(crate) const LOOKS: usize = 256;
 
 /// Mail that shares a transaction at the most.
 const BATCH: usize = 1_024;
+
+/// Milliseconds after which a store that was not written to is asked whether it is still ours.
+const PROOF: u64 = 1_000;
 
 /// Why the driver ended, or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +65,8 @@ pub struct Driver {
     changes: watch::Sender<u64>,
     supply: watch::Sender<u64>,
     liveness: Arc<Liveness>,
+    /// When the store was last known to be ours.
+    ours: Timestamp,
 }
 
 /// A driver that runs on its own thread.
@@ -119,7 +124,8 @@ impl Driver {
     ) -> Result<(Handle, Self), DriverError> {
         let snapshot = store.load()?;
         let (sweeps, folds) = (snapshot.sweeps.len(), snapshot.folds.len());
-        let scheduler = Scheduler::restore(limits, snapshot, clock.now());
+        let ours = clock.now();
+        let scheduler = Scheduler::restore(limits, snapshot, ours);
         tracing::info!(sweeps, folds, "loaded the store");
         let (sender, mail) = mpsc::channel(MAILBOX);
         let (asker, looks) = mpsc::channel(LOOKS);
@@ -135,7 +141,7 @@ impl Driver {
             liveness.clone(),
         );
         let looks = Looks::new(looks, liveness.clone());
-        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness }))
+        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness, ours }))
     }
 
     /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
@@ -161,14 +167,10 @@ impl Driver {
     }
 
     async fn wait(&mut self, mail: &mut Vec<Mail>) -> Wake {
-        let deadline = self.scheduler.next_deadline();
+        let proof = self.ours.plus(PROOF);
+        let deadline = self.scheduler.next_deadline().map_or(proof, |deadline| deadline.min(proof));
         let clock = &self.clock;
-        let time = async {
-            match deadline {
-                Some(deadline) => clock.sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
+        let time = clock.sleep_until(deadline);
         tokio::select! {
             biased;
             received = self.mail.recv_many(mail, BATCH) => match received {
@@ -191,7 +193,7 @@ impl Driver {
         if self.scheduler.next_deadline().is_some_and(|deadline| deadline <= now) {
             _ = batch.decide(&mut self.scheduler, now, Event::Tick); // a tick cannot be rejected
         }
-        if let Err(error) = batch.store(self.store.as_mut()) {
+        if let Err(error) = batch.store(self.store.as_mut()).and_then(|stored| self.prove(stored, now)) {
             tracing::error!(%error, "the store failed; the coordinator stops, nothing acknowledged is lost");
             let error = Arc::new(error);
             batch.fail(&error);
@@ -199,6 +201,18 @@ impl Driver {
         }
         self.publish();
         Ok(batch.finish(self.store.as_mut()))
+    }
+
+    /// Nothing is answered by whoever has lost the store: a commit shows that it is still ours, else it is asked now and then.
+    fn prove(&mut self, stored: bool, now: Timestamp) -> Result<(), StoreError> {
+        if !stored && now.since(self.ours) < PROOF {
+            return Ok(());
+        }
+        if !stored {
+            self.store.still_ours()?;
+        }
+        self.ours = now;
+        Ok(())
     }
 
     fn publish(&self) {

@@ -3,6 +3,7 @@
 //! The server authenticates and converts; the driver decides by asking the scheduler and stores every decision
 //! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
 
+pub mod bundle;
 pub mod certificates;
 pub mod clock;
 mod crash;
@@ -15,6 +16,7 @@ pub mod private;
 pub mod reads;
 pub mod server;
 pub mod service;
+mod standby;
 pub mod store;
 mod store_check;
 pub mod tasks;

@@ -198,6 +198,10 @@ impl Store for Measured {
         self.inner.append_log(pieces)
     }
 
+    fn still_ours(&mut self) -> Result<(), StoreError> {
+        self.inner.still_ours()
+    }
+
     fn incarnation(&self) -> u64 {
         self.inner.incarnation()
     }

@@ -1,6 +1,7 @@
 //! A whole coordinator in one value: store, driver and server put together and taken apart in the right order.
 //! `togl serve` and `togl run` hold one; this file only arranges, the parts decide.
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use togl_proto::token::Pin;
 use togl_scheduler::Limits;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
@@ -17,11 +18,12 @@ use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
 use crate::private;
 use crate::server::{self, Admission, Bounds, Protection, ServeError};
-use crate::store::StoreError;
+use crate::standby;
 use crate::store::address::StoreAddress;
+use crate::store::{Store, StoreError};
 use crate::store_check::{self, Checking};
 use crate::tasks;
-use crate::tokens::{Registry, TokenError, Tokens};
+use crate::tokens::{Registry, TokenError, TokenPlace, Tokens};
 
 /// Why a coordinator does not start or does not go on.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +34,20 @@ pub enum ServiceError {
     /// The tokens cannot be used.
     #[error(transparent)]
     Tokens(#[from] TokenError),
+    /// There is nobody to wait for.
+    #[error(
+        "only a PostgreSQL store can be taken over, and {store} is not one; a coordinator alone needs no `--standby`"
+    )]
+    NothingToTakeOver {
+        /// Which store.
+        store: String,
+    },
+    /// Nobody could tell the coordinator that takes over from an impostor.
+    #[error("{} has no CA, and whoever takes over must have that of the other coordinator", folder.display())]
+    NoAuthority {
+        /// Which directory.
+        folder: PathBuf,
+    },
     /// Everybody can write to the state directory.
     #[error("everybody can write to {}, and so could put tokens and keys of their own there", folder.display())]
     Exposed {
@@ -47,7 +63,7 @@ pub enum ServiceError {
         /// Where.
         address: SocketAddr,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The driver ended, or did not start.
     #[error(transparent)]
@@ -76,6 +92,8 @@ pub struct Settings {
     pub metrics: Option<SocketAddr>,
     /// How much room peers get.
     pub bounds: Bounds,
+    /// Whether to wait for the store while another coordinator serves it, and take over then.
+    pub standby: bool,
 }
 
 impl Settings {
@@ -83,7 +101,8 @@ impl Settings {
     pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
         let (store, tokens) = (store.into(), tokens.to_owned());
         let (hosts, bounds) = (Vec::new(), Bounds::default());
-        Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
+        let (plaintext, standby) = (false, false);
+        Self { store, tokens, address, plaintext, hosts, client_ca: None, metrics: None, bounds, standby }
     }
 
     /// Where tokens and keys are.
@@ -92,12 +111,25 @@ impl Settings {
         folder.unwrap_or_else(|| Path::new("."))
     }
 
+    /// Opens the store, waiting for it if that was asked for.
+    async fn open_store(&self) -> Result<Box<dyn Store>, ServiceError> {
+        match &self.store {
+            store if !self.standby => Ok(store.open()?),
+            StoreAddress::Postgres(_) if !Authority::is_in(self.folder()) => {
+                Err(ServiceError::NoAuthority { folder: self.folder().to_owned() })
+            }
+            StoreAddress::Postgres(access) => Ok(standby::wait((**access).clone()).await?),
+            store => Err(ServiceError::NothingToTakeOver { store: store.to_string() }),
+        }
+    }
+
     /// Makes or finds CA and tokens.
     fn protect(&self, clock: Arc<SystemClock>) -> Result<(Protection, Tokens, Pin), ServiceError> {
         let now = clock::unix_seconds();
         let authority = Authority::load_or_create(self.folder())?;
         let tls = authority.server_config(&self.hosts, self.client_ca.as_deref(), now)?;
-        let (registry, tokens) = Registry::open(&self.tokens, &authority.pin(), now)?;
+        let place = TokenPlace::of(&self.tokens, &self.store);
+        let (registry, tokens) = Registry::open(place, &authority.pin(), now)?;
         let admission = Arc::new(Admission::new(registry, clock, self.bounds.clone()));
         Ok((Protection { admission, tls, plaintext: self.plaintext }, tokens, authority.pin()))
     }
@@ -118,6 +150,55 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), Servic
     let address = listener.local_addr().map_err(refuse)?;
     Ok((listener, address))
 }
+
+/// A port of ours. Whoever only waits to take over does not listen: who calls there is refused at once and tries another
+/// address, instead of waiting for an answer.
+enum Port {
+    Claimed(TcpSocket),
+    Open(TcpListener),
+}
+
+impl Port {
+    fn claim(address: SocketAddr) -> io::Result<(Self, SocketAddr)> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let address = socket.local_addr()?;
+        Ok((Self::Claimed(socket), address))
+    }
+
+    fn open(self) -> io::Result<TcpListener> {
+        match self {
+            Self::Claimed(socket) => socket.listen(BACKLOG),
+            Self::Open(listener) => Ok(listener),
+        }
+    }
+}
+
+/// Where a coordinator listens, and perhaps its page for Prometheus.
+struct Ports {
+    port: Port,
+    address: SocketAddr,
+    page: Option<(TcpListener, SocketAddr)>,
+}
+
+impl Ports {
+    async fn take(settings: &Settings) -> Result<Self, ServiceError> {
+        let address = settings.address;
+        let (port, address) = match settings.standby {
+            true => Port::claim(address).map_err(|source| ServiceError::Listen { address, source })?,
+            false => listen(address).await.map(|(listener, address)| (Port::Open(listener), address))?,
+        };
+        let page = match settings.metrics {
+            Some(address) => Some(listen(address).await?),
+            None => None,
+        };
+        Ok(Self { port, address, page })
+    }
+}
+
+/// Connections that may wait to be accepted; what the standard library takes.
+const BACKLOG: u32 = 1_024;
 
 /// How long the last calls may take to end once there is nothing left to decide.
 const LAST_WORDS: Duration = Duration::from_secs(5);
@@ -153,12 +234,9 @@ impl Coordinator {
             return Err(ServiceError::Exposed { folder: settings.folder().to_owned() });
         }
         // The ports first: if one is taken, nothing has been made yet.
-        let (listener, address) = listen(settings.address).await?;
-        let page = match settings.metrics {
-            Some(address) => Some(listen(address).await?),
-            None => None,
-        };
-        let store = settings.store.open()?;
+        let Ports { port, address, page } = Ports::take(&settings).await?;
+        let store = settings.open_store().await?;
+        let listener = port.open().map_err(|source| ServiceError::Listen { address, source })?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
         let metrics = Arc::new(Metrics::new(clock.clone()));

@@ -1,4 +1,4 @@
-//! Client connections: address and token in, channels that carry the token out. A token that names a CA is only
+//! Client connections: addresses and token in, channels that carry the token out. A token that names a CA is only
 //! ever sent to the holder of that CA; one that names none goes over a connection that is not encrypted. Knows
 //! nothing of what is said over them.
 
@@ -14,8 +14,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
 use crate::LARGEST_MESSAGE;
+use crate::addresses::{Tried, are_local, each};
 use crate::tls::{self, Connector, Identity};
-use crate::token::{NotAToken, Token};
+use crate::token::{NotAToken, Pin, Token};
 use crate::wire::sweeps_client::SweepsClient;
 use crate::wire::workers_client::WorkersClient;
 
@@ -26,7 +27,7 @@ pub type AuthorisedChannel = InterceptedService<Channel, Bearer>;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The address is not `HOST:PORT`.
-    #[error("`{address}` is not an address; use HOST:PORT, such as 127.0.0.1:7447")]
+    #[error("`{address}` is not an address; use HOST:PORT, such as 127.0.0.1:7447, or several with commas")]
     Address {
         /// What was given.
         address: String,
@@ -98,41 +99,67 @@ impl Interceptor for Bearer {
 #[derive(Clone)]
 pub struct Access {
     bearer: Bearer,
-    tls: Option<Arc<ClientConfig>>,
+    road: Road,
 }
 
 impl Access {
     /// With a token and, where the coordinator asks for it, a PEM file with a certificate and its key.
     pub fn new(token: &str, identity: Option<&Path>) -> Result<Self, ConnectError> {
         let token = Token::parse(token)?;
-        let refuse = |path: &Path, reason: String| ConnectError::Identity { path: path.to_owned(), reason };
-        let own =
-            identity.map(|path| Identity::read(path).map_err(|reason| refuse(path, reason))).transpose()?;
-        let tls = match token.pin() {
-            Some(pin) => Some(Arc::new(tls::client_config(pin.clone(), own).map_err(|error| {
-                refuse(identity.unwrap_or_else(|| Path::new("nothing")), error.to_string())
-            })?)),
-            None => None,
-        };
-        Ok(Self { bearer: Bearer::of(&token)?, tls })
+        let road = Road::new(token.pin(), identity)?;
+        Ok(Self { bearer: Bearer::of(&token)?, road })
     }
 
     /// Whether connections are encrypted: the token names the CA of its coordinator.
     pub fn is_encrypted(&self) -> bool {
-        self.tls.is_some()
+        self.road.tls.is_some()
     }
 
-    /// Connects as a person.
-    pub async fn sweeps(&self, address: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
-        Ok(sweeps_on(self.channel(address).await?, self.bearer.clone()))
+    /// Connects as a person, to the first of these addresses at which a coordinator answers.
+    pub async fn sweeps(&self, addresses: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
+        Ok(sweeps_on(self.road.open_any(addresses).await?, self.bearer.clone()))
     }
 
-    /// Connects as a worker.
-    pub async fn workers(&self, address: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
-        Ok(workers_on(self.channel(address).await?, self.bearer.clone()))
+    /// Connects as a worker, likewise.
+    pub async fn workers(&self, addresses: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
+        Ok(workers_on(self.road.open_any(addresses).await?, self.bearer.clone()))
+    }
+}
+
+/// How connections are made: encrypted to the holder of a CA, or not.
+#[derive(Clone)]
+pub(crate) struct Road {
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Road {
+    pub(crate) fn new(pin: Option<&Pin>, identity: Option<&Path>) -> Result<Self, ConnectError> {
+        let refuse = |path: &Path, reason: String| ConnectError::Identity { path: path.to_owned(), reason };
+        let own =
+            identity.map(|path| Identity::read(path).map_err(|reason| refuse(path, reason))).transpose()?;
+        let refuse = |error: rustls::Error| {
+            refuse(identity.unwrap_or_else(|| Path::new("nothing")), error.to_string())
+        };
+        let config = pin.map(|pin| tls::client_config(pin.clone(), own)).transpose().map_err(refuse)?;
+        Ok(Self { tls: config.map(Arc::new) })
     }
 
-    async fn channel(&self, address: &str) -> Result<Channel, ConnectError> {
+    /// Tries one address after the other, and says which ones did not answer.
+    async fn open_any(&self, addresses: &str) -> Result<Channel, ConnectError> {
+        let mut tried = Tried::new(addresses);
+        for address in each(addresses) {
+            match self.open(address).await {
+                Ok(channel) => {
+                    tried.answered(address);
+                    return Ok(channel);
+                }
+                Err(error) => tried.note(address, error)?,
+            }
+        }
+        Err(tried.in_vain())
+    }
+
+    pub(crate) async fn open(&self, address: &str) -> Result<Channel, ConnectError> {
         let endpoint = endpoint(address)?;
         let connector = Connector { address: address.into(), tls: self.tls.clone() };
         let endpoint = endpoint
@@ -143,9 +170,9 @@ impl Access {
     }
 }
 
-/// Refuses what cannot be an address, without asking anybody.
-pub fn check_address(address: &str) -> Result<(), ConnectError> {
-    endpoint(address).map(drop)
+/// Refuses what cannot be an address, or a list of addresses with commas, without asking anybody.
+pub fn check_address(addresses: &str) -> Result<(), ConnectError> {
+    each(addresses).try_for_each(|address| endpoint(address).map(drop))
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, ConnectError> {
@@ -155,9 +182,9 @@ fn endpoint(address: &str) -> Result<Endpoint, ConnectError> {
     Endpoint::from_shared(format!("http://{address}")).map_err(|_| refuse())
 }
 
-/// Whether an address is of this machine for sure.
-pub fn is_local(address: &str) -> bool {
-    address.parse::<std::net::SocketAddr>().is_ok_and(|address| address.ip().is_loopback())
+/// Whether an address, or all of a list, are of this machine for sure.
+pub fn is_local(addresses: &str) -> bool {
+    are_local(addresses)
 }
 
 /// A client for people over a channel that is there already.

@@ -3,8 +3,10 @@
 //! Wire types stop at the border: servers and clients convert at once through [`convert`], and nothing behind
 //! them knows a protobuf struct. This crate decides nothing and stores nothing.
 
+pub mod addresses;
 pub mod client;
 pub mod convert;
+pub mod health;
 pub mod hostile;
 pub mod own_machine;
 mod tls;

@@ -12,6 +12,9 @@ use togl_sweeps::bounded;
 /// The file in which a coordinator announces itself in its state directory.
 pub const ANNOUNCED: &str = "coordinator.json";
 
+/// The file in which a coordinator that waits to take over does.
+pub const WAITING: &str = "standby.json";
+
 /// The user's state directory for this project; none where there is no home.
 pub fn state_folder() -> Option<PathBuf> {
     folder("XDG_STATE_HOME", ".local/state")
@@ -39,7 +42,17 @@ pub struct Served {
 impl Served {
     /// As last announced in this state directory.
     pub fn find(state: &Path) -> Option<Self> {
-        let text = File::open(state.join(ANNOUNCED)).and_then(|file| bounded::text(file, bounded::SECRET));
+        Self::read(&state.join(ANNOUNCED))
+    }
+
+    /// Who waits here to take over from a coordinator elsewhere, if that process is still there.
+    pub fn waiting(state: &Path) -> Option<Self> {
+        Self::read(&state.join(WAITING))
+            .filter(|waiting| Path::new("/proc").join(waiting.pid.to_string()).exists())
+    }
+
+    fn read(file: &Path) -> Option<Self> {
+        let text = File::open(file).and_then(|file| bounded::text(file, bounded::SECRET));
         serde_json::from_str(&text.ok()?).ok()
     }
 

@@ -12,7 +12,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Steer", &["pause", "resume", "retry", "cancel", "archive", "prioritise", "delete"]),
     ("Make tables and figures", &["table", "best", "plot", "report", "replicates", "import"]),
     ("Data sets", &["data", "disputes", "settle", "expressivity"]),
-    ("Look after the store and its users", &["backup", "restore", "migrate", "check", "token"]),
+    ("Look after the store and its users", &["backup", "restore", "migrate", "check", "health", "token"]),
     ("Others", &["schema", "hash", "completions", "man", "bench", "version", "help"]),
 ];
 

@@ -11,6 +11,7 @@ mod expressivity;
 mod folds;
 mod grouped;
 mod hash;
+mod health;
 mod history;
 mod hosts;
 mod import;
@@ -144,6 +145,8 @@ enum Verb {
     Expressivity(expressivity::Expressivity),
     /// Measure the coordinator on this machine
     Bench(bench::Bench),
+    /// Say whether a coordinator serves
+    Health(health::Health),
     /// Run `togl-worker`
     Worker(worker::Worker),
     /// Print the completions of a shell
@@ -238,6 +241,7 @@ impl Togl {
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => done(tokio::task::block_in_place(|| verb.run())),
             Verb::Bench(verb) => done(verb.run().await),
+            Verb::Health(verb) => verb.run().await,
             Verb::Worker(verb) => done(verb.run()),
             Verb::Completions(verb) => done(verb.run()),
             Verb::Man(verb) => done(verb.run()),

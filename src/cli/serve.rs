@@ -50,6 +50,9 @@ pub struct Serve {
     /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE or memory: [default: a file in the state directory]
     #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
     store: Option<String>,
+    /// While another coordinator has the PostgreSQL store, wait, and take over as soon as it is gone
+    #[arg(long)]
+    standby: bool,
     #[command(flatten)]
     install: InstallFrom,
     /// Stop when standard input is closed: for programs that start a coordinator and may be killed
@@ -60,17 +63,16 @@ pub struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
-        let interrupted = interrupted(); // who reads that it serves may stop it at once
-        let address = resolve("--listen", &self.listen)?;
-        let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
-        let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
-        let Embedded { coordinator, announcement } = Embedded::start_with(&state, address, |settings| {
-            settings.plaintext = self.plaintext;
-            settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();
-            settings.client_ca = self.client_ca;
-            settings.metrics = metrics;
-        })
-        .await?;
+        let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
+        let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
+        let started = tokio::select! {
+            started = self.start(&state) => started?,
+            () = &mut stop => {
+                eprintln!("stopping before there was anything to serve");
+                return Ok(());
+            }
+        };
+        let Embedded { coordinator, announcement } = started;
         descriptors::raise();
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
         if let Some(address) = coordinator.metrics_address() {
@@ -85,16 +87,26 @@ impl Serve {
             false => eprintln!("{}", join_line_without_token(&state, &reachable)),
         }
         let stop = async {
-            match self.until_stdin_closes {
-                true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
-                false => interrupted.await,
-            }
+            stop.await;
             eprintln!("stopping; everything acknowledged is stored");
         };
         let ended = coordinator.run(stop).await;
         drop(announcement);
         ended.map_err(|error| embedded::explain(error, &state))?;
         Ok(())
+    }
+
+    async fn start(&self, state: &StateDir) -> Result<Embedded, Problem> {
+        let address = resolve("--listen", &self.listen)?;
+        let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
+        Embedded::start_with(state, address, |settings| {
+            settings.plaintext = self.plaintext;
+            settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();
+            settings.client_ca = self.client_ca.clone();
+            settings.metrics = metrics;
+            settings.standby = self.standby;
+        })
+        .await
     }
 }
 
@@ -133,6 +145,18 @@ fn join_line_without_token(state: &StateDir, address: &str) -> String {
         "add workers with `togl-worker join {address} --token-file FILE` and a copy of {}",
         file.display()
     )
+}
+
+/// Done when the user or the system asks to stop, or the program that started this one has ended, if that is listened for.
+/// From the call on, a signal ends nothing by itself.
+fn told_to_stop(with_stdin: bool) -> impl Future<Output = ()> {
+    let interrupted = interrupted();
+    async move {
+        match with_stdin {
+            true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
+            false => interrupted.await,
+        }
+    }
 }
 
 /// Done when whoever started this program is gone, however it ended: the system closes its end of the pipe.

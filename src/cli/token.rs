@@ -1,13 +1,16 @@
-//! `togl token`: makes, lists and revokes tokens. Works on the state directory's own file, so it needs the right to
-//! write there and no coordinator; one that runs heeds the change at once.
+//! `togl token`: makes, lists and revokes tokens. Works on the state directory's own file, or on the PostgreSQL store that
+//! several coordinators share, so it needs the right to write there and no coordinator; one that runs heeds the change at
+//! once. Also writes what a coordinator elsewhere is to begin with.
 
 use std::fs::{File, Permissions};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
+use togl_coordinator::bundle::{self, BundleError};
 use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
 
@@ -32,6 +35,14 @@ enum Action {
     List(List),
     /// Make a token worthless, also for those who are connected with it
     Revoke(Revoke),
+    /// Write what a coordinator elsewhere is to begin with: a CA, hashes of tokens and its own tokens
+    Bundle(Bundle),
+}
+
+#[derive(Debug, clap::Args)]
+struct Bundle {
+    /// Where to; a folder that is not there yet, or is empty
+    folder: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -75,12 +86,15 @@ struct Revoke {
 struct Place {
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
-    state: Option<std::path::PathBuf>,
+    state: Option<PathBuf>,
+    /// The store, if it is in PostgreSQL: its coordinators share the list of tokens [default: that of the state directory]
+    #[arg(long, value_name = "ADDRESS", env = "TOGL_STORE", hide_env_values = true)]
+    store: Option<String>,
 }
 
 impl Place {
     fn state(&self) -> Result<StateDir, Problem> {
-        StateDir::resolve(self.state.clone())
+        StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())
     }
 }
 
@@ -127,6 +141,7 @@ impl Token {
             Action::Create(create) => create.run(),
             Action::List(list) => list.run(),
             Action::Revoke(revoke) => revoke.run(),
+            Action::Bundle(bundle) => bundle.run(),
         }
     }
 }
@@ -145,8 +160,8 @@ impl Create {
         let expires = self.expires.map(|time| now.saturating_add(time.as_secs()));
         // Its own worker token knows the CA of this state directory.
         let pin = tokens::own(state.path(), Role::Worker).map_err(Problem::usage)?.pin().cloned();
-        let (token, entry) =
-            tokens::create(&state.tokens(), self.role, &self.name, expires, now).map_err(Problem::usage)?;
+        let (token, entry) = tokens::create(state.token_place(), self.role, &self.name, expires, now)
+            .map_err(Problem::usage)?;
         let token = pin.into_iter().fold(token, |token, pin| token.pinned(pin)).reveal();
         match self.format {
             Plain::Human => {
@@ -192,7 +207,7 @@ fn usage(role: Role) -> &'static str {
 
 impl List {
     fn run(self) -> Result<(), Problem> {
-        let entries = tokens::list(&self.place.state()?.tokens()).map_err(Problem::usage)?;
+        let entries = tokens::list(self.place.state()?.token_place()).map_err(Problem::usage)?;
         let now = clock::unix_seconds();
         let listed: Vec<_> = entries.into_iter().map(|entry| Listed::new(entry, now)).collect();
         output::list(&listed, self.format)
@@ -201,12 +216,33 @@ impl List {
 
 impl Revoke {
     fn run(self) -> Result<(), Problem> {
-        let entry = tokens::revoke(&self.place.state()?.tokens(), &self.id).map_err(|error| match error {
-            tokens::TokenError::Unknown(_) => Problem::negative(error),
-            other => Problem::usage(other),
-        })?;
+        let entry =
+            tokens::revoke(self.place.state()?.token_place(), &self.id).map_err(|error| match error {
+                tokens::TokenError::Unknown(_) => Problem::negative(error),
+                other => Problem::usage(other),
+            })?;
         let name = if entry.name.is_empty() { String::new() } else { format!(" ({})", entry.name) };
         eprintln!("{}: {} token{name} is worthless now", entry.id, entry.role);
+        Ok(())
+    }
+}
+
+impl Bundle {
+    fn run(self) -> Result<(), Problem> {
+        let folder = self.folder.display();
+        let written = bundle::write(&self.folder, clock::unix_seconds()).map_err(|error| match error {
+            BundleError::NotEmpty { .. } => Problem::usage(error)
+                .hint("name another folder; workers of a CA that is replaced would need new tokens"),
+            other => Problem::usage(other),
+        })?;
+        eprintln!(
+            "wrote {} to {folder}; whoever has them is the coordinator, so keep them private\n\n\
+             for the coordinator, whose state directory begins with all of them:\n\
+             \n  kubectl create secret generic togl-coordinator --from-file={folder}\n\n\
+             for workers, which get their token and nothing else:\n\
+             \n  kubectl create secret generic togl-worker --from-file=worker.token={folder}/worker.token\n",
+            written.join(", ")
+        );
         Ok(())
     }
 }

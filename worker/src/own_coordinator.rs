@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::path::Path;
 
+use togl_proto::addresses::each;
 use togl_proto::client::is_local;
 use togl_proto::own_machine::Served;
 use togl_sweeps::bounded;
@@ -31,7 +32,8 @@ pub fn meant(state: &Path, typed: &str) -> String {
 pub fn token(state: &Path, address: &str) -> Option<String> {
     let port = |address: &str| address.rsplit_once(':').map(|(_, port)| port.to_owned());
     let own = self::address(state)?;
-    let is_meant = is_local(address) && port(address).is_some() && port(address) == port(&own);
+    let is_its_port = |address: &str| port(address).is_some() && port(address) == port(&own);
+    let is_meant = is_local(address) && each(address).all(is_its_port);
     let token = File::open(state.join("worker.token")).ok().filter(|_| is_meant)?;
     bounded::text(token, bounded::SECRET).ok()
 }
@@ -53,9 +55,14 @@ mod tests {
         assert_eq!(meant(state.path(), "localhost:7447"), "127.0.0.1:7447");
         assert_eq!(reached("localhost:7447").as_deref(), Some("togl1.worker.x\n"));
         // Any other name may mean any machine.
-        for other in
-            ["127.0.0.1:7448", "localhost:7448", "localhost.example.org:7447", "example.org:7447", "nonsense"]
-        {
+        for other in [
+            "127.0.0.1:7448",
+            "localhost:7448",
+            "localhost.example.org:7447",
+            "example.org:7447",
+            "nonsense",
+            "127.0.0.1:7448,127.0.0.1:7447",
+        ] {
             assert_eq!(reached(other), None, "{other}");
         }
         std::fs::write(state.path().join("coordinator.json"), r#"{"address":"0.0.0.0:7447","pid":1}"#)

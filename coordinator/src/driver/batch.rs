@@ -55,15 +55,16 @@ impl Batch {
         Ok(outcome.reply)
     }
 
-    /// Writes everything in one transaction; nothing to write costs nothing.
-    pub(super) fn store(&mut self, store: &mut dyn Store) -> Result<(), StoreError> {
+    /// Writes everything in one transaction; nothing to write costs nothing. Says whether there was something.
+    pub(super) fn store(&mut self, store: &mut dyn Store) -> Result<bool, StoreError> {
         if self.changes.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let later = self.logs.split_off(self.logs.len().min(ALONG));
         let along = std::mem::replace(&mut self.logs, later);
         crate::crash::point("commit");
-        store.commit_with_log(&self.changes, &along)
+        store.commit_with_log(&self.changes, &along)?;
+        Ok(true)
     }
 
     /// Tells everybody that nothing was stored.

@@ -67,6 +67,12 @@ pub trait Store: Send {
     /// issued is dropped.
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError>;
 
+    /// Fails if somebody else has taken the store over, or could have. A commit that was kept says as much; this is for times
+    /// without commits. Who is alone with its store need not be asked.
+    fn still_ours(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// A random number made with the store: tells whether a report belongs here.
     fn incarnation(&self) -> u64;
 
@@ -277,7 +283,9 @@ pub enum StoreError {
         holder: String,
     },
     /// Another coordinator took a PostgreSQL store over while this one could not reach it.
-    #[error("another coordinator has taken {address} over; this one stops, and nothing acknowledged is lost")]
+    #[error(
+        "taken over: another coordinator has {address} now; this one stops, and nothing acknowledged is lost"
+    )]
     TakenOver {
         /// Which store.
         address: String,

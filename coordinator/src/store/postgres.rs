@@ -10,7 +10,9 @@
 mod access;
 mod link;
 pub(super) mod schema;
+mod shared_tokens;
 mod stage;
+mod standby;
 mod tls;
 mod write;
 
@@ -21,7 +23,9 @@ use togl_scheduler::{Change, Snapshot};
 
 pub use self::access::Access;
 pub(super) use self::link::{Failed, Link, one_state};
+pub(crate) use self::shared_tokens::{Numbered, SharedTokens};
 use self::stage::Staged;
+pub use self::standby::{Asked, Waiting};
 use self::write::{Answers, Statements};
 use super::address::{StoreAddress, shown};
 use super::database::{Database, Postgres};
@@ -77,9 +81,14 @@ pub struct PostgresReader {
 impl PostgresStore {
     /// Opens the store in a database, making it if it is not there.
     pub fn open(access: &Access) -> Result<Self, StoreError> {
-        let address = shown(access);
-        let mut link = Link::connect(access)?;
+        let mut link = Link::connect_to_session(access)?;
         lock_patiently(&mut link)?;
+        Self::hold(link, access)
+    }
+
+    /// Opens the store over a connection that has its lock.
+    fn hold(mut link: Link, access: &Access) -> Result<Self, StoreError> {
+        let address = shown(access);
         let holder = random()?;
         let (incarnation, commits) = link.with(|client| {
             schema::prepare(client, random)?;
@@ -180,17 +189,25 @@ fn look_for(access: &Access, old: i32, holder: i64, time: Duration) -> Result<(L
 
 fn look_again(access: &Access, old: i32, holder: i64, end_the_old: bool) -> Result<(Link, i64), StoreError> {
     let mut link = Link::connect(access)?;
+    // Whoever took over keeps the lock: it would be waited for in vain.
+    holder_is_still(&mut link, access, holder)?;
     if end_the_old {
         link.end(old)?;
     }
     link.lock()?;
+    let commits = holder_is_still(&mut link, access, holder)?;
+    Ok((link, commits))
+}
+
+/// The transactions of the store, if nobody has opened it since this holder did.
+fn holder_is_still(link: &mut Link, access: &Access, holder: i64) -> Result<i64, StoreError> {
     let (commits, found) = link.with(|client| {
         schema::configure(client)?;
         let row = client.query_one("SELECT commits, holder FROM store", &[])?;
         Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?))
     })?;
     match found == holder {
-        true => Ok((link, commits)),
+        true => Ok(commits),
         false => Err(StoreError::TakenOver { address: shown(access) }),
     }
 }
@@ -271,6 +288,25 @@ impl Store for PostgresStore {
             Err(Failed::Lost(error)) => {
                 self.come_back(&since)?;
                 Err(error)
+            }
+        }
+    }
+
+    fn still_ours(&mut self) -> Result<(), StoreError> {
+        let (since, silence, holder) = (Stopwatch::start(), self.patience.silence, self.holder);
+        let backend = self.link().backend();
+        let asked = self.link().try_within(silence, move |client, _| link::prove(client, backend, holder));
+        match asked {
+            Ok(()) => Ok(()),
+            Err(Failed::Refused(error)) => Err(error),
+            Err(Failed::Lost(error)) => {
+                tracing::warn!(%error, "the connection to the store broke; looking whether it is still ours");
+                let stored = self.come_back(&since)?;
+                if stored != self.commits {
+                    return Err(link::named(write::rolled_back(stored, self.commits), &self.address));
+                }
+                tracing::info!("connected to the store again");
+                Ok(())
             }
         }
     }

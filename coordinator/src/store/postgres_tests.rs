@@ -47,6 +47,7 @@ fn stores_in_postgres_are_refused_or_mended_as_files_are() {
     output_that_cannot_be_kept_does_not_cost_a_decision(&server);
     a_session_that_the_server_ends_costs_nothing(&server);
     a_coordinator_that_was_replaced_writes_nothing_more(&server);
+    a_pooler_that_swaps_sessions_is_refused(&server);
     a_store_that_was_rolled_back_is_not_written_any_more(&server);
     a_lock_that_is_never_let_go_ends_in_time(&server);
     readers_come_back_by_themselves(&server);
@@ -166,6 +167,23 @@ fn a_coordinator_that_was_replaced_writes_nothing_more(server: &Server) {
     drop(new);
     let error = old.commit(&[pause()]).unwrap_err();
     assert!(matches!(error, StoreError::TakenOver { .. }), "{error}");
+}
+
+/// A pooler answers a client by whichever session is free: here, one that the store has never seen.
+fn a_pooler_that_swaps_sessions_is_refused(server: &Server) {
+    let config = server.database();
+    let mut store = PostgresStore::open(&config).unwrap();
+    let elsewhere = Link::connect(&config).unwrap();
+    let own = store.link().backend();
+    store.link().swap(elsewhere);
+    assert_ne!(own, 0);
+    for refused in [store.still_ours().unwrap_err(), store.link().lock().unwrap_err()] {
+        let said = refused.to_string();
+        assert!(
+            said.contains("through a pooler that swaps sessions") && said.contains("pool_mode = session"),
+            "{said}"
+        );
+    }
 }
 
 /// A database that is put back to an older state under a coordinator.

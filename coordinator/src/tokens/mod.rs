@@ -1,21 +1,24 @@
-//! Who may do what: tokens with roles, names and expiry. The list in `tokens.json` keeps hashes only; the two tokens
-//! that a state directory makes for itself lie beside it as `operator.token` and `worker.token`. The file is the
-//! truth: whoever changes it (`togl token`) is heeded at the next check, without a restart.
+//! Who may do what: tokens with roles, names and expiry. The list in `tokens.json`, or in the store that coordinators share
+//! (`place.rs`), keeps hashes only; the two tokens that a state directory makes for itself lie beside the file as
+//! `operator.token` and `worker.token`. The list is the truth: whoever changes it (`togl token`) is heeded at the next check,
+//! without a restart (`registry.rs`).
 
 mod list;
+mod place;
+mod registry;
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use togl_proto::token::{NotAToken, Pin, Token};
 
 pub use self::list::{Entry, TokenId};
 use self::list::{List, Read};
+pub use self::place::TokenPlace;
+pub use self::registry::Registry;
 use crate::private;
+use crate::store::StoreError;
 pub use togl_proto::token::Role;
 
 /// Seconds since 1970.
@@ -49,7 +52,7 @@ impl Tokens {
 
     /// Two tokens that no state directory knows, for [`Registry::of`].
     pub fn random() -> Result<Self, TokenError> {
-        let token = |role| Ok(Token::new(role, &random()?).reveal());
+        let token = |role| Ok::<_, TokenError>(Token::new(role, &random()?).reveal());
         Ok(Self { operator: token(Role::Operator)?, worker: token(Role::Worker)? })
     }
 }
@@ -73,9 +76,18 @@ pub enum TokenError {
     /// Several tokens have an id that begins like this.
     #[error("several tokens begin with `{0}`; write more of the id")]
     Ambiguous(String),
+    /// The store that has the list cannot be used.
+    #[error(transparent)]
+    Store(Box<StoreError>),
     /// The system gives no random numbers.
     #[error("the system gives no random numbers: {0}")]
     Random(getrandom::Error),
+}
+
+impl From<StoreError> for TokenError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(Box::new(error))
+    }
 }
 
 /// Who calls.
@@ -85,136 +97,6 @@ pub struct Caller {
     pub token: TokenId,
     /// What it allows.
     pub role: Role,
-}
-
-/// The tokens of a state directory as they are now.
-#[derive(Debug)]
-pub struct Registry {
-    /// None if the tokens are in no file.
-    path: Option<PathBuf>,
-    known: RwLock<Known>,
-}
-
-/// The list as last read, and which file that was.
-#[derive(Debug, Default)]
-struct Known {
-    list: List,
-    stamp: Option<Stamp>,
-    /// The file that the list was read from, kept open.
-    file: Option<File>,
-    /// What is wrong with it.
-    wrong: String,
-}
-
-/// The generation of a list: another one whenever its file is written to, moved or replaced, because the time of its last
-/// change and the number of its names tell. Asked of the open file, which costs a quarter of a microsecond, with every
-/// message; the file is read only when it has changed.
-#[derive(Debug, PartialEq, Eq)]
-struct Stamp {
-    names: u64,
-    size: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &File) -> Option<Self> {
-        let about = file.metadata().ok()?;
-        let changed = (about.ctime(), about.ctime_nsec());
-        Some(Self { names: about.nlink(), size: about.len(), changed })
-    }
-}
-
-impl Registry {
-    /// The registry of `path`, with the directory's own tokens: made now if there are none or the old ones ended,
-    /// and written again so that they name the CA. An older file of two plain tokens is taken over.
-    pub fn open(path: &Path, pin: &Pin, now: UnixSeconds) -> Result<(Self, Tokens), TokenError> {
-        let _guard = private::lock(path).map_err(|source| failed(path, source))?;
-        let (mut list, [operator, worker]) = match read(path)? {
-            Some(Read::Current(list)) => (list, [None, None]),
-            Some(Read::Older { operator, worker }) => (List::default(), [Some(operator), Some(worker)]),
-            None => (List::default(), [None, None]),
-        };
-        let mut own = |role, older| own_token(&mut list, path, role, older, pin, now);
-        let (operator, worker) = (own(Role::Operator, operator)?, own(Role::Worker, worker)?);
-        save(path, &list)?;
-        let known = RwLock::new(Known { list, ..Known::default() });
-        Ok((Self { path: Some(path.to_owned()), known }, Tokens { operator, worker }))
-    }
-
-    /// A registry of these two tokens alone, without a file.
-    pub fn of(tokens: &Tokens) -> Result<Self, TokenError> {
-        let mut list = List::default();
-        for (token, role) in [(&tokens.operator, Role::Operator), (&tokens.worker, Role::Worker)] {
-            list.add(token, role, "", 0, None)?;
-        }
-        Ok(Self { path: None, known: RwLock::new(Known { list, ..Known::default() }) })
-    }
-
-    /// Who presents this, if it is a token that was neither revoked nor has expired. Takes as long for a near miss
-    /// as for nonsense.
-    pub fn check(&self, presented: &str, now: UnixSeconds) -> Option<Caller> {
-        let known = self.known();
-        known.list.find(presented).filter(|entry| entry.is_alive(now)).map(Entry::caller)
-    }
-
-    /// Whether a token that was good when its caller came is still good.
-    pub fn is_alive(&self, token: &TokenId, now: UnixSeconds) -> bool {
-        self.known().list.get(token).is_some_and(|entry| entry.is_alive(now))
-    }
-
-    /// The list as it is in the file now. Everybody asks with every message, so the system is asked before the lock is
-    /// taken and readers do not wait for each other.
-    fn known(&self) -> RwLockReadGuard<'_, Known> {
-        let Some(path) = &self.path else { return self.read() };
-        let is_current = self.read().is_current();
-        if !is_current {
-            self.known.write().unwrap_or_else(PoisonError::into_inner).renew(path);
-        }
-        self.read()
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Known {
-    /// Whether the list is still what its file says.
-    fn is_current(&self) -> bool {
-        let now = self.file.as_ref().and_then(Stamp::of);
-        now.is_some() && now == self.stamp
-    }
-
-    /// Takes the list from its file, unless somebody else just did. A file that cannot be read leaves everything as it
-    /// was: whoever damages it must not lock everybody out, nor let anybody in.
-    fn renew(&mut self, path: &Path) {
-        if self.is_current() {
-            return;
-        }
-        match self.read_again(path) {
-            Ok(Read::Current(list)) => (self.list, self.wrong) = (list, String::new()),
-            Ok(Read::Older { .. }) => self.complain("it is one of an older togl".to_owned()),
-            Err(reason) => self.complain(reason),
-        }
-    }
-
-    /// Once, not with every message: a file that is gone is looked for again and again.
-    fn complain(&mut self, wrong: String) {
-        if wrong != self.wrong {
-            tracing::warn!(wrong, "the token file cannot be read; the tokens that were known stay good");
-            self.wrong = wrong;
-        }
-    }
-
-    fn read_again(&mut self, path: &Path) -> Result<Read, String> {
-        let mut text = Vec::new();
-        let read = File::open(path).and_then(|file| {
-            self.stamp = Stamp::of(&file);
-            self.file.insert(file).read_to_end(&mut text)
-        });
-        read.map_err(|error| error.to_string())?;
-        list::read(&text)
-    }
 }
 
 /// A token of a state directory, as written for commands of the same user.
@@ -227,13 +109,13 @@ pub fn own(state: &Path, role: Role) -> Result<Token, TokenError> {
 
 /// Makes a token and puts it on the list. Its text is shown now and never again.
 pub fn create(
-    path: &Path,
+    place: impl Into<TokenPlace>,
     role: Role,
     name: &str,
     expires: Option<UnixSeconds>,
     now: UnixSeconds,
 ) -> Result<(Token, Entry), TokenError> {
-    edit(path, |list| {
+    edit(&place.into(), |list| {
         let token = Token::new(role, &random()?);
         let entry = list.add(token.secret(), role, name, now, expires)?.clone();
         Ok((token, entry))
@@ -241,27 +123,32 @@ pub fn create(
 }
 
 /// All tokens that were not revoked, the oldest first.
-pub fn list(path: &Path) -> Result<Vec<Entry>, TokenError> {
-    match read(path)? {
+pub fn list(place: impl Into<TokenPlace>) -> Result<Vec<Entry>, TokenError> {
+    let place = place.into();
+    match place.read()? {
         Some(Read::Current(list)) => Ok(list.entries().to_vec()),
-        Some(Read::Older { .. }) | None => Err(none_yet(path)),
+        Some(Read::Older { .. }) | None => Err(none_yet(place.file())),
     }
 }
 
 /// Takes a token off the list; the beginning of its id is enough. It is refused from now on.
-pub fn revoke(path: &Path, id: &str) -> Result<Entry, TokenError> {
-    edit(path, |list| list.remove(id))
+pub fn revoke(place: impl Into<TokenPlace>, id: &str) -> Result<Entry, TokenError> {
+    edit(&place.into(), |list| list.remove(id))
 }
 
-fn edit<T>(path: &Path, change: impl FnOnce(&mut List) -> Result<T, TokenError>) -> Result<T, TokenError> {
-    if !path.exists() {
-        return Err(none_yet(path));
+fn edit<T: Send>(
+    place: &TokenPlace,
+    change: impl FnOnce(&mut List) -> Result<T, TokenError> + Send,
+) -> Result<T, TokenError> {
+    let file = place.file();
+    if place.shared().is_none() && !file.exists() {
+        return Err(none_yet(file)); // no lock is left where there is no state directory
     }
-    let _guard = private::lock(path).map_err(|source| failed(path, source))?;
-    let Some(Read::Current(mut list)) = read(path)? else { return Err(none_yet(path)) };
-    let changed = change(&mut list)?;
-    save(path, &list)?;
-    Ok(changed)
+    place.change(|before| {
+        let Some(Read::Current(mut list)) = before else { return Err(none_yet(file)) };
+        let changed = change(&mut list)?;
+        Ok((list, changed))
+    })
 }
 
 /// `operator.token` or `worker.token`.
@@ -304,17 +191,6 @@ fn parse(path: &Path, text: &[u8]) -> Result<Token, TokenError> {
     let malformed = |reason: String| TokenError::Malformed { path: path.to_owned(), reason };
     let text = std::str::from_utf8(text).map_err(|error| malformed(error.to_string()))?;
     Token::parse(text).map_err(|error: NotAToken| malformed(error.to_string()))
-}
-
-fn read(path: &Path) -> Result<Option<Read>, TokenError> {
-    let Some(text) = private::read(path).map_err(|source| failed(path, source))? else { return Ok(None) };
-    let read = list::read(&text).map_err(|reason| TokenError::Malformed { path: path.to_owned(), reason })?;
-    Ok(Some(read))
-}
-
-fn save(path: &Path, list: &List) -> Result<(), TokenError> {
-    let text = list.to_json().map_err(|error| failed(path, error.into()))?;
-    private::write(path, &text).map_err(|source| failed(path, source))
 }
 
 fn failed(path: &Path, source: io::Error) -> TokenError {

@@ -14,6 +14,7 @@ use togl_scheduler::{Change, Snapshot, Timestamp};
 use tokio::time::Instant;
 
 use crate::ledger::Ledger;
+use crate::standby::Hold;
 
 /// Milliseconds that the coordinator's clock is ahead of virtual time, and whether it stands.
 #[derive(Debug, Clone, Default)]
@@ -89,6 +90,8 @@ pub struct FaultyStore {
     pub jumps: Jumps,
     pub ledger: Ledger,
     pub rng: SmallRng,
+    /// Every commit names its holder, and is refused once another coordinator has opened the store.
+    pub hold: Hold,
 }
 
 impl fmt::Debug for FaultyStore {
@@ -109,6 +112,7 @@ impl Store for FaultyStore {
     }
 
     fn commit_with_log(&mut self, changes: &[Change], log: &[LogPiece]) -> Result<(), StoreError> {
+        self.still_ours()?;
         let Troubles { fail_before, fail_after, slow } = self.troubles.clone();
         let takes = if self.happens(&slow) { 50 + self.rng.random_range(0..1500) } else { 0 };
         if takes > 0 {
@@ -131,6 +135,14 @@ impl Store for FaultyStore {
 
     fn append_log(&mut self, pieces: &[LogPiece]) -> Result<(), StoreError> {
         self.inner.append_log(pieces)
+    }
+
+    fn still_ours(&mut self) -> Result<(), StoreError> {
+        if self.hold.is_ours() {
+            return Ok(());
+        }
+        self.ledger.count("taken over");
+        Err(StoreError::TakenOver { address: "memory:".to_owned() })
     }
 
     fn incarnation(&self) -> u64 {
@@ -168,6 +180,8 @@ pub enum Fault {
     Outdate,
     /// Some results contradict themselves.
     Spoil,
+    /// The coordinator loses its store without knowing it, and the one that waits takes over.
+    LoseStore,
 }
 
 /// When what goes wrong, in order.
@@ -197,6 +211,12 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
     }
     plan.sort_by_key(|(at, _)| *at);
     plan
+}
+
+/// When the store is lost, in a world with a coordinator that waits.
+pub fn losses(rng: &mut SmallRng, until: Duration) -> Vec<(Duration, Fault)> {
+    let times = (0..rng.random_range(1..4)).map(|_| rng.random_range(0..until.as_millis() as u64));
+    times.map(|at| (Duration::from_millis(at), Fault::LoseStore)).collect()
 }
 
 pub fn pick<'a, T>(rng: &mut impl Rng, all: &'a [T]) -> &'a T {

@@ -3,7 +3,8 @@
 //! repeated reports, sessions without heartbeats, crashes and restarts of either side, processes of either side that
 //! stand still, hosts whose workers crash again and again, workers that are told to stop or drained, coordinators that
 //! are older than their workers, results that contradict themselves, clocks that jump, commits that are slow or fail
-//! before or after they are kept, viewers that never read.
+//! before or after they are kept, viewers that never read; a coordinator that loses its store without knowing it while
+//! another one takes over.
 //!
 //! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
 //! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
@@ -30,6 +31,7 @@ mod ledger;
 mod network;
 mod operator;
 mod slots;
+mod standby;
 mod viewer;
 mod worker;
 mod world;
@@ -44,7 +46,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 25] = [
+const LEAST: [(&str, u64); 27] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -70,6 +72,8 @@ const LEAST: [(&str, u64); 25] = [
     ("kept for an upgrade", 5),
     ("refused for good", 3),
     ("unread streams", 100),
+    ("lost stores", 20),
+    ("taken over", 10),
 ];
 
 /// The one world that somebody wants to look at.
@@ -118,4 +122,16 @@ fn promises_hold_in_worlds_of_seed_3_mod_5() {
 #[test]
 fn promises_hold_in_worlds_of_seed_4_mod_5() {
     run(4);
+}
+
+/// The mistake that fencing prevents: then promises are broken, and this is noticed.
+#[test]
+fn two_coordinators_that_are_active_at_once_are_caught() {
+    let caught = (0..20).filter(|seed| {
+        let world = || world::run_with(*seed, standby::Lock::new(true));
+        std::panic::catch_unwind(world).is_err()
+    });
+    let caught = caught.count();
+    println!("two active coordinators are caught in {caught} of 20 worlds");
+    assert!(caught > 0, "worlds do not notice two active coordinators");
 }

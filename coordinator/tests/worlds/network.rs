@@ -15,6 +15,10 @@ use tonic::transport::{Channel, Endpoint, Uri};
 use turmoil::net::{TcpListener, TcpStream};
 
 pub const COORDINATOR: &str = "coordinator";
+/// A second one, which waits for the store of the first, or is not there.
+pub const STANDBY: &str = "standby";
+/// All of them, in the order in which they are tried.
+pub const COORDINATORS: [&str; 2] = [COORDINATOR, STANDBY];
 pub const PORT: u16 = 7447;
 
 /// A connection as the server takes it.
@@ -59,13 +63,20 @@ pub async fn incoming() -> io::Result<impl Stream<Item = io::Result<Accepted>>> 
     }))
 }
 
-/// A channel to the coordinator, with the timeouts of the real client.
+/// A channel to the first coordinator that answers, with the timeouts of the real client.
 pub async fn connect() -> Result<Channel, tonic::transport::Error> {
-    let connector = tower::service_fn(|_: Uri| async {
-        Ok::<_, io::Error>(TokioIo::new(TcpStream::connect((COORDINATOR, PORT)).await?))
+    match connect_to(COORDINATOR, Duration::from_secs(2)).await {
+        Ok(channel) => Ok(channel),
+        Err(_) => connect_to(STANDBY, Duration::from_secs(5)).await,
+    }
+}
+
+async fn connect_to(host: &'static str, patience: Duration) -> Result<Channel, tonic::transport::Error> {
+    let connector = tower::service_fn(move |_: Uri| async move {
+        Ok::<_, io::Error>(TokioIo::new(TcpStream::connect((host, PORT)).await?))
     });
     Endpoint::from_static("http://coordinator:7447")
-        .connect_timeout(Duration::from_secs(5))
+        .connect_timeout(patience)
         .http2_keep_alive_interval(Duration::from_secs(5))
         .keep_alive_timeout(Duration::from_secs(10))
         .keep_alive_while_idle(true)

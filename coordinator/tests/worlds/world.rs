@@ -14,10 +14,11 @@ use togl_sweeps::{Attempt, FoldKey};
 use turmoil::Sim;
 
 use crate::coordinator;
-use crate::faults::{Fault, FaultyStore, Jumps, Troubles, pick, plan};
+use crate::faults::{Fault, FaultyStore, Jumps, Troubles, losses, pick, plan};
 use crate::ledger::Ledger;
-use crate::network::COORDINATOR;
+use crate::network::{COORDINATOR, COORDINATORS, STANDBY};
 use crate::operator::Operator;
+use crate::standby::Lock;
 use crate::viewer;
 use crate::worker::{Machine, Strings, Worker};
 
@@ -34,7 +35,9 @@ struct Hosts {
     workers: Vec<Seat>,
     /// What is undone when.
     mending: Vec<(Duration, Mend)>,
-    dead: Arc<AtomicBool>,
+    /// Which coordinators ended by themselves.
+    dead: [Arc<AtomicBool>; 2],
+    lock: Lock,
     jumps: Jumps,
     ledger: Ledger,
     /// Hosts whose processes die soon after they were started, and until when.
@@ -47,6 +50,7 @@ type Happening = (&'static str, Option<(Duration, Mend)>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mend {
     StartCoordinator,
+    StartStandby,
     StartWorker(usize),
     Repair(usize),
     Release(usize),
@@ -56,21 +60,25 @@ enum Mend {
 
 /// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
 pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
+    run_with(seed, Lock::new(false))
+}
+
+/// The same with this lock of the store.
+pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
-    let (jumps, troubles, dead) = (Jumps::default(), Troubles::default(), Arc::new(AtomicBool::new(false)));
+    let (jumps, troubles) = (Jumps::default(), Troubles::default());
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
-    {
-        let (store, ledger, tokens) = (store.clone(), ledger.clone(), tokens.clone());
-        let (jumps, troubles, dead) = (jumps.clone(), troubles.clone(), dead.clone());
-        let seeds = RefCell::new(SmallRng::seed_from_u64(rng.random()));
-        sim.host(COORDINATOR, move || {
-            let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
-            let (inner, troubles) = (store.clone(), troubles.clone());
-            let faulty = FaultyStore { inner, troubles, jumps: jumps.clone(), ledger: ledger.clone(), rng };
-            coordinator::run(faulty, jumps.clone(), tokens.clone(), ledger.clone(), dead.clone())
-        });
-    }
+    let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
+    let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
+    let place = |name, is_there, seed| {
+        let dead = Arc::new(AtomicBool::new(false));
+        let (store, tokens, ledger, lock) = (store.clone(), tokens.clone(), ledger.clone(), lock.clone());
+        let (jumps, troubles) = (jumps.clone(), troubles.clone());
+        Place { name, is_there, seed, dead, store, tokens, ledger, lock, jumps, troubles }
+    };
+    let places = [place(COORDINATOR, true, rng.random()), place(STANDBY, has_standby, chance.random())];
+    let dead = places.map(|place| place.host(&mut sim));
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
     {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
@@ -81,13 +89,54 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     if rng.random_range(0..2) == 0 {
         troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
     }
-    let faults = plan(&mut rng, workers.len(), FAULTY);
+    let mut faults = plan(&mut rng, workers.len(), FAULTY);
+    if has_standby {
+        faults.extend(losses(&mut chance, FAULTY));
+        faults.sort_by_key(|(at, _)| *at);
+    }
     let looping = vec![];
-    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone(), looping };
+    let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: ledger.clone(), looping };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
     std::mem::take(&mut ledger.notes().seen)
+}
+
+/// A host on which a coordinator runs, or waits for the store.
+struct Place {
+    name: &'static str,
+    is_there: bool,
+    seed: u64,
+    dead: Arc<AtomicBool>,
+    store: MemoryStore,
+    tokens: Tokens,
+    ledger: Ledger,
+    lock: Lock,
+    jumps: Jumps,
+    troubles: Troubles,
+}
+
+impl Place {
+    /// Gives what is set when its coordinator has ended by itself.
+    fn host(self, sim: &mut Sim<'_>) -> Arc<AtomicBool> {
+        let (dead, seeds) = (self.dead.clone(), RefCell::new(SmallRng::seed_from_u64(self.seed)));
+        sim.host(self.name, move || {
+            let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
+            let (inner, troubles, lock) = (self.store.clone(), self.troubles.clone(), self.lock.clone());
+            let (jumps, ledger, tokens) = (self.jumps.clone(), self.ledger.clone(), self.tokens.clone());
+            let (is_there, dead) = (self.is_there, self.dead.clone());
+            async move {
+                if !is_there {
+                    std::future::pending::<()>().await;
+                }
+                let hold = lock.take().await;
+                let (on, its) = (jumps.clone(), ledger.clone());
+                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
+                coordinator::run(faulty, jumps, tokens, ledger, dead).await
+            }
+        });
+        dead
+    }
 }
 
 /// One to three workers on one or more machines.
@@ -194,9 +243,13 @@ impl Hosts {
 
     /// Programs that ended by themselves are started again, as a service manager does it.
     fn find_the_dead(&mut self, sim: &mut Sim<'_>, now: Duration) {
-        if self.dead.swap(false, Ordering::SeqCst) && sim.is_host_running(COORDINATOR) {
-            sim.crash(COORDINATOR);
-            self.mending.push((now + RESTART, Mend::StartCoordinator));
+        for ((name, dead), mend) in
+            COORDINATORS.iter().zip(&self.dead).zip([Mend::StartCoordinator, Mend::StartStandby])
+        {
+            if dead.swap(false, Ordering::SeqCst) && sim.is_host_running(*name) {
+                sim.crash(*name);
+                self.mending.push((now + RESTART, mend));
+            }
         }
         for number in 0..self.workers.len() {
             let start = Mend::StartWorker(number);
@@ -296,6 +349,7 @@ impl Hosts {
                 self.ledger.notes().spoiling = true;
                 ("spoilt worlds", None)
             }
+            Fault::LoseStore if self.lock.lose() => ("lost stores", None),
             _ => return None,
         })
     }
@@ -304,10 +358,12 @@ impl Hosts {
     fn stand(&self, sim: &Sim<'_>, stands: bool) {
         self.jumps.set_standing(stands);
         self.ledger.set_standing(stands);
-        for (name, _) in &self.workers {
+        for (name, coordinator) in
+            self.workers.iter().flat_map(|(name, _)| COORDINATORS.map(|one| (name, one)))
+        {
             match stands {
-                true => sim.hold(&**name, COORDINATOR),
-                false => sim.release(&**name, COORDINATOR),
+                true => sim.hold(&**name, coordinator),
+                false => sim.release(&**name, coordinator),
             }
         }
     }
@@ -319,6 +375,7 @@ impl Hosts {
                 self.stand(sim, false); // that was the process before
                 sim.bounce(COORDINATOR);
             }
+            Mend::StartStandby => sim.bounce(STANDBY),
             Mend::StartWorker(n) => sim.bounce(name(n)),
             Mend::Repair(n) => sim.repair(name(n), COORDINATOR),
             Mend::Release(n) => sim.release(name(n), COORDINATOR),

@@ -26,6 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a silent network is believed to be alive.
 const SILENCE: Duration = Duration::from_secs(10);
 
+/// After so long without a word the other side is asked for a sign of life, so often, so many times: a host that is gone is
+/// noticed within 11 seconds. The server is told the same (`schema`), because it lets go of the lock then.
+const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(5), Duration::from_secs(2), 3);
+
 /// Why a call has no answer.
 pub(in super::super) enum Failed {
     /// The connection broke: what was asked may or may not have happened.
@@ -118,7 +122,9 @@ impl Link {
     /// Connects, with as much TLS as was asked for.
     pub(in super::super) fn connect(access: &Access) -> Result<Self, StoreError> {
         let mut config = ::postgres::Config::clone(access);
-        config.connect_timeout(PATIENCE).tcp_user_timeout(SILENCE).keepalives_idle(SILENCE);
+        config.connect_timeout(PATIENCE).tcp_user_timeout(SILENCE);
+        let (idle, interval, count) = KEEPALIVE;
+        config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(count);
         config.application_name(&format!("togl, process {}", std::process::id()));
         let address = shown(&config);
         let connector =
@@ -149,6 +155,23 @@ impl Link {
         }
     }
 
+    /// Connects to take the lock of the store, which only a session of the server itself can have. A pooler that swaps sessions
+    /// gives itself away while two connections are in a transaction: it hands the one that was let go last to whoever asks next.
+    pub(super) fn connect_to_session(access: &Access) -> Result<Self, StoreError> {
+        let mut link = Self::connect(access)?;
+        let Ok(mut other) = Self::connect(access) else { return Ok(link) }; // none to spare: `prove` looks later
+        for sql in ["BEGIN", "COMMIT"] {
+            for link in [&mut link, &mut other] {
+                link.with(|client| Ok(client.batch_execute(sql)?))?;
+            }
+        }
+        let backend = link.backend;
+        link.with(|client| {
+            same_session(backend, client.query_one("SELECT pg_backend_pid()", &[])?.try_get(0)?)
+        })?;
+        Ok(link)
+    }
+
     /// The process that serves this connection.
     pub(super) fn backend(&self) -> i32 {
         self.backend
@@ -156,8 +179,11 @@ impl Link {
 
     /// Takes the lock of the store, or says who has it.
     pub(super) fn lock(&mut self) -> Result<(), StoreError> {
+        let backend = self.backend;
         let holder = self.with(|client| {
-            if client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])?.try_get(0)? {
+            let row = client.query_one("SELECT pg_try_advisory_lock($1), pg_backend_pid()", &[&LOCK])?;
+            same_session(backend, row.try_get(1)?)?;
+            if row.try_get(0)? {
                 return Ok(None);
             }
             let sql = "SELECT coalesce(application_name, ''), coalesce(host(client_addr), 'this machine')
@@ -175,6 +201,14 @@ impl Link {
                 Err(StoreError::Held { address: self.address.clone(), holder })
             }
         }
+    }
+
+    /// From now on the session of another connection answers.
+    #[cfg(test)]
+    pub(super) fn swap(&mut self, mut other: Self) {
+        std::mem::swap(&mut self.client, &mut other.client);
+        let settled = self.with(|client| Ok(client.batch_execute("SET search_path TO togl")?));
+        assert!(settled.is_ok(), "{settled:?}");
     }
 
     /// Asks the server to end a session of ours that it still believes in.
@@ -221,6 +255,30 @@ impl Drop for Link {
     fn drop(&mut self) {
         let client = self.client.take();
         _ = apart(move || drop(client)); // saying goodbye is a courtesy
+    }
+}
+
+/// Refuses a pooler that gave us another session of the server than before: the lock of the store belongs to a session.
+fn same_session(before: i32, now: i32) -> Result<(), Failed> {
+    if before == now {
+        return Ok(());
+    }
+    let problem = "is reached through a pooler that swaps sessions, and the lock of a store belongs to one; name the server \
+                   itself, or set the pooler to `pool_mode = session`"
+        .to_owned();
+    Err(StoreError::Unusable { address: String::new(), problem }.into())
+}
+
+/// Whether the store is still ours: this session has the lock, and nobody opened the store after us.
+pub(super) fn prove(client: &mut Client, backend: i32, holder: i64) -> Result<(), Failed> {
+    let sql = "SELECT pg_backend_pid(), (SELECT holder FROM store),
+                   EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND pid = pg_backend_pid()
+                               AND objid::bigint = $1)";
+    let row = client.query_one(sql, &[&LOCK])?;
+    same_session(backend, row.try_get(0)?)?;
+    match row.try_get::<_, i64>(1)? == holder && row.try_get(2)? {
+        true => Ok(()),
+        false => Err(StoreError::TakenOver { address: String::new() }.into()),
     }
 }
 
