@@ -159,6 +159,21 @@ pub struct FigureSpec {
     pub panels: Option<String>,
 }
 
+/// An amount of memory, such as `8 GiB` or `500 MB`, in bytes.
+pub fn bytes(written: &str) -> Option<u64> {
+    let digits = written.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
+    let (amount, unit) = written.split_at(digits);
+    let unit = match unit.trim() {
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        _ => return None,
+    };
+    let bytes = amount.parse::<f64>().ok()? * unit;
+    (bytes > 0.0 && bytes < 1e15).then_some(bytes as u64)
+}
+
 words!(
     /// The kind of device that a fold wants.
     #[derive(Default)]
