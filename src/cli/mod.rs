@@ -27,6 +27,7 @@ mod run;
 mod serve;
 mod shell;
 mod slurm;
+mod slurm_options;
 mod sources;
 mod status;
 mod steer;

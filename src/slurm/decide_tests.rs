@@ -121,7 +121,7 @@ fn a_full_queue_is_tried_with_one_job_when_one_ends() {
 #[test]
 fn nodes_where_workers_do_not_start_are_left_out_and_two_of_them_pause() {
     let (mut memory, demand, nobody) = (Memory::default(), [shape(9, 0)], BTreeSet::new());
-    let mut start_badly = |memory: &mut Memory, number, by_itself| {
+    let start_badly = |memory: &mut Memory, number, by_itself| {
         let begun = [job(number, Standing::Alive)];
         assert_eq!(memory.note_queue(0, &begun, &nobody), []);
         let ended = memory.note_queue(30, &[], &nobody);

@@ -145,8 +145,8 @@ const LEFT: &str = r#"seconds() {
 }
 "#;
 
-/// What Slurm says is left counts, less up to 5 % so that the workers of an array do not leave all at once.
-const ASK: &str = r#"said=$(squeue --noheader --jobs="$SLURM_JOB_ID" --format=%L 2>/dev/null)
+/// What Slurm says is left counts (asked by the task: the last one of an array has the array's own number as job), less up to 5 % so that the workers of an array do not leave all at once.
+const ASK: &str = r#"said=$(squeue --noheader --jobs="${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" --format=%L 2>/dev/null)
 case $said in *[!0-9:-]* | "") ;; *:*) left=$(seconds "$said") ;; esac
 left=$((left - left * (RANDOM % 6) / 100))
 worker=

@@ -190,7 +190,7 @@ impl Scheduler {
                     free < folds
                         && slot.fits(&wanted, need.memory.0)
                         && need.unread & presence.version == 0
-                        && presence.lasts(now, need.resumable, need.seconds.0)
+                        && presence.lasts(now, need.resumable, || need.seconds.0)
                 });
                 if let Some((_, (_, free))) = taken {
                     *free += 1;
@@ -239,12 +239,18 @@ impl Demand {
 impl Presence {
     /// Whether this worker lives long enough for a fold that takes about so many seconds. One that somebody else can go on
     /// with needs no time; of one whose length nobody knows yet the first attempt will tell.
-    pub(crate) fn lasts(&self, now: Timestamp, resumable: bool, seconds: Option<u64>) -> bool {
+    pub(crate) fn lasts(
+        &self,
+        now: Timestamp,
+        resumable: bool,
+        seconds: impl FnOnce() -> Option<u64>,
+    ) -> bool {
         let Some(until) = self.until else { return true };
         let left = until.since(now);
-        match seconds {
-            Some(seconds) if !(resumable && self.info.moves_checkpoints) => needed(seconds) <= left,
-            Some(_) | None => left > 0,
+        let begins_anew = !(resumable && self.info.moves_checkpoints);
+        match seconds().filter(|_| begins_anew) {
+            Some(seconds) => needed(seconds) <= left,
+            None => left > 0,
         }
     }
 }

@@ -312,7 +312,7 @@ impl Offers {
         self.slots += presence.slots.len() as u64;
         let fits = wanted.iter().any(|wanted| presence.could_train(&wanted.resources, obstacle.floor));
         let reads = fits && obstacle.unread & presence.version == 0;
-        let lasts = |sweep: &&&Sweep| presence.lasts(now, obstacle.resumable, sweep.pace.p90());
+        let lasts = |sweep: &&&Sweep| presence.lasts(now, obstacle.resumable, || sweep.pace.p90());
         let mut lasting = wanted.iter().filter(lasts).peekable();
         self.lasts |= reads && lasting.peek().is_some();
         let free =

@@ -154,7 +154,7 @@ impl Scheduler {
     ) -> bool {
         obstacle.disputed.is_none_or(|data| !self.data.is_disputed(data))
             && obstacle.unread & presence.version == 0
-            && presence.lasts(now, obstacle.resumable, sweep.pace.p90())
+            && presence.lasts(now, obstacle.resumable, || sweep.pace.p90())
             && presence.free_slot(&sweep.resources, obstacle.floor).is_some()
     }
 

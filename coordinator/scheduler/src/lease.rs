@@ -76,7 +76,7 @@ impl Scheduler {
         let sweep = &self.sweeps[sweep.at()];
         let presence = self.workers[worker.at()].presence.as_ref()?;
         presence.free_slot(&sweep.resources, 0)?;
-        if !presence.lasts(now, true, sweep.pace.p90()) {
+        if !presence.lasts(now, true, || sweep.pace.p90()) {
             return None; // it has no time for any fold of this sweep
         }
         let position = sweep.queues.first_for(worker, |obstacle| {

@@ -8,6 +8,7 @@ mod outgoing;
 mod tests;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,19 +163,13 @@ impl Agent {
                 Some(event) = slots.recv() => self.on_slot(event).await,
                 _ = beat.tick() => self.send_heartbeat().await,
                 Some(()) = stop.recv() => {
-                    if std::mem::replace(&mut self.leaving, true) {
+                    if self.leaving {
                         break self.say_goodbye(&mut link, Stopped::Asked).await; // told twice: at once
                     }
-                    grace.as_mut().reset(later(self.habits.grace));
-                    self.stop_training().await;
+                    self.begin_to_leave(grace.as_mut()).await;
                 }
                 () = &mut closing, if !self.closing => self.close().await,
-                () = &mut over, if !self.leaving => {
-                    tracing::info!("the time of this worker is over: it saves and leaves");
-                    self.leaving = true;
-                    grace.as_mut().reset(later(self.habits.grace));
-                    self.stop_training().await;
-                }
+                () = &mut over, if !self.leaving => self.begin_to_leave(grace.as_mut()).await,
                 () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, Stopped::Asked).await,
                 () = &mut idle, if !busy => break self.say_goodbye(&mut link, Stopped::Idle).await,
             }
@@ -205,8 +200,11 @@ impl Agent {
         Stopped::Refused { why, kept: results.count() }
     }
 
-    /// Asks every trainer to save and end its fold.
-    async fn stop_training(&mut self) {
+    /// Asks every trainer to save and end its fold, within the grace that begins now.
+    async fn begin_to_leave(&mut self, grace: Pin<&mut tokio::time::Sleep>) {
+        tracing::info!("this worker saves what is in training and leaves");
+        self.leaving = true;
+        grace.reset(later(self.habits.grace));
         for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
             let _ = slot.orders.send(Order::Stop).await;
         }

@@ -176,7 +176,7 @@ async fn a_fold_that_takes_too_long_to_save_does_not_keep_the_worker() {
 async fn before_its_time_is_over_it_takes_nothing_new_then_saves_and_leaves() {
     let (lasts, margin) = (Duration::from_secs(3600), Duration::from_secs(600));
     let mut world = World::living(Duration::from_secs(60), Some(Life { lasts, margin })).await;
-    let start = tokio::time::Instant::now();
+    let start = later(Duration::ZERO);
     let Some(worker_message::Kind::Hello(hello)) = world.said.recv().await.and_then(|said| said.kind) else {
         panic!()
     };
