@@ -50,11 +50,14 @@ impl Autoscaler {
         let (start, mut memory, mut said) = (clock::now(), Memory::default(), String::new());
         loop {
             let now = start.elapsed().as_secs();
-            let why = match self.step(now, &mut client, &mut memory).await {
-                Ok(why) => why,
-                Err(problem) => format!("the coordinator cannot be asked: {problem}; nothing is submitted"),
+            let (why, acted) = match self.step(now, &mut client, &mut memory).await {
+                Ok(done) => done,
+                Err(problem) => {
+                    (format!("the coordinator cannot be asked: {problem}; nothing is submitted"), false)
+                }
             };
-            if why != said {
+            // What was done is always told, why nothing is done once; seconds that pass are no news.
+            if acted || plain(&why) != plain(&said) {
                 eprintln!("{}  {why}", clock::time_of_day());
                 said.clone_from(&why);
             }
@@ -82,8 +85,13 @@ impl Autoscaler {
         Ok(())
     }
 
-    /// One look and what follows from it; gives the reason why not more is done.
-    async fn step(&self, now: u64, client: &mut Client, memory: &mut Memory) -> Result<String, Problem> {
+    /// One look and what follows from it; gives the reason why not more is done, and whether something was.
+    async fn step(
+        &self,
+        now: u64,
+        client: &mut Client,
+        memory: &mut Memory,
+    ) -> Result<(String, bool), Problem> {
         let seen = self.look(client).await?;
         if let Some(jobs) = &seen.jobs {
             for id in memory.note_queue(now, jobs, &seen.joined) {
@@ -101,10 +109,10 @@ impl Autoscaler {
         };
         let Decision { act, why } = decide::decide(&self.pool, look, memory);
         match act {
-            None => Ok(why),
+            None => Ok((why, false)),
             Some(Act::CancelPending(ids)) => {
                 self.slurm.cancel(&ids, true).await;
-                Ok(format!("{why}; {} that wait are cancelled", ids.len()))
+                Ok((format!("{why}; {} that wait are cancelled", ids.len()), true))
             }
             Some(Act::Submit(count)) => {
                 let jobs = seen.jobs.map_or(0, |jobs| jobs.len());
@@ -114,7 +122,7 @@ impl Autoscaler {
                     Err(refusal) => format!("sbatch refused: {}", refusal.words()),
                 };
                 memory.note_submission(now, count, jobs, answer);
-                Ok(format!("{why}; {told}"))
+                Ok((format!("{why}; {told}"), true))
             }
         }
     }
@@ -148,4 +156,9 @@ impl Autoscaler {
             Err(status) => Err(remote::refused(status)),
         }
     }
+}
+
+/// Words without the numbers in them.
+fn plain(words: &str) -> String {
+    words.chars().filter(|c| !c.is_ascii_digit()).collect()
 }

@@ -14,7 +14,7 @@ use crate::words::words;
 pub struct Limits {
     /// The sweep is refused if it has more folds.
     pub max_folds: u64,
-    /// Attempts of one fold, whatever the reason, before it counts as failed.
+    /// Attempts of one fold, whatever the reason but preemption, before it counts as failed.
     pub attempts: u32,
     /// Seconds that one attempt may train; none if absent.
     pub fold_seconds: Option<u64>,

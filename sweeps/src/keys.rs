@@ -92,7 +92,7 @@ pub(crate) const LAW: Block = &[
 /// `limits`.
 pub(crate) const LIMITS: Block = &[
     key("max_folds", "a larger sweep is refused: a guard against accidents"),
-    key("attempts", "attempts of one fold, whatever the reason"),
+    key("attempts", "attempts of one fold, whatever the reason but preemption"),
     key("fold_seconds", "seconds that one attempt may train"),
 ];
 

@@ -2,7 +2,7 @@
 //! that will not live long is given only what it can end. That the counts are what one finds by asking fold by fold is
 //! checked by the world after every event of every story.
 
-use togl_scheduler::{Event, Reason, Shape};
+use togl_scheduler::{Event, FailureAnswer, Reason, Shape};
 use togl_sweeps::FailureClass;
 use togl_sweeps::result::example;
 use togl_sweeps::spec::{DeviceKind, Resources};
@@ -147,6 +147,20 @@ fn a_network_goes_to_a_short_lived_worker_exactly_if_its_checkpoints_move() {
     world.pass(590_000 - world.now.0);
     join_for(&mut world, "late", 1, 0, true);
     assert_eq!(world.leases("late", 1), [], "its time is over");
+}
+
+#[test]
+fn a_fold_that_takes_days_gets_through_on_jobs_of_a_few_hours() {
+    let mut world = World::with_sweep(1, 1);
+    for _ in 0..50 {
+        let lease = world.lease("w");
+        assert_eq!(world.fail("w", &lease, FailureClass::Preempted), FailureAnswer::Retried);
+        world.leave("w");
+        world.pass(3_600_000);
+        world.join("w", "h", 1);
+    }
+    let lease = world.lease("w");
+    world.report("w", &lease, 0.5);
 }
 
 #[test]
