@@ -6,7 +6,7 @@ DEMO_STATE ?= demo-state
 WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install release dist dist-twice test-wheel test-images test-hosts test-units test-versions test-standby test-kubernetes clean tools
+.PHONY: $(shell sed -n "s/^\([a-z0-9-]*\):.*/\1/p" $(firstword $(MAKEFILE_LIST)))
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,7 +33,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 scripts:
-	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/release deploy/test-dist deploy/test-images deploy/test-hosts deploy/test-units deploy/test-versions deploy/test-standby deploy/test-kubernetes deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
+	for script in .ci/run $$(grep -rlI '^#!/usr/bin/env bash' deploy); do \
 		bash -n $$script || exit 1; done
 	for script in deploy/skipped deploy/dist deploy/bench/*.py deploy/kubernetes/*.py; do \
 		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
@@ -117,6 +117,8 @@ test-standby: build ## Two coordinators on one PostgreSQL, the active one killed
 
 test-kubernetes: build ## Validate deploy/kubernetes strictly and offline, and start what its pods start (fetches a validator)
 	deploy/test-kubernetes
+test-slurm: build ## Workers that a real Slurm starts, on loopback, with all that goes wrong there (as root; installs slurm-wlm and munge)
+	deploy/test-slurm
 
 clean: ## Remove what was built and what the demo made
 	$(CARGO) clean

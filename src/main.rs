@@ -18,6 +18,7 @@ mod log;
 mod problem;
 mod progress;
 mod remote;
+mod slurm;
 mod state;
 
 use std::borrow::Cow;

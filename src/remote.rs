@@ -95,6 +95,14 @@ impl Target {
         })
     }
 
+    /// The CA of the coordinator, as far as the token names it.
+    pub fn pin(&self) -> Option<String> {
+        let named = self.token(&self.address().ok()?).ok()?.pin().map(ToString::to_string);
+        let own =
+            || tokens::own(self.state().ok()?.path(), Role::Operator).ok()?.pin().map(ToString::to_string);
+        named.or_else(own)
+    }
+
     fn token(&self, address: &str) -> Result<Token, Problem> {
         if let Some(file) = &self.token_file {
             let text = std::fs::File::open(file)
@@ -238,6 +246,9 @@ pub struct ListedWorker {
     pub running: Vec<String>,
     /// Version of its program.
     pub code_version: String,
+    /// Where it runs as who started it calls it, such as `slurm:123_4`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub allocation: String,
     /// Why its host is quarantined.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -246,8 +257,10 @@ pub struct ListedWorker {
 impl From<wire::WorkerSummary> for ListedWorker {
     fn from(w: wire::WorkerSummary) -> Self {
         let running = w.running.iter().map(|f| fold_text(Some(f))).collect();
-        let wire::WorkerSummary { worker, host, state, slots, devices, code_version, note, .. } = w;
-        Self { worker, host, state, slots, devices, running, code_version, note }
+        let wire::WorkerSummary {
+            worker, host, state, slots, devices, code_version, note, allocation, ..
+        } = w;
+        Self { worker, host, state, slots, devices, running, code_version, allocation, note }
     }
 }
 

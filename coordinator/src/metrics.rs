@@ -27,6 +27,8 @@ pub struct Metrics {
     leases: Gauge,
     connections: Gauge,
     strangers: Gauge,
+    slots_wanted: Gauge,
+    slots_free: Gauge,
     queue_age: Gauge<f64, AtomicU64>,
     busy: Gauge<f64, AtomicU64>,
     looks: Gauge,
@@ -54,6 +56,8 @@ impl Metrics {
             leases: Gauge::default(),
             connections: Gauge::default(),
             strangers: Gauge::default(),
+            slots_wanted: Gauge::default(),
+            slots_free: Gauge::default(),
             queue_age: Gauge::default(),
             busy: Gauge::default(),
             looks: Gauge::default(),
@@ -81,6 +85,9 @@ impl Metrics {
         to.register("leases", "Folds that a worker has a lease on", self.leases.clone());
         to.register("connections", "Open connections", self.connections.clone());
         to.register("strangers", "Open connections that showed no good token yet", self.strangers.clone());
+        let help = "Slots that folds could fill at once if somebody brought them";
+        to.register("slots_wanted", help, self.slots_wanted.clone());
+        to.register("slots_free", "Free slots of workers that take folds", self.slots_free.clone());
         let help = "Time since a fold was last handed out or submitted, while folds of active sweeps wait";
         to.register_with_unit("queue_age", help, Unit::Seconds, self.queue_age.clone());
         let help = "Time since the driver began what it is doing; 0 while it waits";
@@ -160,6 +167,9 @@ impl Metrics {
         }
         self.connections.set(connections.0 as i64);
         self.strangers.set(connections.1 as i64);
+        let demand = handle.demand().await?;
+        self.slots_wanted.set(demand.slots_wanted().cast_signed());
+        self.slots_free.set(demand.free_slots.cast_signed());
         let waits = sweeps.iter().any(|view| view.state == SweepState::Active && view.counts.pending > 0);
         let age = self.clock.now().since(Timestamp(self.moved.load(Ordering::Relaxed)));
         self.queue_age.set(if waits { age as f64 / 1_000.0 } else { 0.0 });

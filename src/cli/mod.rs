@@ -6,6 +6,7 @@ mod best;
 mod check;
 mod data;
 mod delete;
+mod demand;
 mod disputes;
 mod expressivity;
 mod folds;
@@ -26,6 +27,8 @@ mod report;
 mod run;
 mod serve;
 mod shell;
+mod slurm;
+mod slurm_options;
 mod sources;
 mod status;
 mod steer;
@@ -123,6 +126,10 @@ enum Verb {
     Workers(lists::Workers),
     /// Show, start and stop workers on other machines over ssh
     Hosts(hosts::Hosts),
+    /// Let a Slurm cluster start workers, as many as there is work for
+    Slurm(Box<slurm::Slurm>),
+    /// Say how many folds could start if there were slots for them
+    Demand(demand::Demand),
     /// Say why a fold is not running, or what became of it
     Explain(folds::Explain),
     /// Show what the trainers of a fold wrote
@@ -230,6 +237,8 @@ impl Togl {
             Verb::Folds(verb) => done(verb.run().await),
             Verb::Workers(verb) => done(verb.run().await),
             Verb::Hosts(verb) => verb.run().await,
+            Verb::Slurm(verb) => verb.run().await,
+            Verb::Demand(verb) => done(verb.run().await),
             Verb::Explain(verb) => done(verb.run().await),
             Verb::Logs(verb) => done(verb.run().await),
             Verb::Store(verb) => done(tokio::task::block_in_place(|| verb.run())),

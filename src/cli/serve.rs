@@ -38,7 +38,7 @@ pub struct Serve {
     /// PEM file of CAs: who comes over TLS must show a certificate of one of them, besides the token
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
-    /// Where to serve /metrics for Prometheus, such as 127.0.0.1:9464; from other machines it needs TLS and a token
+    /// Where to serve /metrics for Prometheus and /scale for whoever starts workers, such as 127.0.0.1:9464; from other machines it needs TLS and a token
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG

@@ -14,7 +14,7 @@ use crate::words::words;
 pub struct SweepLimits {
     /// The sweep is refused if it has more folds.
     pub max_folds: u64,
-    /// Attempts of one fold, whatever the reason, before it counts as failed.
+    /// Attempts of one fold, whatever the reason but preemption, before it counts as failed.
     pub attempts: u32,
     /// Seconds that one attempt may train; none if absent.
     pub fold_seconds: Option<u64>,
@@ -157,6 +157,21 @@ pub struct FigureSpec {
     pub lines: Vec<String>,
     /// The setting of which each value has a panel of its own.
     pub panels: Option<String>,
+}
+
+/// An amount of memory, such as `8 GiB` or `500 MB`, in bytes.
+pub fn bytes(written: &str) -> Option<u64> {
+    let digits = written.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
+    let (amount, unit) = written.split_at(digits);
+    let unit = match unit.trim() {
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        _ => return None,
+    };
+    let bytes = amount.parse::<f64>().ok()? * unit;
+    (bytes > 0.0 && bytes < 1e15).then_some(bytes as u64)
 }
 
 words!(

@@ -141,7 +141,7 @@ pub(crate) const LAW: Block = block! {
 /// `limits`.
 pub(crate) const LIMITS: Block = block! {
     "max_folds": |_| whole(1, MOST_FOLDS), "a larger sweep is refused: a guard against accidents";
-    "attempts": |_| whole(1, u32::MAX.into()), "attempts of one fold, whatever the reason";
+    "attempts": |_| whole(1, u32::MAX.into()), "attempts of one fold, whatever the reason but preemption";
     "fold_seconds": |_| whole(1, u64::MAX), "seconds that one attempt may train";
 };
 

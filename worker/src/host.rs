@@ -13,6 +13,18 @@ pub fn name() -> String {
     if name.is_empty() { "unknown-host".to_owned() } else { name.to_owned() }
 }
 
+/// Where this process runs as the batch system calls it, such as `slurm:123_4`; empty if none started it.
+pub fn allocation() -> String {
+    slurm_job(|name| std::env::var(name).ok()).map(|job| format!("slurm:{job}")).unwrap_or_default()
+}
+
+fn slurm_job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    match (variable("SLURM_ARRAY_JOB_ID"), variable("SLURM_ARRAY_TASK_ID")) {
+        (Some(array), Some(task)) => Some(format!("{array}_{task}")),
+        _ => variable("SLURM_JOB_ID"),
+    }
+}
+
 /// Measures the most memory that a part of this process's life takes where it trains. A GPU's is counted by libtorch;
 /// for the processor's, Linux is asked to start its own record anew. Where it refuses, the memory at the moments of
 /// [`PeakMemory::look`] is what is known.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use togl_agent::agent::{Agent, Habits, Stopped, Tidy};
+use togl_agent::agent::{Agent, Habits, Life, Stopped, Tidy};
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
@@ -47,6 +47,13 @@ pub struct Join {
     /// Leave after this many seconds without work, so that a cluster job ends
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
+    /// Leave before so much time has passed, such as 12h or 43200: nothing is begun that would take longer, and what is in
+    /// training then is saved
+    #[arg(long, value_name = "DURATION", env = "TOGL_LIFETIME", value_parser = duration)]
+    lifetime: Option<Duration>,
+    /// Exit code after being told to leave, by a signal, by `togl workers drain` or because the lifetime was over
+    #[arg(long, value_name = "CODE", env = "TOGL_STOPPED_EXIT", default_value_t = 0)]
+    stopped_exit: u8,
     /// Seconds that folds in training may take to save when this worker is told to stop
     #[arg(long, value_name = "SECONDS", env = "TOGL_GRACE", default_value_t = 10)]
     grace: u64,
@@ -62,17 +69,36 @@ pub struct Join {
 impl Join {
     /// Runs until stopped; the exit code follows the documented table.
     pub fn run(self) -> anyhow::Result<ExitCode> {
+        let (life, told_to_leave) = (self.life()?, ExitCode::from(self.stopped_exit));
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let address = self.address(&state)?;
         let access = self.access(&state, &address)?;
         let (room, spool) = Spool::open_free(&state)?;
         let devices = self.devices.choose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stopped = runtime.block_on(self.work(address, access, spool, devices))?;
+        let stopped = runtime.block_on(self.work(address, access, spool, devices, life))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
-            Stopped::Asked | Stopped::Idle => Ok(ExitCode::SUCCESS),
+            Stopped::Asked => Ok(told_to_leave),
+            Stopped::Idle => Ok(ExitCode::SUCCESS),
             Stopped::Refused { why, kept } => anyhow::bail!(refused(&why, kept, &room)),
+        }
+    }
+
+    /// What is left for training must be more than saving may take.
+    fn life(&self) -> anyhow::Result<Option<Life>> {
+        let margin = self.saving.every() + Duration::from_secs(self.grace);
+        let life = self.lifetime.map(|lasts| Life { lasts, margin });
+        match life {
+            Some(Life { lasts, .. }) if lasts <= margin => anyhow::bail!(
+                Usage::new(format!(
+                    "a lifetime of {} s leaves no time for training: up to {} s are kept for saving",
+                    lasts.as_secs(),
+                    margin.as_secs()
+                ))
+                .hint("give more time, or lower --checkpoint-seconds and --grace")
+            ),
+            life => Ok(life),
         }
     }
 
@@ -129,10 +155,11 @@ impl Join {
         access: Access,
         spool: Spool,
         devices: Vec<String>,
+        life: Option<Life>,
     ) -> anyhow::Result<Stopped> {
         let keeping = self.saving.keeping();
         say_where_checkpoints_are(&keeping);
-        let identity = identity(devices);
+        let identity = identity(devices, self.saving.room().is_shared());
         tracing::info!(worker = %identity.worker, devices = ?identity.devices, "worker starts");
         let path = std::env::current_exe().context("cannot find this program's own file")?;
         let program = Program {
@@ -155,7 +182,7 @@ impl Join {
         let (stop, stopped) = mpsc::channel(1);
         tasks::spawn("stop", wait_for_stop(stop, self.with_parent));
         let (grace, idle_exit) = (Duration::from_secs(self.grace), self.idle_exit.map(Duration::from_secs));
-        let habits = Habits { grace, idle_exit, tidy: tidy(keeping) };
+        let habits = Habits { grace, idle_exit, life, tidy: tidy(keeping) };
         Ok(Agent::new(identity, habits, spool, slots).run(link_inbox, slot_inbox, stopped).await)
     }
 }
@@ -175,11 +202,22 @@ fn refused(why: &LinkRefusal, kept: usize, room: &Path) -> Usage {
     })
 }
 
-fn identity(devices: Vec<String>) -> WorkerIdentity {
+/// A time with its unit, or a number of seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) => Ok(Duration::from_secs(seconds)),
+        Err(_) => {
+            humantime::parse_duration(text).map_err(|error| format!("{error}; write it as in 12h or 43200"))
+        }
+    }
+}
+
+fn identity(devices: Vec<String>, moves_checkpoints: bool) -> WorkerIdentity {
     let host = host::name();
     let memories = devices::memories(&devices);
     let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
-    WorkerIdentity { worker, host, code_version, devices, memories }
+    let allocation = host::allocation();
+    WorkerIdentity { worker, host, code_version, devices, memories, allocation, moves_checkpoints }
 }
 
 fn start_slot(number: usize, program: &Program, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {

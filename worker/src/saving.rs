@@ -28,6 +28,11 @@ impl Room {
         self.state.clone().or_else(own_machine::state_folder)
     }
 
+    /// Whether checkpoints are in a folder of their own, which workers of other machines may see.
+    pub fn is_shared(&self) -> bool {
+        self.checkpoint_dir.is_some()
+    }
+
     /// The folder of checkpoints; none without a state directory.
     pub fn checkpoints(&self) -> Option<Checkpoints> {
         let folder = self.checkpoint_dir.clone().or_else(|| Some(self.state()?.join("checkpoints")))?;

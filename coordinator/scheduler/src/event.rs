@@ -180,4 +180,10 @@ pub struct WorkerInfo {
     pub code_version: String,
     /// Version of the numbers it computes; must be the coordinator's own.
     pub numerics: u32,
+    /// Where it runs as who started it calls it, such as `slurm:123_4`; empty if nobody did.
+    pub allocation: String,
+    /// How long it will live, as far as it knows.
+    pub seconds_left: Option<u64>,
+    /// Whether another worker can go on from the checkpoints that it saves.
+    pub moves_checkpoints: bool,
 }

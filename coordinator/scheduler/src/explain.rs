@@ -4,13 +4,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use togl_sweeps::blocks::{DeviceKind, Resources};
+use togl_sweeps::blocks::DeviceKind;
 use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, WorkerId};
 
 use crate::fit::Obstacle;
 use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
+use crate::queue::Sweep;
 use crate::state::{Presence, Scheduler};
 use crate::verdict::bytes;
 use crate::words::{Ending, SweepState};
@@ -93,6 +94,11 @@ pub enum Reason {
         /// Until it may go to the same one.
         milliseconds: u64,
     },
+    /// Nobody who could train it will live long enough.
+    NoTime {
+        /// Seconds that folds of its sweep take.
+        seconds: u64,
+    },
     /// Everybody who could train it is busy.
     AllBusy {
         /// Slots of those who take folds.
@@ -135,6 +141,11 @@ impl fmt::Display for Reason {
                 "it failed on {worker} and waits for another worker; {worker} may try again in {} s",
                 milliseconds.div_ceil(1000)
             ),
+            Self::NoTime { seconds } => write!(
+                f,
+                "such folds take up to {seconds} s and begin anew elsewhere, and no connected worker will live long enough; \
+                 give workers a longer `--lifetime`"
+            ),
             Self::AllBusy { slots } => write!(f, "all {slots} slots are busy"),
             Self::Queued { ahead } => {
                 let least = if *ahead >= AHEAD as u64 { "at least " } else { "" };
@@ -171,9 +182,11 @@ struct Offers {
     quarantined: Vec<(WorkerId, Arc<str>)>,
     /// Slots of workers that take folds.
     slots: u64,
-    /// Whether one has a device that fits, and of those one that can read it, one that is free, another one.
+    /// Whether one has a device that fits, and of those one that can read it, one that lives long enough, one that is
+    /// free, another one.
     fits: bool,
     reads: bool,
+    lasts: bool,
     free: bool,
     free_elsewhere: bool,
 }
@@ -219,7 +232,7 @@ impl Scheduler {
         if self.connected == 0 {
             return Reason::NoWorkers;
         }
-        let offers = self.offers(fold, obstacle, wait);
+        let offers = self.offers(now, fold, obstacle, wait);
         match wait {
             _ if !offers.fits && !offers.quarantined.is_empty() => {
                 Reason::Quarantined { workers: offers.quarantined }
@@ -227,6 +240,7 @@ impl Scheduler {
             _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
             _ if !offers.fits => self.no_such_device(fold, obstacle),
             _ if !offers.reads => Reason::Unreadable { versions: self.version_names(obstacle.unread) },
+            _ if !offers.lasts => Reason::NoTime { seconds: self.seconds_of(fold) },
             _ if !offers.free => Reason::AllBusy { slots: offers.slots },
             Wait::Another { worker, until } if !offers.free_elsewhere => Reason::WaitsForAnother {
                 worker: self.workers[worker.at()].id.clone(),
@@ -236,33 +250,37 @@ impl Scheduler {
         }
     }
 
-    fn wanted_by<'a>(&'a self, fold: &'a Fold) -> Vec<&'a Resources> {
-        let active = self.sweeps_of(fold).filter(|sweep| sweep.state == SweepState::Active);
-        active.map(|sweep| &sweep.resources).collect()
+    fn wanted_by<'a>(&'a self, fold: &'a Fold) -> Vec<&'a Sweep> {
+        self.sweeps_of(fold).filter(|sweep| sweep.state == SweepState::Active).collect()
     }
 
-    fn offers(&self, fold: &Fold, obstacle: Obstacle, wait: Wait) -> Offers {
+    fn seconds_of(&self, fold: &Fold) -> u64 {
+        self.wanted_by(fold).iter().filter_map(|sweep| sweep.pace.p90()).min().unwrap_or(0)
+    }
+
+    fn offers(&self, now: Timestamp, fold: &Fold, obstacle: Obstacle, wait: Wait) -> Offers {
         let mut offers = Offers::default();
         let wanted = self.wanted_by(fold);
         for (at, worker) in (0..).map(WorkerAt).zip(&self.workers) {
             let takes = |presence: &&Presence| !presence.closed && !worker.is_draining();
             let Some(presence) = worker.presence.as_ref().filter(takes) else { continue };
             if self.is_kept_out(at) {
-                let fits = wanted.iter().any(|wanted| presence.could_train(wanted, obstacle.floor));
+                let fits =
+                    wanted.iter().any(|wanted| presence.could_train(&wanted.resources, obstacle.floor));
                 let objection = self.objection_to(worker).filter(|_| fits);
                 offers.quarantined.extend(objection.map(|why| (worker.id.clone(), why)));
                 continue;
             }
             let avoided = matches!(wait, Wait::Another { worker, .. } if worker == at);
-            offers.add(presence, obstacle, &wanted, avoided);
+            offers.add(now, presence, obstacle, &wanted, avoided);
         }
         offers
     }
 
     fn no_such_device(&self, fold: &Fold, obstacle: Obstacle) -> Reason {
         let wanted = self.wanted_by(fold);
-        let least = wanted.iter().map(|wanted| wanted.memory.unwrap_or(0)).min().unwrap_or(0);
-        let device = wanted.first().map_or(DeviceKind::Any, |wanted| wanted.device);
+        let least = wanted.iter().map(|wanted| wanted.resources.memory.unwrap_or(0)).min().unwrap_or(0);
+        let device = wanted.first().map_or(DeviceKind::Any, |wanted| wanted.resources.device);
         Reason::NoSuchDevice { device, memory: least.max(obstacle.floor) }
     }
 
@@ -283,11 +301,22 @@ impl Scheduler {
 }
 
 impl Offers {
-    fn add(&mut self, presence: &Presence, obstacle: Obstacle, wanted: &[&Resources], avoided: bool) {
+    fn add(
+        &mut self,
+        now: Timestamp,
+        presence: &Presence,
+        obstacle: Obstacle,
+        wanted: &[&Sweep],
+        avoided: bool,
+    ) {
         self.slots += presence.slots.len() as u64;
-        let fits = wanted.iter().any(|wanted| presence.could_train(wanted, obstacle.floor));
+        let fits = wanted.iter().any(|wanted| presence.could_train(&wanted.resources, obstacle.floor));
         let reads = fits && obstacle.unread & presence.version == 0;
-        let free = reads && wanted.iter().any(|wanted| presence.free_slot(wanted, obstacle.floor).is_some());
+        let lasts = |sweep: &&&Sweep| presence.lasts(now, obstacle.resumable, || sweep.pace.p90());
+        let mut lasting = wanted.iter().filter(lasts).peekable();
+        self.lasts |= reads && lasting.peek().is_some();
+        let free =
+            reads && lasting.any(|wanted| presence.free_slot(&wanted.resources, obstacle.floor).is_some());
         self.fits |= fits;
         self.reads |= reads;
         self.free |= free;

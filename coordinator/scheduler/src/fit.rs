@@ -11,6 +11,7 @@ use crate::event::WorkerInfo;
 use crate::fold::Fold;
 use crate::limits::Timestamp;
 use crate::place::{DataAt, FoldAt, ObstacleAt, WorkerAt};
+use crate::queue::Sweep;
 use crate::state::{Presence, Scheduler};
 
 /// Versions of the worker program that are told apart; all further ones share the last bit.
@@ -34,6 +35,8 @@ pub(crate) struct Obstacle {
     pub(crate) unread: u64,
     /// Its data set, if that is disputed.
     pub(crate) disputed: Option<DataAt>,
+    /// Whether a worker can go on where another one had to stop; if not, one must have the time for all of it.
+    pub(crate) resumable: bool,
 }
 
 /// What is known about devices and versions.
@@ -48,7 +51,7 @@ pub(crate) struct Fitting {
 
 impl Slot {
     /// Whether a fold of a sweep that asks for `wanted` and that needs `floor` bytes can be trained here.
-    fn fits(self, wanted: &Resources, floor: u64) -> bool {
+    pub(crate) fn fits(self, wanted: &Resources, floor: u64) -> bool {
         let needed = wanted.memory.unwrap_or(0).max(floor);
         self.is_kind(wanted.device) && (self.memory == 0 || self.memory >= needed)
     }
@@ -138,14 +141,21 @@ impl Scheduler {
         let trial = self.trials.get(&fold.key.trial);
         let disputed = trial.and_then(|trial| trial.data).filter(|data| self.data.is_disputed(*data));
         let (floor, unread) = trial.map_or((0, 0), |trial| (trial.floor, trial.unread));
-        Obstacle { floor, unread, disputed }
+        Obstacle { floor, unread, disputed, resumable: trial.is_none_or(|trial| trial.resumable) }
     }
 
-    /// Whether a worker may have a fold behind this obstacle, for a sweep that asks for `wanted`.
-    pub(crate) fn opens(&self, obstacle: Obstacle, presence: &Presence, wanted: &Resources) -> bool {
+    /// Whether a worker may have a fold of this sweep behind this obstacle.
+    pub(crate) fn opens(
+        &self,
+        now: Timestamp,
+        obstacle: Obstacle,
+        presence: &Presence,
+        sweep: &Sweep,
+    ) -> bool {
         obstacle.disputed.is_none_or(|data| !self.data.is_disputed(data))
             && obstacle.unread & presence.version == 0
-            && presence.free_slot(wanted, obstacle.floor).is_some()
+            && presence.lasts(now, obstacle.resumable, || sweep.pace.p90())
+            && presence.free_slot(&sweep.resources, obstacle.floor).is_some()
     }
 
     pub(crate) fn obstacle_place(&mut self, obstacle: Obstacle) -> ObstacleAt {

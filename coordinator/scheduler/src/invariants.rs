@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::demand::Waiting;
 use crate::fold::{Issue, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::{FoldAt, HostAt, SweepAt, WorkerAt};
@@ -43,7 +44,12 @@ impl Scheduler {
         })?;
         self.check_data()?;
         let mut totals = Counts::default();
-        self.folds.iter().for_each(|fold| *totals.of(&fold.state) += 1);
+        let mut waiting = Waiting::default();
+        for fold in self.folds.iter() {
+            *totals.of(&fold.state) += 1;
+            waiting.enter(fold);
+        }
+        ensure(waiting == self.waiting, || "the folds that wait are counted wrong".to_owned())?;
         ensure(totals == self.totals, || "the totals are wrong".to_owned())?;
         let present = self.workers.iter().filter(|worker| worker.presence.is_some()).count();
         ensure(present == self.connected, || "the number of connected workers is wrong".to_owned())

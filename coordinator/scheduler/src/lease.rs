@@ -12,6 +12,9 @@ use crate::reply::{Abandon, Lease, Order, Rejection, Reply};
 use crate::state::{Scheduler, Timer};
 use crate::words::Ending;
 
+/// Folds that are put aside before a worker gets one, or has to ask again.
+const PUT_ASIDE: usize = 10_000;
+
 impl Scheduler {
     pub(crate) fn leases_asked(
         &mut self,
@@ -38,18 +41,19 @@ impl Scheduler {
 
     /// Leases the next fold that `worker` may have.
     fn next_lease(&mut self, now: Timestamp, worker: WorkerAt, changes: &mut Vec<Change>) -> Option<Lease> {
-        loop {
+        for _ in 0..PUT_ASIDE {
             let mut steps = 0;
             let mut turns = self.ready.iter().map(|(_, _, _, sweep)| *sweep);
-            let found = turns.find_map(|sweep| Some((sweep, self.candidate(sweep, worker, &mut steps)?)));
+            let found =
+                turns.find_map(|sweep| Some((sweep, self.candidate(now, sweep, worker, &mut steps)?)));
             self.steps += steps;
             let (sweep, fold) = found?;
             let obstacle = self.obstacle_of(&self.folds[fold.at()]);
             let presence = self.workers[worker.at()].presence.as_ref()?;
-            let wanted = &self.sweeps[sweep.at()].resources;
+            let wants = &self.sweeps[sweep.at()];
             match presence
-                .free_slot(wanted, obstacle.floor)
-                .filter(|_| self.opens(obstacle, presence, wanted))
+                .free_slot(&wants.resources, obstacle.floor)
+                .filter(|_| self.opens(now, obstacle, presence, wants))
             {
                 Some(slot) => {
                     self.servings += 1;
@@ -62,18 +66,23 @@ impl Scheduler {
                 }
             }
         }
+        self.supply += 1; // others wait to be heard; it asks again at once
+        None
     }
 
     /// The first fold of a sweep that `worker` may have, as far as its queues know.
-    fn candidate(&self, sweep: SweepAt, worker: WorkerAt, steps: &mut u64) -> Option<FoldAt> {
+    fn candidate(&self, now: Timestamp, sweep: SweepAt, worker: WorkerAt, steps: &mut u64) -> Option<FoldAt> {
         *steps += 1;
         let sweep = &self.sweeps[sweep.at()];
         let presence = self.workers[worker.at()].presence.as_ref()?;
         presence.free_slot(&sweep.resources, 0)?;
+        if !presence.lasts(now, true, || sweep.pace.p90()) {
+            return None; // it has no time for any fold of this sweep
+        }
         let position = sweep.queues.first_for(worker, |obstacle| {
             *steps += 1;
             let obstacle = self.fitting.obstacles.get(obstacle.at());
-            obstacle.is_some_and(|obstacle| self.opens(*obstacle, presence, &sweep.resources))
+            obstacle.is_some_and(|obstacle| self.opens(now, *obstacle, presence, sweep))
         });
         sweep.folds.get(position? as usize).copied()
     }

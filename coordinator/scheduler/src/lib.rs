@@ -9,11 +9,12 @@
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
 //! `report`, `worker`, `drain`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
 //! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself. `state` (with `fold`, `queue` and `standing`)
-//! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain` and `standstill` let
-//! people look.
+//! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain`, `standstill` and
+//! `demand` let people look.
 
 mod change;
 mod data;
+mod demand;
 mod drain;
 mod early_warning;
 mod event;
@@ -44,6 +45,7 @@ pub use change::{
     SweepChange, TrialChange,
 };
 pub use data::Dispute;
+pub use demand::{Demand, Shape};
 pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
 pub use follow::Followed;

@@ -33,8 +33,10 @@ pub struct Limits {
     pub drain_memory: u64,
     /// How long a fold waits for another worker after it failed on one, in milliseconds.
     pub avoidance: u64,
-    /// Losses and preemptions of one fold before it counts as failed.
+    /// Losses of one fold before it counts as failed.
     pub free_retries: u32,
+    /// Preemptions of one fold before it counts as failed: a fold of a week needs many jobs of a few hours.
+    pub preemptions: u32,
     /// How many of these one host may count for, while another is here that did not lose the fold.
     pub losses_of_a_host: u32,
     /// Distinct hosts lost under one fold before the fold is blamed.
@@ -74,6 +76,7 @@ impl Default for Limits {
             drain_memory: 3_600_000,
             avoidance: 60_000,
             free_retries: 10,
+            preemptions: 100,
             losses_of_a_host: 3,
             lost_hosts: 3,
             memory_attempts: 2,

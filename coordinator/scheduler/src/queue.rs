@@ -7,6 +7,7 @@ use std::sync::Arc;
 use togl_sweeps::SweepName;
 use togl_sweeps::spec::{Resources, SweepLimits};
 
+use crate::demand::Pace;
 use crate::early_warning::EarlyWarning;
 use crate::fold::{Fold, State, Wait};
 use crate::place::{FoldAt, ObstacleAt, WorkerAt};
@@ -31,6 +32,8 @@ pub(crate) struct Sweep {
     pub(crate) gathered: u64,
     pub(crate) queues: Queues,
     pub(crate) early_warning: EarlyWarning,
+    /// How long its folds take.
+    pub(crate) pace: Pace,
     pub(crate) last_served: u64,
     /// Its entry in the serving order, if it has one.
     pub(crate) listed: Option<crate::state::Turn>,
@@ -114,6 +117,7 @@ impl Sweep {
             gathered: 0,
             queues: Queues::default(),
             early_warning: EarlyWarning::default(),
+            pace: Pace::default(),
             last_served: 0,
             listed: None,
         }

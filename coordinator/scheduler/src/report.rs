@@ -71,7 +71,10 @@ impl Scheduler {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
         let winner = self.folds[at.at()].issue(attempt).map(|issue| issue.worker);
         self.set_state(at, State::Finished { attempt, digest });
-        let data = result.data_digest.clone();
+        let (data, seconds) = (result.data_digest.clone(), result.seconds);
+        for (sweep, _) in &self.folds[at.at()].sweeps {
+            self.sweeps[sweep.at()].pace.note(seconds);
+        }
         changes.push(Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result }));
         self.weigh_digest(at, &data, changes);
         if let Some(winner) = winner {

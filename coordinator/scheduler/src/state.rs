@@ -12,6 +12,7 @@ use togl_sweeps::datasets::Scoring;
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::data::DataBooks;
+use crate::demand::Waiting;
 use crate::event::WorkerInfo;
 use crate::fit::{Fitting, Slot};
 use crate::fold::{Fold, Folds, State, Wait};
@@ -61,6 +62,8 @@ pub struct Scheduler {
     pub(crate) revision: u64,
     pub(crate) supply: u64,
     pub(crate) steps: u64,
+    /// Pending folds by trial and sweeps, for whoever starts workers.
+    pub(crate) waiting: Waiting,
     /// Folds by state, whoever has them.
     pub(crate) totals: Counts,
     /// The latest changes, for those who follow.
@@ -99,6 +102,8 @@ pub(crate) struct Trial {
     pub(crate) floor: u64,
     /// Which versions of the worker program cannot read it, one bit each.
     pub(crate) unread: u64,
+    /// Whether a worker can go on where another one had to stop.
+    pub(crate) resumable: bool,
 }
 
 #[derive(Debug)]
@@ -145,6 +150,8 @@ pub(crate) struct Presence {
     pub(crate) session: u64,
     pub(crate) closed: bool,
     pub(crate) deadline: Timestamp,
+    /// When it will have to leave, if it knows.
+    pub(crate) until: Option<Timestamp>,
 }
 
 impl Scheduler {
@@ -175,6 +182,7 @@ impl Scheduler {
             revision: 0,
             supply: 0,
             steps: 0,
+            waiting: Waiting::default(),
             totals: Counts::default(),
             touched: Touched::default(),
             arriving: None,
@@ -242,7 +250,8 @@ impl Scheduler {
         let data = named.then(|| self.data.enrol(&config.data()));
         let metric = named.then(|| Scoring::of(&config.dataset));
         let numerics = numerics.and_then(|number| u32::try_from(number).ok());
-        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0 };
+        let resumable = !config.model.is_kernel();
+        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0, resumable };
         self.trials.insert(trial, entry);
     }
 
@@ -289,6 +298,7 @@ impl Scheduler {
             }
             _ => {}
         }
+        self.waiting.leave(fold);
         for (sweep, position) in &fold.sweeps {
             self.sweeps[sweep.at()].leave(*position, fold);
             list(&mut self.ready, &mut self.sweeps[sweep.at()], *sweep);
@@ -305,6 +315,7 @@ impl Scheduler {
             State::Pending(Wait::Another { until, .. }) => _ = self.timers.insert((until, Timer::Held(at))),
             _ => {}
         }
+        self.waiting.enter(fold);
         for (sweep, position) in &fold.sweeps {
             self.sweeps[sweep.at()].enter(*position, fold);
             list(&mut self.ready, &mut self.sweeps[sweep.at()], *sweep);
@@ -317,12 +328,16 @@ impl Scheduler {
         let sweep = &mut self.sweeps[sweep_at.at()];
         for at in old {
             let fold = &mut self.folds[at.at()];
+            self.waiting.leave(fold);
             fold.sweeps.retain(|(sweep, _)| *sweep != sweep_at);
+            self.waiting.enter(fold);
         }
         (sweep.standing, sweep.queues) = (Standing::default(), Queues::default());
         for (position, at) in (0..).zip(&folds) {
             let fold = &mut self.folds[at.at()];
+            self.waiting.leave(fold);
             fold.sweeps.push((sweep_at, position));
+            self.waiting.enter(fold);
             sweep.admit(position, fold);
         }
         folds.first().into_iter().for_each(|first| self.touched.note(*first)); // whoever follows has to start over

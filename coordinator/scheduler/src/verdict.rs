@@ -14,9 +14,11 @@ use crate::words::Ending;
 
 /// How the attempts of a fold ended, as far as they count.
 struct Tally<'a> {
-    /// Lost or preempted: not the fold's fault, as far as one can tell. While a host is here that did not lose it, a
+    /// Lost: not the fold's fault, as far as one can tell. While a host is here that did not lose it, a
     /// host counts for few of them: one that dies again and again says nothing about the fold.
     free: u32,
+    /// Given back by workers that were told to leave: how clusters work, so many are allowed and none is an attempt.
+    preempted: u32,
     /// Out of memory.
     memory: u32,
     /// Everything that would happen again.
@@ -32,7 +34,7 @@ pub(crate) fn should_go_elsewhere(class: FailureClass) -> bool {
 
 /// Whether an attempt's end was not the fold's fault, as far as one can tell.
 fn is_free(class: FailureClass) -> bool {
-    matches!(class, FailureClass::WorkerLost | FailureClass::Preempted)
+    class == FailureClass::WorkerLost
 }
 
 /// What is known about an attempt that ran out of memory.
@@ -137,7 +139,9 @@ impl Scheduler {
         } else if tally.errors >= limits.error_attempts {
             Some(Failure::new(class, message))
         } else if tally.free >= limits.free_retries {
-            because(format!("lost or preempted {} times, which is the limit", tally.free))
+            because(format!("its workers were lost {} times, which is the limit", tally.free))
+        } else if tally.preempted >= limits.preemptions {
+            because(format!("preempted {} times, which is the limit", tally.preempted))
         } else if attempts >= allowed {
             because(format!("`limits.attempts` of its sweep allows no more than {allowed}"))
         } else {
@@ -164,17 +168,16 @@ impl Scheduler {
     }
 
     fn tally(&self, fold: &Fold) -> Tally<'_> {
-        let mut tally = Tally { free: 0, memory: 0, errors: 0, lost_hosts: BTreeSet::new() };
+        let mut tally = Tally { free: 0, preempted: 0, memory: 0, errors: 0, lost_hosts: BTreeSet::new() };
         let mut free: BTreeMap<&str, u32> = BTreeMap::new();
         for (_, issue) in fold.counted() {
             let host = self.workers[issue.worker.at()].host.as_ref();
             match issue.ending {
                 Some(Ending::Failed(class)) if is_free(class) => {
                     *free.entry(host).or_default() += 1;
-                    if class == FailureClass::WorkerLost {
-                        tally.lost_hosts.insert(host);
-                    }
+                    tally.lost_hosts.insert(host);
                 }
+                Some(Ending::Failed(FailureClass::Preempted)) => tally.preempted += 1,
                 Some(Ending::Failed(FailureClass::OutOfMemory)) => tally.memory += 1,
                 Some(Ending::Failed(FailureClass::Unreadable) | Ending::Abandoned) | None => {}
                 Some(Ending::Failed(_)) => tally.errors += 1,

@@ -40,7 +40,8 @@ impl Scheduler {
         let (slots, free) = (fit::slots(&info), (0..info.slots).collect());
         let version = self.fitting.version(&info.code_version);
         self.fitting.see(&slots);
-        let presence = Presence { info, slots, free, version, session, closed: false, deadline };
+        let until = info.seconds_left.map(|seconds| now.plus(seconds.saturating_mul(1_000)));
+        let presence = Presence { info, slots, free, version, session, closed: false, deadline, until };
         self.workers[at.at()].presence = Some(presence);
         self.connected += 1;
         self.revision += 1;

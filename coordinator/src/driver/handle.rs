@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Compared, Counts, Dispute, Event, Explanation, Followed, Part, Rejection, Reply,
+    BrokenInvariant, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection, Reply,
     Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
@@ -240,6 +240,16 @@ impl Handle {
     /// Workers that are connected, or were a moment ago.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, CallError> {
         self.look(|scheduler, _| scheduler.workers()).await
+    }
+
+    /// How many folds could start now if there were slots for them.
+    pub async fn demand(&self) -> Result<Demand, CallError> {
+        self.look(|scheduler, now| scheduler.demand(now)).await
+    }
+
+    /// What time it is for the driver.
+    pub async fn now(&self) -> Result<Timestamp, CallError> {
+        self.look(|_, now| now).await
     }
 
     /// Why a fold is not running; none if there is no such fold.

@@ -1,4 +1,4 @@
-//! The page for Prometheus: `GET /metrics` behind the same checks as everything else. From this machine it needs no
+//! The pages for machines: `GET /metrics` for Prometheus and `GET /scale`, what whoever starts workers asks for, behind the same checks as everything else. From this machine it needs no
 //! token; from another one it needs TLS and the token of a viewer or an operator.
 
 use std::convert::Infallible;
@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use togl_scheduler::{Demand, Shape};
 use tokio::net::TcpListener;
 use tokio_stream::StreamExt;
 
@@ -27,6 +28,8 @@ use crate::tokens::Role;
 
 /// What Prometheus calls the form of the text.
 const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const JSON: &str = "application/json";
 
 /// Serves the page until the task is dropped.
 pub(crate) async fn serve(
@@ -67,18 +70,43 @@ impl Page {
         if !may_read(request, visitor) {
             return plain(StatusCode::UNAUTHORIZED, "this page needs the token of a viewer or an operator\n");
         }
-        if !matches!(request.method(), &Method::GET | &Method::HEAD) || request.uri().path() != "/metrics" {
-            return plain(StatusCode::NOT_FOUND, "there is only /metrics here\n");
-        }
-        match self.metrics.text(&self.handle, visitor.admission.connections()).await {
-            Ok(text) => {
+        let asked = matches!(request.method(), &Method::GET | &Method::HEAD).then(|| request.uri().path());
+        let page = match asked {
+            Some("/metrics") => self
+                .metrics
+                .text(&self.handle, visitor.admission.connections())
+                .await
+                .map(|text| (text, TEXT)),
+            Some("/scale") => self.handle.demand().await.map(|demand| (scale(&demand), JSON)),
+            _ => return plain(StatusCode::NOT_FOUND, "there are only /metrics and /scale here\n"),
+        };
+        match page {
+            Ok((text, form)) => {
                 let mut response = Response::new(Full::from(text));
-                response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(TEXT));
+                response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(form));
                 response
             }
             Err(_) => plain(StatusCode::SERVICE_UNAVAILABLE, "the coordinator is stopping\n"),
         }
     }
+}
+
+/// The demand as JSON; the keys are a promise to those who read it.
+fn scale(demand: &Demand) -> String {
+    let shape = |shape: &Shape| {
+        serde_json::json!({
+            "device": shape.device.as_str(),
+            "memory": shape.memory,
+            "resumable": shape.resumable,
+            "p90_seconds": shape.p90_seconds,
+            "folds": shape.folds,
+            "free_slots": shape.free_slots,
+        })
+    };
+    let shapes: Vec<_> = demand.shapes.iter().map(shape).collect();
+    let (wanted, free) = (demand.slots_wanted(), demand.free_slots);
+    let page = serde_json::json!({ "slots_wanted": wanted, "free_slots": free, "shapes": shapes });
+    format!("{page}\n")
 }
 
 fn may_read(request: &Request<Incoming>, visitor: &Visitor) -> bool {
@@ -91,11 +119,11 @@ fn may_read(request: &Request<Incoming>, visitor: &Visitor) -> bool {
             true
         }
         Shown::Good(_) => {
-            visitor.admission.complain(Offence::WrongRole, visitor.peer, "/metrics");
+            visitor.admission.complain(Offence::WrongRole, visitor.peer, request.uri().path());
             false
         }
         Shown::Bad | Shown::Tiresome => {
-            visitor.admission.complain(Offence::BadToken, visitor.peer, "/metrics");
+            visitor.admission.complain(Offence::BadToken, visitor.peer, request.uri().path());
             false
         }
     }

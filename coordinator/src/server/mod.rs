@@ -11,6 +11,7 @@ mod following;
 mod health;
 mod live_progress;
 pub(crate) mod metrics_page;
+mod pools;
 mod seats;
 mod sweeps;
 mod token_watch;
@@ -42,6 +43,7 @@ use self::authorisation::Authorisation;
 use self::connections::Connections;
 use self::feeds::Feeds;
 use self::live_progress::LiveProgress;
+use self::pools::Pools;
 use self::seats::Seats;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
@@ -68,6 +70,7 @@ struct Shared {
     live_progress: LiveProgress,
     watched: Feeds<watching::Picture>,
     followed: Feeds<following::Recent>,
+    pools: Pools,
     incarnation: String,
     /// Another number each time, so that nobody goes on with what another start of the coordinator said.
     start: u64,
@@ -83,6 +86,7 @@ impl Shared {
             live_progress: LiveProgress::default(),
             watched: Feeds::default(),
             followed: Feeds::default(),
+            pools: Pools::default(),
         }
     }
 }

@@ -145,6 +145,20 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         }))
     }
 
+    async fn demand(&self, _: Request<wire::DemandRequest>) -> Answer<wire::DemandReply> {
+        Ok(Response::new(views::demand(self.0.handle.demand().await.map_err(status)?)))
+    }
+
+    async fn hold_pool(&self, request: Request<wire::HoldPoolRequest>) -> Answer<wire::HoldPoolReply> {
+        let now = self.0.handle.now().await.map_err(status)?;
+        self.0.pools.hold(now, request.into_inner()).map(Response::new)
+    }
+
+    async fn list_pools(&self, _: Request<wire::ListPoolsRequest>) -> Answer<wire::ListPoolsReply> {
+        let now = self.0.handle.now().await.map_err(status)?;
+        Ok(Response::new(wire::ListPoolsReply { pools: self.0.pools.list(now) }))
+    }
+
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::SweepStatus> {
         let sweep = sweep_name(&request.into_inner().sweep)?;
         Ok(Response::new(look(&self.0, &sweep).await?.status))

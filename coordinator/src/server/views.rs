@@ -1,7 +1,7 @@
 //! What the scheduler shows, as wire messages. Converts and nothing else.
 
 use togl_proto::wire;
-use togl_scheduler::{Dispute, SweepView, WorkerView};
+use togl_scheduler::{Demand, Dispute, Shape, SweepView, WorkerView};
 
 pub(super) fn summary(view: SweepView) -> wire::SweepSummary {
     wire::SweepSummary {
@@ -28,7 +28,21 @@ pub(super) fn worker(view: WorkerView) -> wire::WorkerSummary {
         running: view.running.into_iter().map(|(fold, _)| fold.into()).collect(),
         code_version: view.info.code_version,
         note: view.note.as_deref().unwrap_or_default().to_owned(),
+        allocation: view.info.allocation,
     }
+}
+
+pub(super) fn demand(demand: Demand) -> wire::DemandReply {
+    let shape = |shape: Shape| wire::Shape {
+        device: shape.device.as_str().to_owned(),
+        memory: shape.memory,
+        resumable: shape.resumable,
+        p90_seconds: shape.p90_seconds,
+        folds: shape.folds,
+        free_slots: shape.free_slots,
+    };
+    let free_slots = demand.free_slots;
+    wire::DemandReply { shapes: demand.shapes.into_iter().map(shape).collect(), free_slots }
 }
 
 pub(super) fn dispute(dispute: Dispute) -> wire::Dispute {

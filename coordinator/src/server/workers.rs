@@ -31,6 +31,9 @@ const HEARTBEAT_MS: u32 = 500;
 /// Characters of the name of a device.
 const LONGEST_DEVICE: usize = 64;
 
+/// Characters of where a worker runs.
+const LONGEST_ALLOCATION: usize = 100;
+
 /// What comes next from a worker: a message, the reason why there are no more, or their end.
 type Incoming = Option<Result<wire::WorkerMessage, Status>>;
 
@@ -123,6 +126,9 @@ async fn greet(
         memories: hello.memories.into_iter().take(hello.slots as usize).collect(),
         code_version: short(hello.code_version, 64),
         numerics: hello.numerics,
+        allocation: short(hello.allocation, LONGEST_ALLOCATION),
+        seconds_left: hello.seconds_left,
+        moves_checkpoints: hello.moves_checkpoints,
     };
     let (host, slots) = (info.host.clone(), info.slots);
     let event = Event::WorkerJoined { worker: worker.clone(), info, running };

@@ -33,6 +33,8 @@ async fn prometheus_finds_folds_leases_workers_and_commit_times() {
         "togl_folds{state=\"pending\"} 2",
         "togl_folds{state=\"running\"} 1",
         "togl_folds{state=\"finished\"} 1",
+        "togl_slots_wanted 1",
+        "togl_slots_free 1",
         "togl_leases 1",
         "togl_workers{state=\"connected\"} 1",
         "togl_leases_given_total 2",
@@ -47,6 +49,13 @@ async fn prometheus_finds_folds_leases_workers_and_commit_times() {
     let commits = text.lines().find_map(|line| line.strip_prefix("togl_commit_seconds_count ")).unwrap();
     assert!(commits.parse::<u64>().unwrap() >= 3);
     assert!(page(metrics, "/").await.starts_with("HTTP/1.1 404"));
+    let scale = page(metrics, "/scale").await;
+    let body: serde_json::Value = serde_json::from_str(scale.rsplit("\r\n").next().unwrap()).unwrap();
+    assert_eq!((body["slots_wanted"].as_u64(), body["free_slots"].as_u64()), (Some(1), Some(1)), "{scale}");
+    assert_eq!(
+        (body["shapes"][0]["folds"].as_u64(), body["shapes"][0]["device"].as_str()),
+        (Some(2), Some("any"))
+    );
 }
 
 /// A second attempt of a fold: its first worker is silent while another one takes over.
@@ -223,4 +232,24 @@ async fn a_viewer_sees_and_cannot_touch() {
     let refused = viewer.cancel(wire::CancelRequest { sweep: "played".to_owned() }).await.unwrap_err();
     assert_eq!(refused.message(), "this call needs an operator token, and this is a viewer token");
     assert_eq!(world.token(Role::Viewer, None).1.role, Role::Viewer);
+}
+
+#[tokio::test]
+async fn a_pool_that_somebody_holds_is_refused_with_who_has_it_and_viewers_see_it() {
+    let world = World::new().await;
+    let mut operator = world.operator().await;
+    let asks = |holder: &str| wire::HoldPoolRequest {
+        pool: "gpu".to_owned(),
+        holder: holder.to_owned(),
+        said: "all is well".to_owned(),
+        ..Default::default()
+    };
+    operator.hold_pool(asks("a")).await.unwrap();
+    let refused = operator.hold_pool(asks("b")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::FailedPrecondition);
+    assert!(refused.message().contains("is held by a"), "{refused}");
+    let mut viewer = world.viewer().await;
+    assert_eq!(viewer.hold_pool(asks("c")).await.unwrap_err().code(), Code::PermissionDenied);
+    let pools = viewer.list_pools(wire::ListPoolsRequest {}).await.unwrap().into_inner().pools;
+    assert_eq!((pools[0].holder.as_str(), pools[0].said.as_str()), ("a", "all is well"));
 }

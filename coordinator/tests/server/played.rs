@@ -112,6 +112,7 @@ impl World {
             numerics: trial::NUMERICS,
             running,
             memories: Vec::new(),
+            ..Default::default()
         };
         played.say(worker_message::Kind::Hello(hello)).await;
         let coordinator_message::Kind::Welcome(welcome) = played.hear().await else { panic!("no welcome") };

@@ -182,6 +182,8 @@ impl Worker {
             code_version: "simulated".to_owned(),
             devices: vec!["cpu".to_owned(); self.slots],
             memories: vec![0; self.slots],
+            allocation: String::new(),
+            moves_checkpoints: false,
         }
     }
 
@@ -191,7 +193,7 @@ impl Worker {
             ledger.tidied(fold);
             Ok(())
         });
-        Habits { grace: GRACE, idle_exit: None, tidy }
+        Habits { grace: GRACE, idle_exit: None, life: None, tidy }
     }
 
     fn judge(&self, worker: &str, ended: &Stopped) {

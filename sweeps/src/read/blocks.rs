@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, Result, below, entries, list, named, refuse, text, whole, word};
 use super::values;
+use crate::blocks;
 use crate::datasets;
 use crate::keys;
 use crate::settings;
@@ -42,18 +43,9 @@ pub(super) fn resources(node: &Node, path: &str) -> Result<Resources> {
 /// An amount of memory, such as `8 GiB` or `500 MB`, in bytes.
 fn memory(node: &Node, path: &str) -> Result<u64> {
     let written = text(node, path)?;
-    let digits = written.chars().take_while(|c| c.is_ascii_digit() || *c == '.').count();
-    let (amount, unit) = written.split_at(digits);
-    let unit = match unit.trim() {
-        "MB" => Some(1e6),
-        "GB" => Some(1e9),
-        "MiB" => Some(1_048_576.0),
-        "GiB" => Some(1_073_741_824.0),
-        _ => None,
-    };
-    match (amount.parse::<f64>(), unit) {
-        (Ok(amount), Some(unit)) if amount > 0.0 && amount * unit < 1e15 => Ok((amount * unit) as u64),
-        _ => refuse(
+    match blocks::bytes(&written) {
+        Some(bytes) => Ok(bytes),
+        None => refuse(
             node.at,
             path,
             format!("`{written}` is not an amount of memory; write `8 GiB` or `500 MB`"),

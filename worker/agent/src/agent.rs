@@ -8,6 +8,7 @@ mod outgoing;
 mod tests;
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,8 +32,19 @@ pub struct Habits {
     pub grace: Duration,
     /// Leave after so long without work.
     pub idle_exit: Option<Duration>,
+    /// How long it will live, if that is known.
+    pub life: Option<Life>,
     /// Called for each fold whose result is safe.
     pub tidy: Tidy,
+}
+
+/// The time that a worker has: what started it will end it.
+#[derive(Debug, Clone, Copy)]
+pub struct Life {
+    /// From the start to the end.
+    pub lasts: Duration,
+    /// Takes nothing new when no more than this is left.
+    pub margin: Duration,
 }
 
 /// The agent's ends of a slot: where its orders go, and where its progress comes from.
@@ -41,7 +53,7 @@ pub type SlotEnds = (mpsc::Sender<Order>, watch::Receiver<Latest>);
 /// Why the agent stopped.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It was told to.
+    /// It was told to, or its time was over.
     Asked,
     /// The coordinator will never take it.
     Refused {
@@ -95,6 +107,10 @@ pub struct Agent {
     last_trouble: String,
     /// Told to stop: no new work, what is in training is saved.
     leaving: bool,
+    /// When what started this worker will end it.
+    end: Option<tokio::time::Instant>,
+    /// Too little time is left for anything new.
+    closing: bool,
 }
 
 impl Agent {
@@ -104,7 +120,18 @@ impl Agent {
         let slot = |(device, (orders, latest))| Slot { device, orders, latest, work: None };
         let slots = slots.map(slot).collect();
         let (heartbeat, last_trouble) = (Duration::from_secs(3), String::new());
-        Self { identity, habits, spool, slots, session: None, heartbeat, last_trouble, leaving: false }
+        Self {
+            identity,
+            habits,
+            spool,
+            slots,
+            session: None,
+            heartbeat,
+            last_trouble,
+            leaving: false,
+            end: None,
+            closing: false,
+        }
     }
 
     /// Runs until told to stop, refused, or idle for too long.
@@ -116,14 +143,15 @@ impl Agent {
     ) -> Stopped {
         let idle = tokio::time::sleep(self.habits.idle_exit.unwrap_or(Duration::MAX));
         let grace = tokio::time::sleep(Duration::MAX);
-        tokio::pin!(idle, grace);
+        let (closing, over) = self.begin_life();
+        tokio::pin!(idle, grace, closing, over);
         let mut beat = tokio::time::interval(self.heartbeat);
         loop {
             if beat.period() != self.heartbeat {
                 beat = tokio::time::interval(self.heartbeat); // the coordinator asked for another rhythm
             }
             let busy = self.slots.iter().any(|slot| slot.work.is_some());
-            if self.leaving && !busy {
+            if (self.leaving || self.closing) && !busy {
                 break self.say_goodbye(&mut link, Stopped::Asked).await;
             }
             tokio::select! {
@@ -135,12 +163,13 @@ impl Agent {
                 Some(event) = slots.recv() => self.on_slot(event).await,
                 _ = beat.tick() => self.send_heartbeat().await,
                 Some(()) = stop.recv() => {
-                    if std::mem::replace(&mut self.leaving, true) {
+                    if self.leaving {
                         break self.say_goodbye(&mut link, Stopped::Asked).await; // told twice: at once
                     }
-                    grace.as_mut().reset(later(self.habits.grace));
-                    self.stop_training().await;
+                    self.begin_to_leave(grace.as_mut()).await;
                 }
+                () = &mut closing, if !self.closing => self.close().await,
+                () = &mut over, if !self.leaving => self.begin_to_leave(grace.as_mut()).await,
                 () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, Stopped::Asked).await,
                 () = &mut idle, if !busy => break self.say_goodbye(&mut link, Stopped::Idle).await,
             }
@@ -150,13 +179,32 @@ impl Agent {
         }
     }
 
+    /// The moments from which nothing new is taken and at which what is in training is saved.
+    fn begin_life(&mut self) -> (tokio::time::Sleep, tokio::time::Sleep) {
+        let never = || tokio::time::sleep(Duration::MAX);
+        let Some(Life { lasts, margin }) = self.habits.life else { return (never(), never()) };
+        self.end = Some(later(lasts));
+        let until = |before: Duration| tokio::time::sleep(lasts.saturating_sub(before));
+        (until(margin), until(self.habits.grace))
+    }
+
+    /// From now on nothing new is taken; what is in training goes on while there is time.
+    async fn close(&mut self) {
+        tracing::info!("too little time is left for another fold");
+        self.closing = true;
+        self.send(worker_message::Kind::Ask(wire::LeaseRequest { count: 0 })).await;
+    }
+
     fn refused(&self, why: LinkRefusal) -> Stopped {
         let results = self.spool.all().filter(|entry| matches!(entry.outcome, SpooledOutcome::Result(_)));
         Stopped::Refused { why, kept: results.count() }
     }
 
-    /// Asks every trainer to save and end its fold.
-    async fn stop_training(&mut self) {
+    /// Asks every trainer to save and end its fold, within the grace that begins now.
+    async fn begin_to_leave(&mut self, grace: Pin<&mut tokio::time::Sleep>) {
+        tracing::info!("this worker saves what is in training and leaves");
+        self.leaving = true;
+        grace.reset(later(self.habits.grace));
         for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
             let _ = slot.orders.send(Order::Stop).await;
         }

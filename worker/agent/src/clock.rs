@@ -32,3 +32,9 @@ pub fn later(pause: Duration) -> tokio::time::Instant {
     const LONGEST: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     tokio::time::Instant::now() + pause.min(LONGEST)
 }
+
+/// How long it is until a moment of the runtime's own clock.
+#[expect(clippy::disallowed_methods, reason = "this is the clock file")]
+pub fn left(until: tokio::time::Instant) -> Duration {
+    until.saturating_duration_since(tokio::time::Instant::now())
+}

@@ -16,6 +16,10 @@ pub struct WorkerIdentity {
     pub devices: Vec<String>,
     /// Memory in bytes of the device of each slot; 0 where it is not known.
     pub memories: Vec<u64>,
+    /// Where it runs as who started it calls it, such as `slurm:123_4`; empty if nobody did.
+    pub allocation: String,
+    /// Whether another worker can go on from the checkpoints that it saves.
+    pub moves_checkpoints: bool,
 }
 
 /// A worker id that no other process has: host, process id, and a part that differs after a reboot.

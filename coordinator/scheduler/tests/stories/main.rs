@@ -6,6 +6,7 @@ mod acceptance;
 mod asked;
 mod cost;
 mod data;
+mod demand;
 mod devices;
 mod explain;
 mod failures;

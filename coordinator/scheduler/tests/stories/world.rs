@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use togl_scheduler::{
-    Abandon, Change, Ending, Event, FailureAnswer, FoldChange, FoldState, Joined, Lease, Limits, Rejection,
-    Reply, ResultAnswer, SavedState, Scheduler, Snapshot, Submission, Submitted, SweepView, Timestamp,
-    WorkerInfo,
+    Abandon, Change, Ending, Event, FailureAnswer, FoldChange, FoldState, Joined, Lease, Limits, Reason,
+    Rejection, Reply, ResultAnswer, SavedState, Scheduler, Snapshot, Submission, Submitted, SweepView,
+    Timestamp, WorkerInfo,
 };
 use togl_sweeps::result::example;
 use togl_sweeps::spec::{Resources, SweepLimits};
@@ -159,10 +159,41 @@ impl World {
         }
         self.scheduler.check_invariants().unwrap();
         assert_eq!(self.scheduler.snapshot(), self.store, "the store must hold what a restart needs");
+        self.check_demand();
         for (key, (attempt, _)) in &self.acknowledged {
             let state = self.scheduler.fold(key).unwrap().state;
             assert!(matches!(state, FoldState::Finished { attempt: kept, .. } if kept == *attempt));
         }
+    }
+
+    /// What one finds by asking fold by fold why it does not run.
+    fn check_demand(&self) {
+        let demand = self.scheduler.demand(self.now);
+        let (mut startable, mut unclear) = (0, 0);
+        for key in self.store.folds.keys() {
+            match self.scheduler.explain(self.now, key).unwrap().reason {
+                Reason::Finished { .. } | Reason::Failed(_) | Reason::Running { .. } => {}
+                Reason::NotWanted | Reason::Paused { .. } | Reason::Disputed { .. } => {}
+                // Whoever cannot read it may not be everybody.
+                _ if self.is_unread(key) => unclear += 1,
+                _ => startable += 1,
+            }
+        }
+        let folds: u64 = demand.shapes.iter().map(|shape| shape.folds).sum();
+        assert!(
+            (startable..=startable + unclear).contains(&folds),
+            "{startable} to {unclear} more: {demand:?}"
+        );
+        assert!(demand.shapes.iter().all(|shape| shape.folds > 0 && shape.free_slots <= shape.folds));
+        let free: u64 = demand.shapes.iter().map(|shape| shape.free_slots).sum();
+        assert!(free <= demand.free_slots, "a slot counts twice: {demand:?}");
+    }
+
+    /// Whether a worker said that it cannot read the trial of this fold.
+    fn is_unread(&self, key: &FoldKey) -> bool {
+        let unreadable = Some(Ending::Failed(FailureClass::Unreadable));
+        let of_trial = self.store.folds.iter().filter(|(fold, _)| fold.trial == key.trial);
+        of_trial.flat_map(|(_, saved)| &saved.attempts).any(|attempt| attempt.ending == unreadable)
     }
 
     pub fn submit(&mut self, submission: Submission) -> Submitted {

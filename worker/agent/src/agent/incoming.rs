@@ -89,7 +89,9 @@ impl Agent {
             }
         };
         let free = self.free_slot(lease.slot as usize);
-        let Some(slot) = free.filter(|_| !self.leaving).map(|number| &mut self.slots[number]) else {
+        let Some(slot) =
+            free.filter(|_| !self.leaving && !self.closing).map(|number| &mut self.slots[number])
+        else {
             let failure = Failure::new(FailureClass::Preempted, "no free slot for this lease");
             return self.finish(incarnation, fold, attempt, SpooledOutcome::Failure(failure)).await;
         };

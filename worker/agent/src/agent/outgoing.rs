@@ -5,6 +5,7 @@ use togl_proto::wire::{self, WorkerMessage, worker_message};
 use togl_sweeps::{Attempt, FoldKey, FoldResult};
 
 use super::{Agent, Slot};
+use crate::clock::left;
 use crate::crash;
 use crate::slots::EpochReport;
 use crate::spool::{SpoolEntry, SpooledOutcome};
@@ -20,12 +21,15 @@ impl Agent {
             code_version: self.identity.code_version.clone(),
             numerics: togl_sweeps::trial::NUMERICS,
             running: self.in_hand(),
+            allocation: self.identity.allocation.clone(),
+            seconds_left: self.end.map(|end| left(end).as_secs()),
+            moves_checkpoints: self.identity.moves_checkpoints,
         };
         self.send(worker_message::Kind::Hello(hello)).await;
     }
 
     pub(super) async fn ask_for_leases(&mut self) {
-        if self.leaving {
+        if self.leaving || self.closing {
             return;
         }
         let free = self.slots.iter().filter(|slot| slot.work.is_none()).count();

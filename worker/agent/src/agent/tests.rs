@@ -40,6 +40,11 @@ fn from_coordinator(kind: coordinator_message::Kind) -> LinkEvent {
 impl World {
     /// Joined, and training attempt 1.
     async fn training(grace: Duration) -> Self {
+        Self::living(grace, None).await
+    }
+
+    /// The same, with a time to live.
+    async fn living(grace: Duration, life: Option<Life>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let spool = Spool::open(&folder.path().join("spool")).unwrap();
         let tidied = Arc::new(Mutex::new(vec![]));
@@ -54,12 +59,14 @@ impl World {
             code_version: "1".to_owned(),
             devices: vec!["cpu".to_owned(); slots],
             memories: vec![0; slots],
+            allocation: "slurm:7".to_owned(),
+            moves_checkpoints: true,
         };
         let (order, orders) = mpsc::channel(8);
         let (second_order, second_orders) = mpsc::channel(8);
         let (progress, latest) = watch::channel(None);
         let channels = vec![(order, latest), (second_order, watch::channel(None).1)];
-        let agent = Agent::new(identity, Habits { grace, idle_exit: None, tidy }, spool, channels);
+        let agent = Agent::new(identity, Habits { grace, idle_exit: None, life, tidy }, spool, channels);
         let (link, link_inbox) = mpsc::channel(64);
         let (slot, slot_inbox) = mpsc::channel(64);
         let (stop, stop_inbox) = mpsc::channel(1);
@@ -161,6 +168,26 @@ async fn a_fold_that_takes_too_long_to_save_does_not_keep_the_worker() {
     let mut world = World::training(Duration::ZERO).await;
     world.stop.send(()).await.unwrap();
     assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
+    assert_eq!(world.ends().await.0, Stopped::Asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_its_time_is_over_it_takes_nothing_new_then_saves_and_leaves() {
+    let (lasts, margin) = (Duration::from_secs(3600), Duration::from_secs(600));
+    let mut world = World::living(Duration::from_secs(60), Some(Life { lasts, margin })).await;
+    let start = later(Duration::ZERO);
+    let Some(worker_message::Kind::Hello(hello)) = world.said.recv().await.and_then(|said| said.kind) else {
+        panic!()
+    };
+    assert_eq!((hello.seconds_left, hello.allocation.as_str()), (Some(3_600), "slurm:7"));
+    assert!(hello.moves_checkpoints);
+    while world.asked().await != 0 {}
+    assert_eq!(start.elapsed().as_secs(), 3_000, "its request is taken back when only the margin is left");
+    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    assert_eq!(start.elapsed().as_secs(), 3_540, "what is in training goes on until saving must begin");
+    world.slot_says(Report::Failed(preempted())).await;
+    assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
     assert_eq!(world.ends().await.0, Stopped::Asked);
 }
