@@ -19,6 +19,7 @@ mod problem;
 mod progress;
 mod remote;
 mod state;
+mod web;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

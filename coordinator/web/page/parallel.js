@@ -2,7 +2,7 @@
 // canvas and what was chosen on it, which updates leave alone.
 import { ask, h, listing, number, part } from "./dom.js";
 
-const ROOM = { left: 46, right: 46, top: 34, bottom: 26 };
+const ROOM = { left: 46, right: 46, top: 48, bottom: 22 };
 const views = new WeakMap();
 
 export async function parallel(view) {
@@ -76,7 +76,7 @@ class Chart {
     pen.globalAlpha = 0.25;
     pen.strokeStyle = colour("--wait");
     fit.forEach((is, row) => { if (!is) line(row); });
-    pen.globalAlpha = rows.length > 200 ? 0.35 : 0.75;
+    pen.globalAlpha = Math.max(0.12, Math.min(0.8, 40 / Math.max(1, rows.length)));
     pen.strokeStyle = colour("--run");
     pen.lineWidth = 1.5;
     rows.forEach(line);
@@ -97,7 +97,7 @@ class Chart {
       pen.moveTo(this.x(at), this.y(0));
       pen.lineTo(this.x(at), this.y(1));
       pen.stroke();
-      pen.fillText(axis.name + (log ? " (log)" : ""), label, at % 2 ? 28 : 14);
+      pen.fillText(axis.name + (log ? " (log)" : ""), label, at % 2 ? 32 : 16);
       pen.textAlign = "left";
       for (const [place, text] of axis.ticks(log)) {
         const wide = pen.measureText(text).width;

@@ -158,7 +158,7 @@ async function compare(view, _, context) {
   if (trials.length < 2) return [h("p", null, "There are no two trials with results yet.")];
   const asked = new URLSearchParams(location.search);
   const chosen = { a: asked.get("a") ?? trials[0].trial, b: asked.get("b") ?? trials[1].trial };
-  const name = (trial) => [trial.method, ...trial.values.map((value, at) => `${settings[at]} ${value}`)].join(", ");
+  const name = (trial) => [trial.method, ...trial.values.map((value, at) => `${settings[at]} ${value || "not set"}`)].join(", ");
   const choice = (which) => h("label", null, which.toUpperCase(), h("select", { onchange: (event) => {
     history.replaceState(null, "", `?${new URLSearchParams({ ...chosen, [which]: event.target.value })}`);
     context.redraw();
