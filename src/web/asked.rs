@@ -113,6 +113,11 @@ pub async fn against(made: Arc<Made>, setting: String) -> Result<String, Problem
     .await
 }
 
+pub async fn timeline(name: &SweepName, made: Arc<Made>) -> Result<String, Problem> {
+    let title = name.to_string();
+    apart(move || Ok(figure::timeline(&title, &figure::Work::of_frame(&made.frame)?)?.svg())).await
+}
+
 pub async fn curves(remote: &mut Remote, name: &SweepName, made: Arc<Made>) -> Result<String, Problem> {
     let keys = made.frame.keys().map_err(explained)?;
     let step = keys.len().div_ceil(MOST_CURVES).max(1);

@@ -24,6 +24,9 @@ const FRESH: Duration = Duration::from_millis(400);
 /// A sweep that nobody has asked for since is let go.
 const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
+/// A coordinator that is away is looked for so often, however many ask.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Sweeps that are followed at once; the one that was looked at longest ago makes room.
 const MOST: usize = 8;
 
@@ -33,6 +36,7 @@ pub struct Connection {
     address: String,
     client: Turns<Option<Client>>,
     away_since: Mutex<Option<String>>,
+    tried: Mutex<Option<Instant>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -46,6 +50,12 @@ impl Connection {
         let mut client = self.client.lock().await;
         if let Some(client) = client.as_ref().filter(|_| lock(&self.away_since).is_none()) {
             return Ok(client.clone());
+        }
+        let now = clock::now();
+        let tried = lock(&self.tried).replace(now);
+        if tried.is_some_and(|tried| now.duration_since(tried) < AGAIN) {
+            *lock(&self.tried) = tried;
+            return Err(Problem::unreachable("the coordinator does not answer"));
         }
         let new = self.target.connect().await.inspect_err(|problem| self.heard(problem))?;
         *client = Some(new.clone());
@@ -86,8 +96,13 @@ impl Live {
     /// A source with a connection.
     pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
         let address = target.address()?;
-        let connection =
-            Connection { target, address, client: Turns::new(Some(client)), away_since: Mutex::default() };
+        let connection = Connection {
+            target,
+            address,
+            client: Turns::new(Some(client)),
+            away_since: Mutex::default(),
+            tried: Mutex::default(),
+        };
         Ok(Self { connection: Arc::new(connection), overview: Turns::default(), sweeps: Mutex::default() })
     }
 
@@ -190,6 +205,7 @@ impl Source for Live {
         let made = sweep.made().await?;
         let drawn = match figure {
             FigureAsked::Against { setting } => asked::against(made, setting).await,
+            FigureAsked::Timeline => asked::timeline(&name, made).await,
             FigureAsked::Curves => {
                 let mut remote = self.connection.facts().await?;
                 asked::curves(&mut remote, &name, made).await

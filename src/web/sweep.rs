@@ -3,7 +3,7 @@
 //! never so often that it costs more than a quarter of a core.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,9 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Before a stream that ended is begun again.
 const AGAIN: Duration = Duration::from_secs(1);
+
+/// How long somebody waits for the first fold of a sweep that nobody looked at before.
+const BEGINNING: Duration = Duration::from_secs(10);
 
 /// What is known of the sweep's file.
 pub struct Planned {
@@ -70,7 +73,7 @@ struct Shared {
     status: watch::Sender<Option<Result<SweepStatus, Trouble>>>,
     folds: Mutex<Option<(Arc<Planned>, LiveFolds)>>,
     /// Raised with every change of the folds.
-    version: AtomicU64,
+    version: watch::Sender<u64>,
     reading: AtomicBool,
 }
 
@@ -89,7 +92,7 @@ impl LiveSweep {
             name,
             status: watch::channel(None).0,
             folds: Mutex::default(),
-            version: AtomicU64::new(0),
+            version: watch::channel(0).0,
             reading: AtomicBool::new(true),
         });
         let mut tasks = JoinSet::new();
@@ -112,7 +115,7 @@ impl LiveSweep {
 
     /// The version of the table that [`LiveSweep::made`] would give now.
     pub async fn version(&self) -> u64 {
-        let version = self.shared.version.load(Ordering::Acquire);
+        let version = *self.shared.version.borrow();
         match &*self.made.lock().await {
             Some(made) if !made.may_be_made_again(clock::now()) => made.version,
             _ => version,
@@ -122,7 +125,7 @@ impl LiveSweep {
     /// The table as it is, or as it was a moment ago.
     pub async fn made(&self) -> Result<Arc<Made>, Trouble> {
         let mut made = self.made.lock().await;
-        let version = self.shared.version.load(Ordering::Acquire);
+        let version = *self.shared.version.borrow();
         if let Some(known) = made.as_ref()
             && (known.version == version || !known.may_be_made_again(clock::now()))
         {
@@ -133,6 +136,12 @@ impl LiveSweep {
         if let Some(Err(trouble)) = known {
             return Err(trouble);
         }
+        let mut begun = self.shared.version.subscribe();
+        let begun = tokio::time::timeout(BEGINNING, begun.wait_for(|version| *version > 0)).await.is_ok();
+        if !begun {
+            return Err(Trouble::Away("the folds of the sweep are still being read; ask again".to_owned()));
+        }
+        let version = *self.shared.version.borrow();
         let shared = self.shared.clone();
         let new = tokio::task::spawn_blocking(move || shared.make(version)).await;
         let new = new.map_err(|_| Trouble::Ours("making the table failed".to_owned()))??;
@@ -287,7 +296,7 @@ impl Shared {
     }
 
     fn changed(&self) {
-        self.version.fetch_add(1, Ordering::AcqRel);
+        self.version.send_modify(|version| *version += 1);
     }
 }
 

@@ -70,7 +70,7 @@ async function redraw() {
   } catch (trouble) {
     if (view !== state.view) return;
     if (trouble.status === 401) refused(trouble.message);
-    else if (trouble.status === 503 && main.querySelector("h1")) away("the coordinator cannot be reached");
+    else if (trouble.status === 503 && main.querySelector("h1")) away(trouble.message);
     else patch(main, h("h1", null, view.title), h("p", { role: "alert", class: "note" }, trouble.message));
   }
 }
@@ -149,7 +149,7 @@ function theme(next) {
 try { const kept = localStorage.getItem("togl-theme"); if (kept === "dark" || kept === "light") theme(kept); } catch { /* as the system has it */ }
 document.getElementById("theme").addEventListener("click", () => theme());
 
-const KEYS = [["o", "all sweeps"], ["w", "workers"], ["1 … 8", "views of a sweep"], ["/", "to the filter"], ["t", "light or dark"], ["?", "these keys"]];
+const KEYS = [["o", "all sweeps"], ["w", "workers"], ["1 … 9", "views of a sweep"], ["/", "to the filter"], ["t", "light or dark"], ["?", "these keys"]];
 function help() {
   const dialog = h("dialog", { "aria-labelledby": "keys" }, h("h2", { id: "keys" }, "Keys"),
     h("dl", null, KEYS.map(([key, does]) => [h("dt", null, h("kbd", null, key)), h("dd", null, does)])),

@@ -4,7 +4,7 @@ import { badge, bar, steering } from "./views.js";
 import { parallel } from "./parallel.js";
 
 const TABS = [["table", "Table"], ["running", "Running"], ["folds", "Folds"], ["failures", "Failures"], ["curves", "Curves"],
-  ["against", "Against"], ["trials", "Trials"], ["compare", "Compare"]];
+  ["against", "Against"], ["trials", "Trials"], ["compare", "Compare"], ["timeline", "Timeline"]];
 
 const base = (name) => `/api/v1/sweeps/${part(name)}`;
 
@@ -48,7 +48,7 @@ async function draw(view, context) {
     h("div", { "data-key": `tab-${view.tab}` }, content)];
 }
 
-const BODIES = { table, running, folds, failures, curves, against, trials: (view, now) => parallel(view, now), compare };
+const BODIES = { table, running, folds, failures, curves, against, trials: (view, now) => parallel(view, now), compare, timeline };
 
 async function copy(name, form) {
   const answer = await fetch(`${base(name)}/table/text?form=${form}`);
@@ -142,6 +142,10 @@ async function picture(path, words) {
 async function curves(view) {
   return [await picture(`${base(view.name)}/curves`, `Learning curves of ${view.name}: validation loss and accuracy by epoch, one line a method`),
     h("p", { class: "dim" }, "The numbers of single folds are on their own pages; ", h("a", { href: `/sweeps/${part(view.name)}/folds?state=finished` }, "finished folds"), ".")];
+}
+
+async function timeline(view) {
+  return [await picture(`${base(view.name)}/timeline`, `What each worker trained of ${view.name}, and when`)];
 }
 
 async function against(view, now, context) {

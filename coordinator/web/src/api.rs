@@ -29,6 +29,8 @@ pub enum Call {
     Failures,
     /// Learning curves as SVG.
     Curves,
+    /// What each worker trained, as SVG.
+    Timeline,
     /// Accuracy against a setting as SVG.
     Against,
     /// Its trials.
@@ -102,6 +104,10 @@ pub const ROUTES: &[Route] = &[
     },
     get(Call::Failures, "/api/v1/sweeps/{name}/failures", "Why folds failed, grouped", "Failures"),
     Route { answer: (SVG, ""), ..get(Call::Curves, "/api/v1/sweeps/{name}/curves", "Learning curves", "") },
+    Route {
+        answer: (SVG, ""),
+        ..get(Call::Timeline, "/api/v1/sweeps/{name}/timeline", "What each worker trained when", "")
+    },
     Route {
         query: &[("x", "s", "the setting along the axis; depth unless told otherwise")],
         answer: (SVG, ""),

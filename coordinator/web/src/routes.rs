@@ -55,6 +55,7 @@ fn method<S: Source>(call: Call) -> MethodRouter<Arc<Web<S>>> {
         Call::Folds => get(folds),
         Call::Failures => get(failures),
         Call::Curves => get(curves),
+        Call::Timeline => get(timeline),
         Call::Against => get(against),
         Call::Trials => get(trials),
         Call::Compare => get(compare),
@@ -283,6 +284,11 @@ async fn failures<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name
 async fn curves<S: Source>(State(web): Page<S>, name: Name) -> Response<Body> {
     let Ok(Path(name)) = name else { return bad_name() };
     said("image/svg+xml", web.source.figure(&name, FigureAsked::Curves).await)
+}
+
+async fn timeline<S: Source>(State(web): Page<S>, name: Name) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    said("image/svg+xml", web.source.figure(&name, FigureAsked::Timeline).await)
 }
 
 #[derive(Deserialize)]

@@ -69,6 +69,8 @@ pub enum TableForm {
 pub enum FigureAsked {
     /// Learning curves by method.
     Curves,
+    /// What each worker trained when.
+    Timeline,
     /// Accuracy against a setting.
     Against {
         /// Which one.
