@@ -12,7 +12,7 @@ help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: build ## Train the quickstart sweep on this machine and show its table
-	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE)
+	$(STAGE)/togl run sweeps/quickstart.yaml --state $(DEMO_STATE) --web=127.0.0.1:0
 
 test: tools check unit doctest e2e chaos ## Everything that must hold; what CI runs
 	@deploy/skipped
@@ -35,7 +35,7 @@ fmt:
 scripts:
 	for script in .ci/run $$(grep -rlI '^#!/usr/bin/env bash' deploy); do \
 		bash -n $$script || exit 1; done
-	for script in deploy/skipped deploy/dist deploy/bench/*.py deploy/kubernetes/*.py; do \
+	for script in $$(grep -rlI '^#!/usr/bin/env python3' deploy); do \
 		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
 	PYTHONDONTWRITEBYTECODE=1 python3 deploy/python/tests/test_package.py
 
@@ -102,6 +102,15 @@ test-wheel: bootstrap ## Install the packed wheel in an empty environment and in
 
 test-images: bootstrap ## Build the container images from dist/ and train in them (installs podman and mmdebstrap)
 	deploy/test-images
+
+# Chromium, fonts and the Python packages are installed where that is possible; otherwise it says that it was skipped.
+test-browser: build ## The page in a real Chromium; pictures go to target/screenshots
+	deploy/browser-tools
+	deploy/browser
+
+fuzz-api: build ## Fuzz the API of the page with schemathesis
+	deploy/browser-tools
+	deploy/fuzz-api
 
 test-hosts: build ## `togl hosts` against four sshd in network namespaces, one without disk, one that hangs
 	deploy/test-hosts

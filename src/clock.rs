@@ -1,7 +1,8 @@
 //! The one file of `togl` that reads clocks: a report says when it was made, a measurement how long something took, a
 //! watcher since when nobody answers.
 
-use std::time::{Instant, SystemTime};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The time now in words, such as `Mon, 16 Nov 2026 05:38:57 GMT`.
 #[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
@@ -18,4 +19,10 @@ pub fn time_of_day() -> String {
 #[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
 pub fn now() -> Instant {
     Instant::now()
+}
+
+/// Time since this was asked first.
+pub fn running() -> Duration {
+    static START: OnceLock<Instant> = OnceLock::new();
+    now().duration_since(*START.get_or_init(now))
 }

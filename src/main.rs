@@ -20,6 +20,7 @@ mod progress;
 mod remote;
 mod slurm;
 mod state;
+mod web;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -65,6 +65,16 @@ impl Problem {
         Self::new(UNREACHABLE, message)
     }
 
+    /// What to exit with.
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Message and hint in one line.
+    pub fn in_one_line(&self) -> String {
+        self.hint.iter().fold(self.message.clone(), |text, hint| format!("{text}; {hint}"))
+    }
+
     /// Whether nobody answered.
     pub fn is_unreachable(&self) -> bool {
         self.code == UNREACHABLE

@@ -2,7 +2,7 @@
 //! split, seed: never the order of arrival) and the refusal of a fold that is there twice. What the columns are
 //! is in [`crate::schema`]; files are in [`crate::files`]. Chooses nothing and averages nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use polars::prelude::*;
 use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
@@ -155,6 +155,16 @@ impl FoldFrame {
     /// What a choice may look at: settings and validation columns, and nothing else.
     pub fn validation(&self) -> Result<ValidationView> {
         ValidationView::of(self)
+    }
+
+    /// The frame after some folds got another result, or have none any more.
+    pub(crate) fn changed(&self, news: &HashMap<FoldKey, Option<FoldRow>>) -> Result<Self> {
+        let stays: Vec<bool> = self.keys()?.iter().map(|key| !news.contains_key(key)).collect();
+        let stays = self.data.filter(&BooleanChunked::from_slice("stays".into(), &stays))?;
+        let new = Self::from_rows(news.values().flatten().cloned())?;
+        let mut data = stays.vstack(&new.data)?;
+        data.rechunk_mut();
+        Ok(Self { data: Self::from_data(&data, "the results")?.data, ..self.clone() })
     }
 
     /// The rows at these places, in the frame's order, whatever order the places come in.

@@ -37,6 +37,7 @@ mod table;
 mod table_block;
 mod token;
 mod version;
+mod web;
 mod worker;
 
 use std::path::Path;
@@ -48,6 +49,7 @@ use togl_sweeps::{SweepSpec, bounded};
 use crate::problem::Problem;
 
 pub use self::serve::LogFormat;
+pub use self::table::explained;
 
 /// What a verb gives back that can end well in several ways.
 pub type Outcome = Result<ExitCode, Problem>;
@@ -94,6 +96,8 @@ enum Verb {
     Status(status::Status),
     /// Show one sweep until it has ended
     Watch(status::Watch),
+    /// Show sweeps, tables and workers as a page in the browser
+    Web(web::Web),
     /// Stop a sweep; its results are kept
     Cancel(steer::Steer),
     /// Stop a sweep and take it out of the lists; its results are kept
@@ -221,6 +225,7 @@ impl Togl {
             Verb::Submit(verb) => verb.run().await,
             Verb::Status(verb) => done(verb.run().await),
             Verb::Watch(verb) => verb.run().await,
+            Verb::Web(verb) => done(verb.run().await),
             Verb::Cancel(verb) => done(verb.cancel().await),
             Verb::Archive(verb) => done(verb.archive().await),
             Verb::Delete(verb) => done(tokio::task::block_in_place(|| verb.run())),

@@ -1,12 +1,14 @@
 //! `togl run FILE`: everything on this machine. An embedded coordinator, local workers that are started again
 //! when they die, progress, and the table at the end. What was finished before is not trained again.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use togl_coordinator::private::OwnerOnly;
 use togl_proto::client;
 use togl_sweeps::SweepSpec;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::sources::{Source, Sources};
@@ -20,6 +22,7 @@ use crate::problem::{self, Problem};
 use crate::progress::{self, Progress};
 use crate::remote::{Client, ListedSweep, SweepStatus};
 use crate::state::StateDir;
+use crate::web::{self, Page};
 
 /// Run a sweep file on this machine
 #[derive(Debug, clap::Args)]
@@ -37,6 +40,9 @@ pub struct Run {
     /// Train only with what nobody else needs: lowest priority, and a pause while others use this machine
     #[arg(long)]
     background: bool,
+    /// Show the page of `togl web` meanwhile, at this address of this machine [default: 127.0.0.1:7448]
+    #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = web::USUAL)]
+    web: Option<String>,
     /// Where the table is written [default: tables/NAME in the state directory]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -58,28 +64,24 @@ impl Run {
             check_datasets(&source.spec, self.data_dir.clone())?;
         }
         let program = local::worker_program()?;
+        let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } =
             Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
-        let address = coordinator.address().to_string();
+        let coordinator_address = coordinator.address();
+        let address = coordinator_address.to_string();
         let tokens = coordinator.tokens().clone();
-        let worker = LocalWorker {
-            program,
-            address: address.clone(),
-            token: tokens.worker.clone(),
-            slots: self.slots,
-            device: self.device.clone(),
-            background: self.background,
-            state: state.path().to_owned(),
-            data_dir: self.data_dir.clone(),
-        };
+        let worker = self.worker(program, address.clone(), tokens.worker.clone(), &state);
         let (finish, mut finished) = watch::channel(false);
         let serving = coordinator.run(async move {
             let _ = finished.wait_for(|done| *done).await; // an error means that this command is over
         });
         let command = async {
             let mut client = client::sweeps(&address, &tokens.operator).await.map_err(Problem::ours)?;
-            let outcome = self.carry_out_all(&mut client, sources, worker, &state).await;
+            let outcome = tokio::select! {
+                outcome = self.carry_out_all(&mut client, sources, worker, &state) => outcome,
+                never = self.shown(&state, coordinator_address, listener) => match never {},
+            };
             drop(client);
             let _ = finish.send(true);
             outcome
@@ -88,6 +90,40 @@ impl Run {
         drop(announcement);
         served.map_err(|error| embedded::explain(error, &state))?;
         outcome
+    }
+
+    fn worker(&self, program: PathBuf, address: String, token: String, state: &StateDir) -> LocalWorker {
+        LocalWorker {
+            program,
+            address,
+            token,
+            slots: self.slots,
+            device: self.device.clone(),
+            background: self.background,
+            state: state.path().to_owned(),
+            data_dir: self.data_dir.clone(),
+        }
+    }
+
+    /// Shows the page, if one is wanted, for as long as something is trained.
+    async fn shown(
+        &self,
+        state: &StateDir,
+        at: SocketAddr,
+        listener: Option<TcpListener>,
+    ) -> std::convert::Infallible {
+        if let Some(listener) = listener {
+            let served = async {
+                let page = Page::open(web::own(state, at), &listener, false).await?;
+                let again = self.state_option();
+                progress::say(&format!("{}; afterwards: `togl serve --web{again}`", page.sentence()));
+                page.serve(listener, std::future::pending()).await
+            };
+            if let Err(problem) = served.await {
+                progress::say(&format!("the page is not served: {}", problem.in_one_line()));
+            }
+        }
+        std::future::pending().await
     }
 
     /// One sweep after the other; the first that cannot be carried out ends the command.

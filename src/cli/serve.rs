@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use togl_coordinator::service::Coordinator;
 use togl_proto::token::Token;
+use tokio::net::TcpListener;
 
 use super::install::InstallFrom;
 use crate::descriptors;
 use crate::embedded::{self, Embedded};
 use crate::problem::Problem;
+use crate::remote::Target;
 use crate::state::StateDir;
+use crate::web::{self, Page};
 
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -41,6 +44,9 @@ pub struct Serve {
     /// Where to serve /metrics for Prometheus and /scale for whoever starts workers, such as 127.0.0.1:9464; from other machines it needs TLS and a token
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
+    /// Show the page of `togl web` beside it, at this address of this machine [default: 127.0.0.1:7448]
+    #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = web::USUAL)]
+    web: Option<String>,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,
@@ -63,6 +69,7 @@ pub struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
+        let listener = web::bind_if(self.web.as_deref()).await?;
         let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let started = tokio::select! {
@@ -82,15 +89,20 @@ impl Serve {
         let host = self.hosts.first().cloned().or_else(host_name);
         let reachable = reachable(coordinator.address(), host);
         // Whatever is no terminal is kept by somebody; a secret must not be in it.
-        match self.log_format == LogFormat::Human && std::io::stderr().is_terminal() {
-            true => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
-            false => eprintln!("{}", join_line_without_token(&state, &reachable)),
+        let hidden = self.log_format == LogFormat::Json || !std::io::stderr().is_terminal();
+        match hidden {
+            false => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
+            true => eprintln!("{}", join_line_without_token(&state, &reachable)),
         }
         let stop = async {
             stop.await;
             eprintln!("stopping; everything acknowledged is stored");
         };
-        let ended = coordinator.run(stop).await;
+        let target = web::own(&state, coordinator.address());
+        let ended = tokio::select! {
+            ended = coordinator.run(stop) => ended,
+            never = page(listener, target, &state, hidden) => match never {},
+        };
         drop(announcement);
         ended.map_err(|error| embedded::explain(error, &state))?;
         Ok(())
@@ -108,6 +120,30 @@ impl Serve {
         })
         .await
     }
+}
+
+/// The page, if one is wanted, for as long as there is a coordinator.
+async fn page(
+    listener: Option<TcpListener>,
+    target: Target,
+    state: &StateDir,
+    hidden: bool,
+) -> std::convert::Infallible {
+    if let Some(listener) = listener {
+        let served = async {
+            let page = Page::open(target, &listener, false).await?;
+            match hidden {
+                // Whatever is no terminal is kept by somebody; a secret must not be in it.
+                true => eprintln!("page: a link is in {}", web::link_file(state).display()),
+                false => eprintln!("{}\n{}", page.sentence(), page.from_elsewhere()),
+            }
+            page.serve(listener, page.keep_link(state)).await
+        };
+        if let Err(problem) = served.await {
+            eprintln!("the page is not served: {}", problem.in_one_line());
+        }
+    }
+    std::future::pending().await
 }
 
 fn resolve(option: &str, text: &str) -> Result<SocketAddr, Problem> {
@@ -160,7 +196,7 @@ fn told_to_stop(with_stdin: bool) -> impl Future<Output = ()> {
 }
 
 /// Done when whoever started this program is gone, however it ended: the system closes its end of the pipe.
-async fn stdin_closed() {
+pub async fn stdin_closed() {
     let (closed, heard) = tokio::sync::oneshot::channel::<()>();
     let wait = move || {
         _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink()); // an error is an end, too

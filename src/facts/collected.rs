@@ -47,6 +47,7 @@ pub async fn collected(facts: &mut dyn Facts, sweep: &str, depth: Depth) -> Resu
     let wanted = Wanted {
         sweep: Some(sweep_name(sweep)?),
         results: true,
+        results_of: Vec::new(),
         curves: depth >= Depth::Curves,
         replicates: outcomes,
         folds: outcomes.then(|| FoldsWanted { filter: failed, ..FoldsWanted::default() }),

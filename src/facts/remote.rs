@@ -99,7 +99,8 @@ impl Facts for Remote {
 }
 
 fn request(wanted: Wanted) -> wire::ReadRequest {
-    let Wanted { sweep, results, curves, replicates, folds } = wanted;
+    let Wanted { sweep, results, results_of, curves, replicates, folds } = wanted;
+    let results_of = results_of.into_iter().map(Into::into).collect();
     let sweep = sweep.as_ref().map(SweepName::to_string).unwrap_or_default();
     let folds = folds.map(|FoldsWanted { filter, skip, limit }| {
         let FoldFilter { states, worker, class, trials, dataset } = filter;
@@ -113,7 +114,7 @@ fn request(wanted: Wanted) -> wire::ReadRequest {
             limit,
         }
     });
-    wire::ReadRequest { sweep, results, curves, replicates, folds }
+    wire::ReadRequest { sweep, results, curves, replicates, folds, results_of }
 }
 
 /// What the ids of a range of trials have in common.

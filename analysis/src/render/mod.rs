@@ -2,6 +2,7 @@
 //! so that all formats show the same facts, and the writing of a table's files together. Computes no numbers.
 
 mod csv;
+mod grid;
 pub(crate) mod head;
 mod html;
 mod json;
@@ -13,6 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use csv::csv;
+pub use grid::{Grid, GridCell, GridRow, grid};
 pub(crate) use html::escape;
 pub use html::{fragment, html, page};
 pub use json::json;

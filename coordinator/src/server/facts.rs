@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use togl_proto::convert::{self, ConvertError};
 use togl_proto::wire;
 use togl_scheduler::FoldState;
 use togl_sweeps::WorkerId;
@@ -26,6 +27,9 @@ const STALL: Duration = Duration::from_secs(20);
 
 /// How long one answer may take.
 const WHOLE: Duration = Duration::from_secs(15 * 60);
+
+/// Folds that one request may name.
+const MOST_NAMED: usize = 1_000;
 
 /// An answer on its way.
 pub(super) type Stream = ReceiverStream<Result<wire::Fact, Status>>;
@@ -65,9 +69,17 @@ async fn hand_over(sender: &Sender, kind: wire::fact::Kind) -> Result<(), Status
 
 /// What a request asks for.
 pub(super) fn wanted(request: wire::ReadRequest) -> Result<Wanted, Status> {
-    let wire::ReadRequest { sweep, results, curves, replicates, folds } = request;
+    let wire::ReadRequest { sweep, results, curves, replicates, folds, results_of } = request;
+    if results_of.len() > MOST_NAMED {
+        return Err(Status::invalid_argument(format!(
+            "at most {MOST_NAMED} folds can be named in one request"
+        )));
+    }
     let folds = folds.map(folds_wanted).transpose()?;
-    Ok(Wanted { sweep: named(&sweep)?, results, curves, replicates, folds })
+    let named_folds: Result<_, _> = results_of.into_iter().map(|fold| convert::fold(Some(fold))).collect();
+    let results_of =
+        named_folds.map_err(|error: ConvertError| Status::invalid_argument(error.to_string()))?;
+    Ok(Wanted { sweep: named(&sweep)?, results, results_of, curves, replicates, folds })
 }
 
 fn folds_wanted(wanted: wire::FoldsWanted) -> Result<FoldsWanted, Status> {

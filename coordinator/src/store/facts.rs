@@ -34,6 +34,10 @@ impl<S: Tables> Reader for S {
         self.ask(|on| results(on, query))
     }
 
+    fn result(&self, fold: &FoldKey) -> Result<Option<ResultRow>, StoreError> {
+        self.ask(|on| first(on, queries::RESULT_OF, &key(fold), result_row))
+    }
+
     fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
         self.ask(|on| folds(on, query))
     }

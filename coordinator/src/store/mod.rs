@@ -106,6 +106,9 @@ pub trait Reader: Send {
     /// A page of results.
     fn results(&self, query: &ResultQuery) -> Result<ResultPage, StoreError>;
 
+    /// The result that counts of a fold; none if it has none.
+    fn result(&self, fold: &FoldKey) -> Result<Option<ResultRow>, StoreError>;
+
     /// A page of folds.
     fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError>;
 

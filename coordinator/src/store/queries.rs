@@ -47,6 +47,15 @@ pub(super) const RESULTS: &str = "
     WHERE sweep_fold.sweep = $2 AND sweep_fold.position >= $3 AND sweep_fold.position < $4
     ORDER BY sweep_fold.position, result.attempt";
 
+/// The result of a fold that counts: trial, split, seed.
+pub(super) const RESULT_OF: &str = "
+    SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical, result.digest, result.body
+    FROM trial JOIN fold ON fold.trial = trial.id
+    JOIN result ON result.fold = fold.id AND result.kind = 'accepted'
+    JOIN attempt ON attempt.fold = result.fold AND attempt.attempt = result.attempt
+    JOIN worker ON worker.id = attempt.worker
+    WHERE trial.trial = $1 AND fold.split = $2 AND fold.seed = $3";
+
 /// Whether a sweep has folds from a position on: one look into an index, where counting would look at all of them.
 pub(super) const MORE: &str = "SELECT EXISTS (SELECT 1 FROM sweep_fold WHERE sweep = $1 AND position >= $2)";
 

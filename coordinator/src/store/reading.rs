@@ -20,6 +20,8 @@ pub struct Wanted {
     pub sweep: Option<SweepName>,
     /// The results that count.
     pub results: bool,
+    /// Only those of these folds; all of the sweep if none is named.
+    pub results_of: Vec<FoldKey>,
     /// Their learning curves too.
     pub curves: bool,
     /// Further results.
@@ -107,6 +109,9 @@ impl Reading {
         let Some(sweep) = self.sweeps.front() else { return Ok(None) };
         let (facts, next) = match self.next {
             Next::Sweep => (vec![Fact::Sweep(sweep.clone())], Some(Next::Results { from: 0 })),
+            Next::Results { .. } if self.wanted.results && !self.wanted.results_of.is_empty() => {
+                (self.results_of()?, Some(Next::Count))
+            }
             Next::Results { from } if self.wanted.results => self.results(&sweep.name, from)?,
             Next::Results { .. } => (Vec::new(), Some(Next::Count)),
             Next::Count => self.count(&sweep.name)?,
@@ -131,13 +136,21 @@ impl Reading {
 
     fn results(&self, sweep: &SweepName, from: u64) -> Result<(Vec<Fact>, Option<Next>), StoreError> {
         let page = self.reader.results(&ResultQuery { from, ..ResultQuery::accepted(sweep.clone()) })?;
-        let facts = page.rows.into_iter().map(|mut row| {
-            if !self.wanted.curves {
-                row.result.history = Vec::new();
-            }
-            Fact::Result(Box::new(row))
-        });
-        Ok((facts.collect(), Some(page.next.map_or(Next::Count, |from| Next::Results { from }))))
+        let facts = page.rows.into_iter().map(|row| self.fact(row)).collect();
+        Ok((facts, Some(page.next.map_or(Next::Count, |from| Next::Results { from }))))
+    }
+
+    /// The results of the folds that were named; who has none yet is left out.
+    fn results_of(&self) -> Result<Vec<Fact>, StoreError> {
+        let found = self.wanted.results_of.iter().map(|fold| self.reader.result(fold));
+        found.filter_map(|row| row.map(|row| row.map(|row| self.fact(row))).transpose()).collect()
+    }
+
+    fn fact(&self, mut row: ResultRow) -> Fact {
+        if !self.wanted.curves {
+            row.result.history = Vec::new();
+        }
+        Fact::Result(Box::new(row))
     }
 
     fn count(&self, sweep: &SweepName) -> Result<(Vec<Fact>, Option<Next>), StoreError> {

@@ -93,7 +93,7 @@ fn no_page_looks_at_all_rows_of_a_table() {
     let store = SqliteStore::open(&path).unwrap();
     let query = FoldQuery { sweep: sweep("s"), filter: FoldFilter::default(), from: 5, skip: 0, limit: 10 };
     let folds = queries::folds(&query, 1, Dialect::Sqlite).sql;
-    for sql in [queries::RESULTS, queries::MORE, queries::BETWEEN, &folds] {
+    for sql in [queries::RESULTS, queries::RESULT_OF, queries::MORE, queries::BETWEEN, &folds] {
         let mut plan = store.connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let (mut rows, mut steps) = (plan.raw_query(), Vec::<String>::new()); // plans need no values
         while let Some(row) = rows.next().unwrap() {

@@ -118,6 +118,33 @@ async fn replicates_are_listed_with_their_differences() {
 }
 
 #[tokio::test]
+async fn the_results_of_named_folds_come_alone_and_with_their_curves_if_wanted() {
+    let world = World::new().await;
+    let fold = twice_trained(&world).await.fold.unwrap();
+    let mut viewer = world.viewer().await;
+    let missing = wire::Fold { split: 4_000, ..fold.clone() };
+    let named = |curves| wire::ReadRequest {
+        sweep: "played".to_owned(),
+        results: true,
+        curves,
+        results_of: vec![missing.clone(), fold.clone()],
+        ..Default::default()
+    };
+    for curves in [false, true] {
+        let facts = played::read(&mut viewer, named(curves)).await;
+        let [Kind::Sweep(_), Kind::Result(row), Kind::Done(_)] = &facts[..] else { panic!("{facts:?}") };
+        assert_eq!((row.fold.as_ref(), row.attempt), (Some(&fold), 2), "who has no result is left out");
+        let length = row.result.as_ref().unwrap().history.len();
+        assert_eq!(length > 0, curves, "{length} epochs");
+    }
+    let many = wire::ReadRequest { results_of: vec![fold; 1_001], ..named(false) };
+    assert_eq!(viewer.read(many).await.unwrap_err().code(), Code::InvalidArgument);
+    let wrong = wire::Fold { trial: "no id".to_owned(), ..missing.clone() };
+    let wrong = wire::ReadRequest { results_of: vec![wrong], ..named(false) };
+    assert_eq!(viewer.read(wrong).await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
 async fn a_fold_tells_its_history() {
     let world = World::new().await;
     let fold = twice_trained(&world).await.fold.unwrap();

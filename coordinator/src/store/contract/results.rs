@@ -30,6 +30,11 @@ pub(super) fn results_come_in_the_order_of_the_sweep_and_in_pages(make: Make<'_>
     assert_eq!(rows[0].result, example(0.08));
     assert_eq!((rows[0].attempt, &rows[0].worker), (Attempt(1), &worker("w")));
     assert_eq!((rows[0].fold, rows[0].trial.as_str()), (fold(8), "{\"canonical\":1,\"dataset\":\"cycles\"}"));
+    for row in &rows {
+        assert_eq!(reader.result(&row.fold).unwrap().as_ref(), Some(row), "the same, asked for alone");
+    }
+    assert_eq!(reader.result(&fold(1)).unwrap(), None, "not finished");
+    assert_eq!(reader.result(&fold(77)).unwrap(), None, "not there");
     query.from = u64::MAX;
     assert_eq!(reader.results(&query).unwrap().rows, []);
 }
@@ -59,6 +64,7 @@ pub(super) fn replicates_and_conflicts_are_kept_apart(make: Make<'_>) {
         rows.map(|row| (row.attempt.0, row.result.test.accuracy)).collect::<Vec<_>>()
     };
     assert_eq!(found(ResultKind::Accepted), [(2, 0.5)]);
+    assert_eq!(reader.result(&first.fold).unwrap().unwrap().result.test.accuracy, 0.5, "the one that counts");
     assert_eq!(found(ResultKind::Replicate), [(1, 0.25)]);
     assert_eq!(found(ResultKind::Conflict), [(1, 0.75), (2, 0.125)], "the first conflict of each attempt");
 }

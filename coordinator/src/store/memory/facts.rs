@@ -129,6 +129,10 @@ impl Reader for MemoryStore {
         Ok(ResultPage { rows, next: (next < sweep.folds.len() as u64).then_some(next) })
     }
 
+    fn result(&self, fold: &FoldKey) -> Result<Option<ResultRow>, StoreError> {
+        Ok(self.contents().rows(*fold, ResultKind::Accepted).next())
+    }
+
     fn folds(&self, query: &FoldQuery) -> Result<FoldPage, StoreError> {
         let chosen = self.contents().chosen(query)?.into_iter();
         let page: Vec<_> = chosen.skip(query.skip as usize).take(query.limit as usize).collect();

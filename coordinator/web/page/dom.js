@@ -1,0 +1,132 @@
+// Elements from values: whatever others wrote becomes text and nothing else. Owns the patcher, which changes only what
+// differs, so that an update moves neither scroll nor focus nor selection.
+
+/** An element; attributes that begin with `on` are listeners, `false` and `null` leave one out. */
+export function h(tag, attributes, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+/** The same for drawings. */
+export function svg(tag, attributes, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+function fill(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name.startsWith("on")) { (element.listens ??= {})[name.slice(2)] = value; element.addEventListener(name.slice(2), dispatch); }
+    else if (name === "grow") element.style.flexGrow = String(value);
+    else if (name === "value" && "value" in element) { element.setAttribute("value", value); element.value = value; }
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))));
+  return element;
+}
+
+// Listeners are looked up when they are needed, so that the patcher can replace them.
+function dispatch(event) {
+  event.currentTarget.listens?.[event.type]?.(event);
+}
+
+/** Makes the children of `place` those of `wanted`, touching only what differs. */
+export function patch(place, ...wanted) {
+  const made = h("div", null, ...wanted);
+  children(place, made);
+}
+
+function children(old, made) {
+  const known = new Map();
+  for (const child of old.childNodes) if (child.dataset?.key) known.set(child.dataset.key, child);
+  let next = old.firstChild;
+  for (const child of [...made.childNodes]) {
+    const key = child.dataset?.key;
+    const same = key ? known.get(key) : next && !next.dataset?.key && next.nodeName === child.nodeName ? next : null;
+    if (!same) { old.insertBefore(child, next); continue; }
+    if (same === next) next = next.nextSibling;
+    else old.insertBefore(same, next);
+    if (key) known.delete(key);
+    update(same, child);
+  }
+  while (next) { const gone = next; next = next.nextSibling; gone.remove(); }
+}
+
+function update(old, made) {
+  if (old.nodeType === Node.TEXT_NODE) { if (old.data !== made.data) old.data = made.data; return; }
+  if (old.dataset?.keep !== undefined) return;
+  for (const { name } of [...old.attributes]) if (name !== "style" && name !== "open" && !made.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of made.attributes) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
+  if (old.style.cssText !== made.style.cssText) old.style.cssText = made.style.cssText;
+  for (const type of Object.keys(made.listens ?? {})) if (!old.listens?.[type]) old.addEventListener(type, dispatch);
+  old.listens = made.listens;
+  children(old, made);
+}
+
+/** A table that can be read aloud; cells are text, nodes, or `[attributes, content]`. */
+export function listing(caption, headers, rows, keys) {
+  const cell = (tag) => (value) => (Array.isArray(value) ? h(tag, value[0], value[1]) : h(tag, null, value));
+  const head = headers.map((value) => (Array.isArray(value) ? h("th", { scope: "col", ...value[0] }, value[1]) : h("th", { scope: "col" }, value)));
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    h("table", null, h("thead", null, h("tr", null, head)),
+      h("tbody", null, rows.map((row, at) => h("tr", { "data-key": keys?.[at] }, row.map(cell("td")))))));
+}
+
+/** What is wrong, as the server says it. */
+export class Trouble extends Error {
+  constructor(status, words) { super(words); this.status = status; }
+}
+
+const tags = new Map();
+
+/** Asks the server; who asks again for what has not changed gets what he got. */
+export async function ask(path, sent) {
+  const known = tags.get(path);
+  const options = sent === undefined ? { headers: known ? { "If-None-Match": known.tag } : {} }
+    : { method: "POST", body: JSON.stringify(sent), headers: { "Content-Type": "application/json", "X-Togl": "1" } };
+  let answer;
+  try { answer = await fetch(path, options); } catch { throw new Trouble(0, "togl web does not answer"); }
+  if (answer.status === 304 && known) return known.value;
+  const value = await answer.json().catch(() => ({}));
+  if (!answer.ok) throw new Trouble(answer.status, value.error ?? `answer ${answer.status}`);
+  if (answer.headers.get("ETag")) {
+    if (tags.size > 50) tags.clear();
+    tags.set(path, { tag: answer.headers.get("ETag"), value });
+  }
+  return value;
+}
+
+/** A name as part of an address. */
+export const part = encodeURIComponent;
+
+/** The page of a fold. */
+export function foldLink(fold, text) {
+  return h("a", { href: `/folds/${fold.split("/").map(part).join("/")}`, class: "id" }, text ?? short(fold));
+}
+
+/** A fold in few letters. */
+export const short = (fold) => fold.replace(/^([0-9a-f]{8})[0-9a-f]{24}/, "$1");
+
+export const number = new Intl.NumberFormat("en-GB");
+export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
+
+/** Says something for a while. */
+export function toast(text) {
+  const place = document.getElementById("toast");
+  place.textContent = text;
+  clearTimeout(place.timer);
+  place.timer = setTimeout(() => { place.textContent = ""; }, 8000);
+}
+
+/** Asks before something is done; "no" comes first. */
+export function confirm(question, follows, yes, extra) {
+  const dialog = h("dialog", { "aria-labelledby": "asked" },
+    h("h2", { id: "asked" }, question), h("p", null, follows), extra ?? null,
+    h("form", { method: "dialog", class: "row" },
+      h("button", { value: "no", autofocus: true }, "No"), h("button", { value: "yes", class: "danger" }, yes)));
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((done) => dialog.addEventListener("close", () => {
+    done(dialog.returnValue === "yes");
+    dialog.remove();
+  }));
+}

@@ -1,0 +1,179 @@
+// Trials as lines through their settings, beside a list of the same: brushes, best ones, a place for "not set". Owns its
+// canvas and what was chosen on it, which updates leave alone.
+import { ask, h, listing, number, part } from "./dom.js";
+
+const ROOM = { left: 46, right: 46, top: 48, bottom: 22 };
+const views = new WeakMap();
+
+export async function parallel(view) {
+  const seen = await ask(`/api/v1/sweeps/${part(view.name)}/trials`);
+  if (seen.trials.length === 0) return [h("p", null, "No trial has a result yet.")];
+  const chart = views.get(view) ?? new Chart();
+  views.set(view, chart);
+  chart.show(seen);
+  return [h("p", { class: "dim" }, `${number.format(seen.trials.length)} of ${number.format(seen.total)} trials. ${seen.caption}`),
+    h("div", { class: "row", "data-key": "best" }, h("label", null, "Only the best", chart.slider, chart.said), chart.clear),
+    h("div", { "data-key": "canvas", "data-keep": "" }, chart.canvas, h("p", { class: "dim" }, "Drag along an axis to choose a part of it. A click on the head of an axis switches it to a logarithm.")),
+    chart.list];
+}
+
+class Chart {
+  constructor() {
+    this.brushes = new Map();
+    this.logs = new Set();
+    this.best = 100;
+    this.canvas = h("canvas", { role: "img", "aria-label": "Trials as lines through their settings; the list below has the same numbers" });
+    this.slider = h("input", { type: "range", min: 1, max: 100, value: 100, "data-keep": "", oninput: (event) => { this.best = Number(event.target.value); this.draw(); } });
+    this.said = h("span", { "data-keep": "" });
+    this.clear = h("button", { type: "button", "data-keep": "", onclick: () => { this.brushes.clear(); this.logs.clear(); this.best = 100; this.slider.value = 100; this.draw(); } }, "Clear");
+    this.list = h("div", { "data-keep": "", "data-key": "list" });
+    this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
+    new ResizeObserver(() => this.draw()).observe(this.canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    new MutationObserver(() => this.draw()).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  }
+
+  show(seen) {
+    this.seen = seen;
+    const names = [...seen.settings, "validation", "test"];
+    const value = (trial, at) => (at < seen.settings.length ? trial.values[at] ?? "" : String(trial[names[at]] ?? ""));
+    this.axes = names.map((name, at) => new Axis(name, seen.trials.map((trial) => value(trial, at))));
+    this.rows = seen.trials.map((trial, row) => this.axes.map((axis) => axis.values[row]));
+    this.draw();
+  }
+
+  /** Whether a trial is within what was chosen. */
+  fits(row) {
+    if (row >= Math.ceil((this.rows.length * this.best) / 100)) return false;
+    return [...this.brushes].every(([at, [low, high]]) => {
+      const place = this.axes[at]?.place(this.rows[row][at], this.logs.has(this.axes[at].name)) ?? 0;
+      return place >= low && place <= high;
+    });
+  }
+
+  x(at) { return ROOM.left + (at * (this.width - ROOM.left - ROOM.right)) / Math.max(1, this.axes.length - 1); }
+  y(place) { return this.height - ROOM.bottom - place * (this.height - ROOM.top - ROOM.bottom); }
+
+  draw() {
+    if (!this.seen) return;
+    const fit = this.rows.map((_, row) => this.fits(row));
+    const rows = fit.flatMap((is, row) => (is ? [row] : []));
+    this.said.textContent = `${this.best} %: ${number.format(rows.length)} trials chosen`;
+    this.table(rows);
+    const box = this.canvas.getBoundingClientRect();
+    if (!box.width) return;
+    const scale = devicePixelRatio || 1;
+    [this.width, this.height] = [box.width, box.height];
+    [this.canvas.width, this.canvas.height] = [box.width * scale, box.height * scale];
+    const pen = this.canvas.getContext("2d");
+    pen.scale(scale, scale);
+    const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const line = (row) => {
+      pen.beginPath();
+      this.axes.forEach((axis, at) => pen[at ? "lineTo" : "moveTo"](this.x(at), this.y(axis.place(this.rows[row][at], this.logs.has(axis.name)))));
+      pen.stroke();
+    };
+    pen.globalAlpha = 0.25;
+    pen.strokeStyle = colour("--wait");
+    fit.forEach((is, row) => { if (!is) line(row); });
+    pen.globalAlpha = Math.max(0.12, Math.min(0.8, 40 / Math.max(1, rows.length)));
+    pen.strokeStyle = colour("--run");
+    pen.lineWidth = 1.5;
+    rows.forEach(line);
+    pen.globalAlpha = 1;
+    this.drawAxes(pen, colour);
+  }
+
+  drawAxes(pen, colour) {
+    pen.font = "12px system-ui, sans-serif";
+    this.axes.forEach((axis, at) => {
+      const log = this.logs.has(axis.name);
+      pen.textAlign = at === 0 ? "left" : at === this.axes.length - 1 ? "right" : "center";
+      const label = this.x(at) + (at === 0 ? -ROOM.left + 6 : at === this.axes.length - 1 ? ROOM.right - 6 : 0);
+      pen.strokeStyle = colour("--text");
+      pen.fillStyle = colour("--text");
+      pen.lineWidth = 1;
+      pen.beginPath();
+      pen.moveTo(this.x(at), this.y(0));
+      pen.lineTo(this.x(at), this.y(1));
+      pen.stroke();
+      pen.fillText(axis.name + (log ? " (log)" : ""), label, at % 2 ? 32 : 16);
+      pen.textAlign = "left";
+      for (const [place, text] of axis.ticks(log)) {
+        const wide = pen.measureText(text).width;
+        const x = at === this.axes.length - 1 ? this.x(at) - wide - 5 : this.x(at) + 5;
+        pen.fillStyle = colour("--panel");
+        pen.fillRect(x - 1, this.y(place) - 8, wide + 2, 14);
+        pen.fillStyle = colour("--text");
+        pen.fillText(text, x, this.y(place) + 4);
+      }
+      const brush = this.brushes.get(at);
+      if (!brush) return;
+      pen.lineWidth = 2;
+      pen.strokeRect(this.x(at) - 7, this.y(brush[1]), 14, Math.max(4, this.y(brush[0]) - this.y(brush[1])));
+    });
+  }
+
+  begin(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const at = this.axes.map((_, at) => at).reduce((best, at) => (Math.abs(this.x(at) - x) < Math.abs(this.x(best) - x) ? at : best), 0);
+    if (Math.abs(this.x(at) - x) > 30) return;
+    if (y < ROOM.top - 4) {
+      const { name, positive } = this.axes[at];
+      if (positive && !this.logs.delete(name)) this.logs.add(name);
+      this.brushes.delete(at);
+      return this.draw();
+    }
+    const place = (event) => Math.min(1, Math.max(0, (this.height - ROOM.bottom - (event.clientY - box.top)) / (this.height - ROOM.top - ROOM.bottom)));
+    const start = place(event);
+    const move = (event) => { const end = place(event); this.brushes.set(at, [Math.min(start, end) - 0.01, Math.max(start, end) + 0.01]); this.draw(); };
+    this.canvas.setPointerCapture(event.pointerId);
+    this.canvas.onpointermove = move;
+    this.canvas.onpointerup = () => { this.canvas.onpointermove = null; this.canvas.onpointerup = null; };
+    move(event);
+  }
+
+  table(rows) {
+    const shown = rows.slice(0, 100);
+    const value = (number) => (number === null || number === undefined ? "–" : number.toFixed(1));
+    this.list.replaceChildren(listing("Trials", ["Method", ...this.seen.settings, ...["Validation (%)", "Test (%)", "± ", "n"].map((text) => [{ class: "number" }, text])],
+      shown.map((row) => {
+        const trial = this.seen.trials[row];
+        return [trial.method, ...trial.values, ...[value(trial.validation), value(trial.test), value(trial.test_std), trial.n < trial.planned ? `${trial.n}/${trial.planned}` : trial.n].map((text) => [{ class: "number" }, text])];
+      })), h("p", { class: "dim" }, rows.length > shown.length ? `the best ${shown.length} of ${number.format(rows.length)}` : ""));
+  }
+}
+
+/** The values of one setting along a line; what is not set has its own place at the bottom. */
+class Axis {
+  constructor(name, values) {
+    this.name = name;
+    this.values = values;
+    const set = values.filter((value) => value !== "");
+    this.gap = set.length < values.length ? 0.1 : 0;
+    const numbers = set.map(Number);
+    this.numeric = numbers.length > 0 && numbers.every(Number.isFinite);
+    this.words = this.numeric ? [] : [...new Set(set)].sort();
+    this.low = numbers.reduce((low, value) => Math.min(low, value), Infinity);
+    this.high = numbers.reduce((high, value) => Math.max(high, value), -Infinity);
+    this.positive = this.numeric && this.low > 0;
+  }
+
+  place(value, log) {
+    if (value === "") return 0;
+    const share = this.numeric ? this.share(Number(value), log) : this.words.length < 2 ? 0.5 : this.words.indexOf(value) / (this.words.length - 1);
+    return this.gap + share * (1 - this.gap);
+  }
+
+  share(value, log) {
+    const bend = log && this.positive ? Math.log : (number) => number;
+    return this.high === this.low ? 0.5 : (bend(value) - bend(this.low)) / (bend(this.high) - bend(this.low));
+  }
+
+  ticks(log) {
+    const words = this.numeric ? [...new Set([this.low, this.high])].map((value) => [this.place(String(value), log), Number(value.toPrecision(4)).toString()])
+      : this.words.slice(0, 20).map((word) => [this.place(word), word]);
+    return this.gap ? [[0, "not set"], ...words] : words;
+  }
+}

@@ -1,0 +1,436 @@
+//! What the page shows, as it goes over the wire to the browser. Plain values with the words and digits that people read;
+//! whoever fills them in knows where they come from. Times are milliseconds since 1970, shares are 0..=1.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What the page is connected to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct About {
+    /// Version of this program.
+    pub version: String,
+    /// Address of the coordinator.
+    pub coordinator: String,
+    /// Since when it cannot be reached, as a time of day; empty while it answers.
+    pub away_since: String,
+}
+
+/// All sweeps and workers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Overview {
+    /// In the order of their submission, without archived ones.
+    pub sweeps: Vec<Sweep>,
+    /// Those that are connected or were a moment ago.
+    pub workers: Vec<Worker>,
+    /// Data sets about which results disagree.
+    pub disputes: Vec<String>,
+}
+
+/// A sweep and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Its name.
+    pub name: String,
+    /// `active`, `paused`, `cancelled`, `archived`, `done` or `failed`.
+    pub state: String,
+    /// Distinct trials.
+    pub trials: u64,
+    /// All folds; the next four add up to it.
+    pub folds: u64,
+    /// Waiting.
+    pub pending: u64,
+    /// In training.
+    pub running: u64,
+    /// With a result.
+    pub finished: u64,
+    /// Given up.
+    pub failed: u64,
+    /// Higher runs first.
+    pub priority: i32,
+    /// Why it paused itself; empty otherwise.
+    pub note: String,
+}
+
+/// A worker.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Worker {
+    /// Its id.
+    pub worker: String,
+    /// Host name.
+    pub host: String,
+    /// `connected`, `disconnected`, `draining` or `quarantined`.
+    pub state: String,
+    /// Folds at once.
+    pub slots: u32,
+    /// Device of each slot.
+    pub devices: Vec<String>,
+    /// Folds that it trains.
+    pub running: Vec<String>,
+    /// Version of its program.
+    pub version: String,
+    /// Why its host is quarantined; empty otherwise.
+    pub note: String,
+}
+
+/// One sweep as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SweepNow {
+    /// Counts.
+    pub sweep: Sweep,
+    /// Trials all of whose folds are finished.
+    pub trials_finished: u64,
+    /// Estimate; 0 if there is none.
+    pub eta_seconds: u64,
+    /// Why nothing runs although something should; empty otherwise.
+    pub standstill: String,
+    /// Failed folds by class.
+    pub failed_by_class: BTreeMap<String, u64>,
+    /// In training, at most 200; `sweep.running` says how many there are.
+    pub in_training: Vec<InTraining>,
+    /// Settings that differ between its trials.
+    pub varying: Vec<String>,
+}
+
+/// A fold in training.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InTraining {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What is trained on what.
+    pub title: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// By whom.
+    pub worker: String,
+    /// Epochs done.
+    pub epoch: u32,
+    /// Epochs at the most; 0 until the first is done.
+    pub max_epochs: u32,
+    /// Validation accuracy of the last epoch.
+    pub validation_accuracy: Option<f64>,
+}
+
+/// The table of a sweep as far as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Table {
+    /// Changes whenever the table may have changed.
+    pub version: u64,
+    /// Finished folds that it is made of.
+    pub folds: u64,
+    /// Whether more are being read.
+    pub reading: bool,
+    /// Why there is none; empty otherwise.
+    pub problem: String,
+    /// What stands over the labels of rows.
+    pub label_headers: Vec<String>,
+    /// Headers that several columns share, line by line.
+    pub above: Vec<Vec<Span>>,
+    /// What stands over each column.
+    pub headers: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// Caption and notes.
+    pub below: Vec<String>,
+}
+
+/// A header over several columns.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Span {
+    /// What it says.
+    pub text: String,
+    /// How many columns.
+    pub columns: u64,
+}
+
+/// A row of a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// One for each of the label headers.
+    pub labels: Vec<String>,
+    /// A cell for each column.
+    pub cells: Vec<Cell>,
+}
+
+/// A cell of a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cell {
+    /// Such as `61.2 ± 2.1`.
+    pub number: String,
+    /// `n=7/10` where folds are missing.
+    pub count: String,
+    /// Signs that the notes explain.
+    pub marks: String,
+    /// Whether it is the best of its column, or as good.
+    pub best: bool,
+    /// Folds with a value.
+    pub n: u64,
+    /// Planned folds.
+    pub planned: u64,
+    /// The trials behind it.
+    pub trials: Vec<String>,
+}
+
+/// Some folds of a sweep.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Folds {
+    /// All that fit, shown or not.
+    pub total: u64,
+    /// So many were left out before the first.
+    pub from: u64,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
+    /// The folds.
+    pub folds: Vec<FoldLine>,
+}
+
+/// A fold in one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FoldLine {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// Name of the network.
+    pub method: String,
+    /// Data set.
+    pub dataset: String,
+    /// Settings that vary in the sweep.
+    pub settings: BTreeMap<String, String>,
+    /// `pending`, `running`, `finished` or `failed`.
+    pub state: String,
+    /// Attempts so far.
+    pub attempts: u32,
+    /// Who has it, or had it last; empty if nobody had.
+    pub worker: String,
+    /// The metric on the test part.
+    pub value: Option<f64>,
+    /// Seconds of training.
+    pub seconds: Option<f64>,
+    /// Failure class; empty unless it failed.
+    pub class: String,
+    /// What happened; empty unless it failed.
+    pub message: String,
+}
+
+/// Why folds of a sweep failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failures {
+    /// All of them.
+    pub total: u64,
+    /// How many of them were looked at for the groups.
+    pub looked_at: u64,
+    /// Those that failed alike, the most frequent first.
+    pub groups: Vec<FailureGroup>,
+}
+
+/// Folds that failed alike.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailureGroup {
+    /// Failure class.
+    pub class: String,
+    /// What was said, with `#` for numbers.
+    pub words: String,
+    /// How many folds.
+    pub folds: u64,
+    /// One of them.
+    pub example: String,
+    /// What it said.
+    pub message: String,
+    /// Who had them last, with how many each.
+    pub workers: BTreeMap<String, u64>,
+}
+
+/// The trials of a sweep with what came out of them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trials {
+    /// All of them, shown or not.
+    pub total: u64,
+    /// What the values are.
+    pub caption: String,
+    /// Settings that vary, in order.
+    pub settings: Vec<String>,
+    /// The trials, from best to worst.
+    pub trials: Vec<Trial>,
+}
+
+/// A trial with what came out of it, in percent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Trial {
+    /// Its id.
+    pub trial: String,
+    /// Name of the network.
+    pub method: String,
+    /// The value of each setting.
+    pub values: Vec<String>,
+    /// Mean on the validation part.
+    pub validation: Option<f64>,
+    /// Mean on the test part.
+    pub test: Option<f64>,
+    /// Sample standard deviation of the same.
+    pub test_std: Option<f64>,
+    /// Folds with a value.
+    pub n: u64,
+    /// Planned folds.
+    pub planned: u64,
+}
+
+/// Two trials beside each other.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// What they are called.
+    pub names: [String; 2],
+    /// Settings that differ: name, value of the one, value of the other.
+    pub settings: Vec<[String; 3]>,
+    /// Folds that both have.
+    pub pairs: Vec<Pair>,
+    /// What can be said of the difference, or why nothing can.
+    pub verdict: String,
+}
+
+/// A fold that both trials have, in percent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Pair {
+    /// Which split.
+    pub split: u32,
+    /// Which seed.
+    pub seed: u64,
+    /// Value of the one.
+    pub a: f64,
+    /// Value of the other.
+    pub b: f64,
+}
+
+/// One fold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fold {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What is trained on what.
+    pub title: String,
+    /// One sentence: why it is not running, or what became of it.
+    pub reason: String,
+    /// The sweeps that have it.
+    pub sweeps: Vec<String>,
+    /// Attempts so far.
+    pub attempts: Vec<Attempt>,
+    /// What happened, in order.
+    pub history: Vec<Happened>,
+    /// What its trainers wrote last.
+    pub log: Vec<Log>,
+    /// Settings of the trial that are not the default, as JSON spells them.
+    pub settings: BTreeMap<String, String>,
+    /// Its result, if it has one.
+    pub result: Option<Outcome>,
+}
+
+/// An attempt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// Who had it.
+    pub worker: String,
+    /// How it ended if it brought no result; empty otherwise.
+    pub ending: String,
+}
+
+/// Something that happened to a fold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Happened {
+    /// When; 0 if unknown.
+    pub at: i64,
+    /// What.
+    pub event: String,
+    /// Which attempt; 0 if none is concerned.
+    pub attempt: u32,
+    /// Who had it; empty if nobody is concerned.
+    pub worker: String,
+    /// For people.
+    pub detail: String,
+}
+
+/// The end of what a trainer wrote.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Log {
+    /// Of which attempt.
+    pub attempt: u32,
+    /// Lines.
+    pub text: String,
+}
+
+/// The result of a fold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Outcome {
+    /// The metric on the test part.
+    pub test: f64,
+    /// On the validation part.
+    pub validation: f64,
+    /// On the training part.
+    pub train: f64,
+    /// Epoch of the best checkpoint.
+    pub best_epoch: u32,
+    /// Epochs trained.
+    pub epochs: u32,
+    /// Seconds of training.
+    pub seconds: f64,
+    /// Trainable parameters.
+    pub parameters: u64,
+    /// Rows are true classes, columns predicted ones.
+    pub confusion: Vec<Vec<u64>>,
+    /// Where it comes from: name and value.
+    pub provenance: Vec<[String; 2]>,
+    /// The learning curve, at most 128 points.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// A point of a learning curve.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// Epoch, from 0.
+    pub epoch: u32,
+    /// Loss on the training part.
+    pub train_loss: f64,
+    /// Loss on the validation part.
+    pub validation_loss: f64,
+    /// Accuracy on the training part.
+    pub train: f64,
+    /// Accuracy on the validation part.
+    pub validation: f64,
+}
+
+/// What can be done with a sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
+pub enum SweepAct {
+    /// Hand out no more folds.
+    Pause {},
+    /// Go on.
+    Resume {},
+    /// Try failed folds again.
+    Retry {},
+    /// Stop it.
+    Cancel {},
+    /// Stop it and take it out of the lists.
+    Archive {},
+    /// Say when it is its turn.
+    Prioritise {
+        /// Higher runs first.
+        priority: i32,
+    },
+}
+
+/// What can be done with a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
+pub enum WorkerAct {
+    /// Finish what it runs and leave.
+    Drain {},
+    /// Go on as before.
+    Undrain {},
+}
+
+/// What came of something that was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Done {
+    /// One sentence.
+    pub said: String,
+}

@@ -1,0 +1,250 @@
+//! The one source of the page: a connection to the coordinator that comes back by itself, and the sweeps that somebody looks
+//! at, each followed once for all tabs and let go when nobody has asked for ten minutes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use togl_proto::wire;
+use togl_sweeps::SweepName;
+use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableForm};
+use togl_web::{Source, Trouble, view};
+use tokio::sync::Mutex as Turns;
+
+use super::sweep::LiveSweep;
+use super::{asked, views};
+use crate::clock;
+use crate::facts::{self, Facts as _, Remote, Workers};
+use crate::problem::Problem;
+use crate::remote::{self, Client, Target};
+
+/// The overview is asked for at most this often, however many tabs there are.
+const FRESH: Duration = Duration::from_millis(400);
+
+/// A sweep that nobody has asked for since is let go.
+const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
+
+/// A coordinator that is away is looked for so often, however many ask.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Sweeps that are followed at once; the one that was looked at longest ago makes room.
+const MOST: usize = 8;
+
+/// The way to the coordinator.
+pub struct Connection {
+    target: Target,
+    address: String,
+    client: Turns<Option<Client>>,
+    away_since: Mutex<Option<String>>,
+    tried: Mutex<Option<Instant>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Every change is one step, so a panic elsewhere leaves nothing half done.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Connection {
+    /// A client; connects again if the last one was broken.
+    pub async fn client(&self) -> Result<Client, Problem> {
+        let mut client = self.client.lock().await;
+        if let Some(client) = client.as_ref().filter(|_| lock(&self.away_since).is_none()) {
+            return Ok(client.clone());
+        }
+        let now = clock::now();
+        let tried = lock(&self.tried).replace(now);
+        if tried.is_some_and(|tried| now.duration_since(tried) < AGAIN) {
+            *lock(&self.tried) = tried;
+            return Err(Problem::unreachable("the coordinator does not answer"));
+        }
+        let new = self.target.connect().await.inspect_err(|problem| self.heard(problem))?;
+        *client = Some(new.clone());
+        *lock(&self.away_since) = None;
+        Ok(new)
+    }
+
+    /// Notes whether nobody answered.
+    pub fn heard(&self, problem: &Problem) {
+        if problem.is_unreachable() {
+            lock(&self.away_since).get_or_insert_with(clock::time_of_day);
+        }
+    }
+
+    /// What a call brought, in words for the page.
+    pub fn told<T>(&self, outcome: Result<T, Problem>) -> Answer<T> {
+        outcome.map_err(|problem| {
+            self.heard(&problem);
+            views::trouble(&problem)
+        })
+    }
+
+    /// A reader of facts.
+    pub async fn facts(&self) -> Answer<Remote> {
+        let client = self.client().await;
+        Ok(Remote::new(self.told(client)?))
+    }
+}
+
+/// The source of the page.
+pub struct Live {
+    connection: Arc<Connection>,
+    overview: Turns<Option<(Instant, view::Overview)>>,
+    sweeps: Mutex<HashMap<SweepName, (Instant, Arc<LiveSweep>)>>,
+}
+
+impl Live {
+    /// A source with a connection.
+    pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
+        let address = target.address()?;
+        let connection = Connection {
+            target,
+            address,
+            client: Turns::new(Some(client)),
+            away_since: Mutex::default(),
+            tried: Mutex::default(),
+        };
+        Ok(Self { connection: Arc::new(connection), overview: Turns::default(), sweeps: Mutex::default() })
+    }
+
+    /// The sweep of this name, followed from now on if it was not.
+    fn live(&self, name: &str) -> Answer<(SweepName, Arc<LiveSweep>)> {
+        let name: SweepName =
+            name.parse().map_err(|error: togl_sweeps::ids::IdError| Trouble::Bad(error.to_string()))?;
+        let now = clock::now();
+        let mut sweeps = lock(&self.sweeps);
+        sweeps.retain(|_, (used, _)| now.duration_since(*used) < FORGOTTEN);
+        if let Some((used, sweep)) = sweeps.get_mut(&name) {
+            *used = now;
+            return Ok((name, sweep.clone()));
+        }
+        if sweeps.len() >= MOST
+            && let Some(oldest) =
+                sweeps.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone())
+        {
+            sweeps.remove(&oldest);
+        }
+        let sweep = LiveSweep::follow(self.connection.clone(), name.clone());
+        sweeps.insert(name.clone(), (now, sweep.clone()));
+        Ok((name, sweep))
+    }
+
+    async fn look_around(&self) -> Answer<view::Overview> {
+        let mut remote = self.connection.facts().await?;
+        let seen = async {
+            let sweeps = remote.sweeps(false).await?;
+            let Workers::Here(workers) = remote.workers().await? else {
+                return Err(Problem::ours("the coordinator told of workers of the past"));
+            };
+            let mut client = self.connection.client().await?;
+            let disputes =
+                client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
+            let disputes = disputes.into_inner().disputes.into_iter().map(|dispute| dispute.data).collect();
+            let sweeps = sweeps.into_iter().map(views::sweep).collect();
+            Ok(view::Overview { sweeps, workers: workers.into_iter().map(views::worker).collect(), disputes })
+        };
+        let seen = seen.await;
+        self.connection.told(seen)
+    }
+}
+
+impl Source for Live {
+    async fn about(&self) -> view::About {
+        view::About {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            coordinator: self.connection.address.clone(),
+            away_since: lock(&self.connection.away_since).clone().unwrap_or_default(),
+        }
+    }
+
+    async fn overview(&self) -> Answer<view::Overview> {
+        let mut known = self.overview.lock().await;
+        if let Some((at, overview)) = known.as_ref()
+            && clock::now().duration_since(*at) < FRESH
+        {
+            return Ok(overview.clone());
+        }
+        match (self.look_around().await, known.as_ref()) {
+            (Ok(overview), _) => {
+                *known = Some((clock::now(), overview.clone()));
+                Ok(overview)
+            }
+            (Err(Trouble::Away(_)), Some((_, last))) => Ok(last.clone()), // `about` says how old it is
+            (Err(trouble), _) => Err(trouble),
+        }
+    }
+
+    async fn sweep(&self, name: &str) -> Answer<view::SweepNow> {
+        self.live(name)?.1.now().await
+    }
+
+    async fn table_version(&self, name: &str) -> Answer<u64> {
+        Ok(self.live(name)?.1.version().await)
+    }
+
+    async fn table(&self, name: &str) -> Answer<view::Table> {
+        Ok(self.live(name)?.1.made().await?.view())
+    }
+
+    async fn table_as(&self, name: &str, form: TableForm) -> Answer<String> {
+        asked::table_as(&*self.live(name)?.1.made().await?, form)
+    }
+
+    async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<view::Folds> {
+        let wanted = asked::folds_wanted(name, &asked)?;
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(asked::folds(&mut remote, wanted, asked.from).await)
+    }
+
+    async fn failures(&self, name: &str) -> Answer<view::Failures> {
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(asked::failures(&mut remote, name).await)
+    }
+
+    async fn figure(&self, name: &str, figure: FigureAsked) -> Answer<String> {
+        let (name, sweep) = self.live(name)?;
+        let made = sweep.made().await?;
+        let drawn = match figure {
+            FigureAsked::Against { setting } => asked::against(made, setting).await,
+            FigureAsked::Timeline => asked::timeline(&name, made).await,
+            FigureAsked::Curves => {
+                let mut remote = self.connection.facts().await?;
+                asked::curves(&mut remote, &name, made).await
+            }
+        };
+        self.connection.told(drawn)
+    }
+
+    async fn trials(&self, name: &str) -> Answer<view::Trials> {
+        let made = self.live(name)?.1.made().await?;
+        self.connection.told(asked::trials(made).await)
+    }
+
+    async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<view::Comparison> {
+        let (name, sweep) = self.live(name)?;
+        let made = sweep.made().await?;
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(asked::compare(&mut remote, &name, &made, [a, b]).await)
+    }
+
+    async fn fold(&self, fold: &str) -> Answer<view::Fold> {
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(asked::fold(&mut remote, fold).await)
+    }
+
+    async fn steer_sweep(&self, name: &str, act: view::SweepAct) -> Answer<view::Done> {
+        facts::sweep_name(name).map_err(|problem| views::trouble(&problem))?;
+        let client = self.connection.client().await;
+        let mut client = self.connection.told(client)?;
+        self.connection.told(asked::steer_sweep(&mut client, name, act).await)
+    }
+
+    async fn steer_worker(&self, worker: &str, act: view::WorkerAct) -> Answer<view::Done> {
+        // An empty name would mean all of them.
+        if worker.is_empty() {
+            return Err(Trouble::Bad("no worker is named".to_owned()));
+        }
+        let client = self.connection.client().await;
+        let mut client = self.connection.told(client)?;
+        self.connection.told(asked::steer_worker(&mut client, worker, act).await)
+    }
+}
