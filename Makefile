@@ -35,7 +35,7 @@ fmt:
 scripts:
 	for script in .ci/run $$(grep -rlI '^#!/usr/bin/env bash' deploy); do \
 		bash -n $$script || exit 1; done
-	for script in $$(grep -rlI '^#!/usr/bin/env python3' deploy); do \
+	for script in $$(grep -rlI '^#!/usr/bin/env python3' deploy) deploy/*/*.py; do \
 		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
 	PYTHONDONTWRITEBYTECODE=1 python3 deploy/python/tests/test_package.py
 

@@ -8,7 +8,10 @@ use super::Togl;
 /// What one wants to do, and the verbs for it, the most used first.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run sweeps", &["run", "plan", "serve", "submit", "worker", "hosts", "slurm"]),
-    ("Look", &["sweeps", "status", "watch", "web", "folds", "workers", "demand", "explain", "logs", "history"]),
+    (
+        "Look",
+        &["sweeps", "status", "watch", "web", "folds", "workers", "demand", "explain", "logs", "history"],
+    ),
     ("Steer", &["pause", "resume", "retry", "cancel", "archive", "prioritise", "delete"]),
     ("Make tables and figures", &["table", "best", "plot", "report", "replicates", "import"]),
     ("Data sets", &["data", "disputes", "settle", "expressivity"]),

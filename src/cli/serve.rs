@@ -69,8 +69,8 @@ pub struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
-        let listener = web::bind_if(self.web.as_deref()).await?;
         let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
+        let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let started = tokio::select! {
             started = self.start(&state) => started?,
