@@ -4,9 +4,11 @@ mod backup;
 mod bench;
 mod best;
 mod check;
+mod context;
 mod data;
 mod delete;
 mod disputes;
+mod examples;
 mod expressivity;
 mod folds;
 mod grouped;
@@ -18,6 +20,7 @@ mod install;
 mod lists;
 mod logs;
 mod migrate;
+mod names;
 mod plan;
 mod plot;
 mod replicates;
@@ -41,12 +44,36 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use togl_sweeps::{SweepSpec, bounded};
 
+use crate::output;
 use crate::problem::Problem;
 
 pub use self::serve::LogFormat;
 
 /// What a verb gives back that can end well in several ways.
 pub type Outcome = Result<ExitCode, Problem>;
+
+/// What is to be done instead of a verb.
+#[derive(Debug)]
+pub enum Instead {
+    /// Help, the version, or what was wrong with the arguments.
+    Usage(clap::Error),
+    /// What else was wrong.
+    Problem(Problem),
+    /// A shell asked what could be typed, and was told.
+    Completed,
+}
+
+impl From<clap::Error> for Instead {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(error)
+    }
+}
+
+impl From<Problem> for Instead {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -68,6 +95,12 @@ pub struct Togl {
     /// Say more (-v: what happens, -vv: everything)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Say only what was asked for, and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print long lists in one go
+    #[arg(long, global = true)]
+    no_pager: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -128,7 +161,7 @@ enum Verb {
     Logs(logs::Logs),
     #[command(flatten)]
     Store(StoreVerb),
-    /// Show what happened to a fold
+    /// Show what happened to a fold, or who steered a sweep and why
     History(history::History),
     /// List results of further attempts with what they say differently
     Replicates(replicates::Replicates),
@@ -138,6 +171,8 @@ enum Verb {
     Settle(disputes::Settle),
     /// Make, list and revoke tokens
     Token(token::Token),
+    /// Name coordinators, and say which one is meant
+    Context(context::ContextVerb),
     /// Look at data sets: list, fetch, check, show, path
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
@@ -180,8 +215,13 @@ impl StoreVerb {
 
 impl Togl {
     /// The arguments of this process, or what is to be said instead.
-    pub fn of_this_process() -> Result<Self, clap::Error> {
+    pub fn of_this_process() -> Result<Self, Instead> {
         grouped::parse()
+    }
+
+    /// Prints as the user wants it from now on.
+    pub fn mind_manners(&self) {
+        output::manners(self.quiet, !self.no_pager);
     }
 
     /// How the log is written, and what is in it unless the user says otherwise. A coordinator tells more of itself
@@ -192,6 +232,7 @@ impl Togl {
             _ => (LogFormat::Human, "warn"),
         };
         let level = match self.verbose {
+            0 if self.quiet => "error",
             0 => level,
             1 => "info",
             _ => "debug",
@@ -235,6 +276,7 @@ impl Togl {
             Verb::Disputes(verb) => done(verb.run().await),
             Verb::Settle(verb) => done(verb.run().await),
             Verb::Token(verb) => done(verb.run()),
+            Verb::Context(verb) => done(verb.run()),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => done(tokio::task::block_in_place(|| verb.run())),
             Verb::Bench(verb) => done(verb.run().await),

@@ -10,6 +10,7 @@ use togl_sweeps::SweepSpec;
 use tokio::sync::watch;
 
 use super::sources::{Source, Sources};
+use super::steer::Because;
 use super::submit::Consent;
 use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
@@ -133,7 +134,7 @@ impl Run {
         worker: LocalWorker,
         state: &StateDir,
     ) -> Outcome {
-        let submitted = submit::submit(client, source).await?;
+        let submitted = submit::submit(client, source, &Because::default()).await?;
         let sweep = submitted.sweep.as_str();
         eprintln!("{}", submitted.sentence());
         let last = match submitted.done == submitted.folds {
