@@ -22,6 +22,7 @@ mod problem;
 mod progress;
 mod remote;
 mod state;
+mod watch;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -67,6 +67,12 @@ impl Target {
         })
     }
 
+    /// Whether the token may change anything, as far as it says.
+    pub fn may_steer(&self) -> bool {
+        let token = self.address().and_then(|address| self.token(&address));
+        token.is_ok_and(|token| token.role() != Some(Role::Viewer))
+    }
+
     /// Where the coordinator is, as far as is known.
     pub fn address(&self) -> Result<String, Problem> {
         if let Some(address) = &self.coordinator {

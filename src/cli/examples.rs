@@ -63,7 +63,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("token list", "togl token list"),
     ("token revoke", "togl token revoke 1f3a"),
     ("version", "togl version"),
-    ("watch", "togl watch zinc-depth"),
+    ("watch", "togl watch\ntogl watch zinc-depth\ntogl watch zinc-depth --plain"),
     ("worker", "togl worker doctor"),
     ("workers", "togl workers\ntogl workers --fields worker,state,running"),
     ("workers drain", "togl workers drain gpu-3 --reason 'a new fan'\ntogl workers drain --all"),

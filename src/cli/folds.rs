@@ -119,6 +119,10 @@ struct Found {
 }
 
 impl Found {
+    fn none(format: ListFormat) -> Self {
+        Self { format, varying: Vec::new(), total: 0, digits: 32, folds: Vec::new() }
+    }
+
     fn add(&mut self, fact: Fact) {
         match fact {
             // A sweep file of an older language shows its folds without settings.
@@ -187,28 +191,23 @@ impl Folds {
             trials: trials.transpose()?,
             dataset: self.dataset,
         };
-        let usual = (self.listing.format == ListFormat::Human).then_some(SCREEN);
+        let is_for_people = self.listing.format == ListFormat::Human;
+        let usual = is_for_people.then_some(SCREEN);
         let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
         let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
         let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
-        let mut found = Found {
-            format: self.listing.format,
-            varying: Vec::new(),
-            total: 0,
-            digits: 32,
-            folds: Vec::new(),
-        };
+        let mut found = Found::none(self.listing.format);
         let mut take = |fact| {
             found.add(fact);
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if found.total == 0 && self.listing.format == ListFormat::Human {
+        if found.total == 0 && is_for_people {
             return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
         }
         output::list(&found.folds, &self.listing)?;
         let (shown, total) = (found.folds.len() as u64, found.total);
-        if self.listing.format == ListFormat::Human && shown < total {
+        if is_for_people && shown < total {
             let next = self.skip + shown;
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));

@@ -47,7 +47,9 @@ use togl_sweeps::{SweepSpec, bounded};
 use crate::output;
 use crate::problem::Problem;
 
+pub use self::history::rfc3339;
 pub use self::serve::LogFormat;
+pub use self::table::make as table_of;
 
 /// What a verb gives back that can end well in several ways.
 pub type Outcome = Result<ExitCode, Problem>;
@@ -121,7 +123,7 @@ enum Verb {
     Submit(submit::Submit),
     /// Show one sweep
     Status(status::Status),
-    /// Show one sweep until it has ended
+    /// Show one sweep until it has ended, or all sweeps and workers
     Watch(status::Watch),
     /// Stop a sweep; its results are kept
     Cancel(steer::Steer),

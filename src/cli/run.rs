@@ -174,7 +174,7 @@ impl Run {
             }
         };
         let outcome = tokio::select! {
-            watched = status::watch(client, sweep, &mut show, &mut away) => watched,
+            watched = status::until_over(client, sweep, &mut show, &mut away) => watched,
             () = serve::interrupted() => Err(self.interrupted()),
             gave_up = &mut keep => {
                 return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));
