@@ -43,9 +43,13 @@ fn the_help_names_every_verb_and_the_exit_codes() {
 
 #[test]
 fn the_help_of_a_verb_ends_with_examples() {
-    assert_snapshot!("help_folds", seen(&["folds", "--help"]));
-    assert_snapshot!("help_context", seen(&["context", "--help"]));
-    assert_snapshot!("help_watch", seen(&["watch", "--help"]));
+    let folds = "\nExamples:\n  togl folds zinc-depth --in failed\n  togl folds zinc-depth --fields fold,value,worker --format csv\n";
+    let add = "\nExample:\n  togl context add lab gpu-head:7447 --token-file lab.token\n";
+    let history = "\nExamples:\n  togl history 2f9c/3/0\n  togl history zinc-depth\n";
+    for (verb, examples) in [(&["folds"][..], folds), (&["context", "add"], add), (&["history"], history)] {
+        let help = seen(&[verb, &["--help"]].concat());
+        assert!(help.starts_with("exit 0\n") && help.ends_with(examples), "{help}");
+    }
 }
 
 /// Runs `togl` with a configuration file that stays.
@@ -165,7 +169,7 @@ fn a_configuration_that_is_damaged_or_open_to_others_is_named() {
 fn fields_are_chosen_by_name_and_misspelt_ones_are_told() {
     let output = togl(&["data", "list", "--fields", "classes,name", "--format", "csv"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("classes,name\n") && text.contains("\n2,MUTAG\n"), "{text}");
+    assert!(text.starts_with("classes,name\n") && text.contains(",MUTAG\n"), "{text}");
     let output = togl(&["data", "list", "--fields", "name,mean_nodes", "--format", "ndjson"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();

@@ -203,6 +203,7 @@ impl ListRow for Entry {
         "LICENCE",
     ];
     const FOR_PEOPLE: usize = 8;
+    const ALSO: &'static [&'static str] = &["available"];
 
     fn cells(&self) -> Vec<String> {
         let word = |yes| if yes { "yes" } else { "no" }.to_owned();

@@ -20,7 +20,7 @@ use crate::remote::Target;
 pub(super) type Complete = fn(&OsStr) -> Vec<CompletionCandidate>;
 
 /// How long somebody waits for a key to do something.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// Folds of one state and sweep that are offered.
 const FOLDS: u64 = 20;

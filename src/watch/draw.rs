@@ -69,8 +69,8 @@ impl Signs {
 /// Between two columns.
 const GAP: usize = 2;
 
-/// Below this size there is one pane with short words.
-const NARROW: (u16, u16) = (60, 16);
+/// Below this size words are short.
+const NARROW: (u16, u16) = (80, 16);
 
 /// Below this size there is one line.
 const TINY: (u16, u16) = (40, 8);
@@ -93,7 +93,7 @@ pub fn draw(model: &mut Model, signs: Signs, buffer: &mut Buffer) {
     let sheet = model.sheet();
     let place = model.place(&sheet);
     let height = usize::from(area.height.saturating_sub(canvas.next + 1));
-    canvas.sheet(&sheet, place, height, model.view != View::Table);
+    canvas.sheet(&sheet, place, height);
     model.page = height.saturating_sub(2).max(1);
     canvas.next = area.height - 1;
     canvas.line(&[bottom(model, wide)]);
@@ -267,22 +267,24 @@ impl Canvas<'_> {
         self.line(&cells);
     }
 
-    fn sheet(&mut self, sheet: &Sheet, place: usize, height: usize, is_aligned: bool) {
+    fn sheet(&mut self, sheet: &Sheet, place: usize, height: usize) {
         if sheet.rows.is_empty() {
             self.line(&[Cell::tinted(format!(" {}", sheet.empty), Tint::Faint)]);
             return;
         }
         let has_head = !sheet.heads.is_empty();
         let height = height.saturating_sub(usize::from(has_head));
-        let widths =
-            if has_head && is_aligned { self.widths(sheet) } else { vec![usize::from(self.area.width)] };
+        let line = vec![usize::from(self.area.width)];
+        let widths = if has_head { self.widths(sheet) } else { line.clone() };
         if has_head {
             let heads: Vec<Cell> = sheet.heads.iter().map(|head| Cell::tinted(head, Tint::Faint)).collect();
             self.columns(&with_margin(&heads), &with_margin_width(&widths), false);
         }
         let first = first_shown(place, sheet.rows.len(), height);
         for (at, Row { cells, .. }) in sheet.rows.iter().enumerate().skip(first).take(height) {
-            self.columns(&with_margin(cells), &with_margin_width(&widths), at == place);
+            // A line with fewer cells is a sentence, and takes the room of all columns.
+            let widths = if cells.len() < widths.len() { &line } else { &widths };
+            self.columns(&with_margin(cells), &with_margin_width(widths), at == place);
         }
     }
 
@@ -290,7 +292,8 @@ impl Canvas<'_> {
     fn widths(&self, sheet: &Sheet) -> Vec<usize> {
         let wide = |text: &str| self.signs.text(text).width();
         let column = |at: usize| {
-            let cells = sheet.rows.iter().filter_map(|row| row.cells.get(at)).map(|cell| wide(&cell.text));
+            let rows = sheet.rows.iter().filter(|row| row.cells.len() == sheet.heads.len());
+            let cells = rows.filter_map(|row| row.cells.get(at)).map(|cell| wide(&cell.text));
             cells.chain([wide(sheet.heads[at])]).max().unwrap_or(0).min(48)
         };
         (0..sheet.heads.len()).map(column).collect()
@@ -345,9 +348,9 @@ fn cut(text: &str, room: usize, signs: Signs) -> String {
 fn left(seconds: u64) -> String {
     match seconds {
         0 => String::new(),
-        1..60 => format!("about {seconds} s left"),
-        60..3_600 => format!("about {} min left", seconds / 60),
-        _ => format!("about {} h {:02} min left", seconds / 3_600, seconds % 3_600 / 60),
+        1..60 => format!("{seconds} s left"),
+        60..3_600 => format!("{} min left", seconds / 60),
+        _ => format!("{} h {:02} min left", seconds / 3_600, seconds % 3_600 / 60),
     }
 }
 

@@ -32,27 +32,27 @@ fn with_table() -> Model {
 
 #[test]
 fn a_sweep_with_its_table_on_a_wide_screen() {
-    insta::assert_snapshot!(shown(&mut with_table(), FULL, 120, 40).replace("\n\n\n\n\n\n", "\n"));
+    insta::assert_snapshot!("wide_table", shown(&mut with_table(), FULL, 120, 40));
 }
 
 #[test]
 fn the_usual_size_with_failures() {
     let mut model = with_table();
     model.key(Key::Char('3'));
-    insta::assert_snapshot!(shown(&mut model, FULL, 80, 24));
+    insta::assert_snapshot!("failures", shown(&mut model, FULL, 80, 24));
 }
 
 #[test]
 fn all_sweeps_at_the_usual_size() {
-    insta::assert_snapshot!(shown(&mut overview(), FULL, 80, 24));
+    insta::assert_snapshot!("all_sweeps", shown(&mut overview(), FULL, 80, 24));
 }
 
 #[test]
 fn a_small_screen_has_one_pane() {
     let mut model = with_table();
     model.key(Key::Char('2'));
-    insta::assert_snapshot!(shown(&mut model, FULL, 60, 16));
-    insta::assert_snapshot!(shown(&mut model, FULL, 50, 12));
+    insta::assert_snapshot!("one_pane", shown(&mut model, FULL, 60, 16));
+    insta::assert_snapshot!("short_words", shown(&mut model, FULL, 50, 12));
 }
 
 #[test]
