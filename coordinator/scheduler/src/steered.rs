@@ -142,3 +142,26 @@ impl Steered {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_do_is_told_with_what_it_led_to_and_what_workers_do_is_not() {
+        let by = By { name: "Ada".to_owned(), reason: "too slow".to_owned() };
+        let sweep: SweepName = "depth".parse().unwrap();
+        let steered = Steered::of(&Event::Cancel { sweep: sweep.clone() }, &by).unwrap();
+        let steered = steered.led_to(&Reply::Cancelled { abandoned: 3, finished: 1 });
+        assert_eq!((steered.act.as_str(), steered.about.as_str()), ("cancel", "depth"));
+        assert_eq!(
+            (steered.by.reason.as_str(), steered.detail.as_str()),
+            ("too slow", "3 running folds stopped")
+        );
+        let moved = Steered::of(&Event::Prioritise { sweep, priority: -5 }, &by).unwrap();
+        assert_eq!(moved.led_to(&Reply::Done).detail, "priority -5");
+        let worker: WorkerId = "w".parse().unwrap();
+        assert_eq!(Steered::of(&Event::LeasesAsked { worker, count: 1 }, &by), None);
+        assert_eq!(Steered::of(&Event::Tick, &by), None);
+    }
+}

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use togl_scheduler::{Change, FoldChange, Snapshot, Steered};
-use togl_sweeps::{Attempt, FoldKey, FoldResult};
+use togl_scheduler::{About, Change, FoldChange, Snapshot, Steered};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName};
 
 use crate::clock;
 use crate::telling::{self, Note};
@@ -30,7 +30,8 @@ struct Contents {
     results: BTreeMap<(FoldKey, ResultKind, Attempt), FoldResult>,
     logs: BTreeMap<(FoldKey, Attempt), String>,
     history: BTreeMap<FoldKey, Vec<Happened>>,
-    acts: Vec<Acted>,
+    /// With the sweep that it was done to, if it was one.
+    acts: Vec<(Option<SweepName>, Acted)>,
     commits: u64,
     log_writes: u64,
     fails: bool,
@@ -131,14 +132,19 @@ impl Contents {
     fn keep_act(&mut self, at: i64, change: &Change) {
         let Change::Steered(steered) = change else { return };
         let Steered { by, act, about, detail } = steered.as_ref();
-        self.acts.push(Acted {
+        let sweep = match about {
+            About::Sweep(sweep) => Some(sweep.clone()),
+            About::Worker(_) | About::Data(_) => None,
+        };
+        let acted = Acted {
             at,
             by: by.name.clone(),
             act: act.as_str().to_owned(),
             about: about.as_str().to_owned(),
             detail: detail.clone(),
             reason: by.reason.clone(),
-        });
+        };
+        self.acts.push((sweep, acted));
     }
 
     fn keep_result(&mut self, change: &Change) {

@@ -188,13 +188,9 @@ impl Reader for MemoryStore {
 
     fn acts(&self, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError> {
         let contents = self.contents();
-        let is_meant = |act: &&Acted| match sweep {
-            Some(sweep) => {
-                !matches!(act.act.as_str(), "drain" | "undrain" | "settle") && act.about == sweep.as_str()
-            }
-            None => true,
-        };
-        let meant: Vec<Acted> = contents.acts.iter().filter(is_meant).cloned().collect();
+        let is_meant = |of: &Option<SweepName>| sweep.is_none() || of.as_ref() == sweep;
+        let acts = contents.acts.iter().filter(|(of, _)| is_meant(of));
+        let meant: Vec<Acted> = acts.map(|(_, act)| act.clone()).collect();
         Ok(meant[meant.len().saturating_sub(ACTS)..].to_vec())
     }
 
