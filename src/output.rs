@@ -97,6 +97,11 @@ pub fn plain() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|said| !said.is_empty())
 }
 
+/// Whether the terminal can only write one line after the other.
+pub fn is_dumb() -> bool {
+    std::env::var("TERM").map_or(true, |term| matches!(term.as_str(), "" | "dumb"))
+}
+
 /// Says something on standard error, where nobody may be listening, or wants to.
 pub fn talk(text: &str) {
     if !is_quiet() {

@@ -32,12 +32,15 @@ pub fn shown(text: &str) -> bool {
     ended.is_ok_and(|status| status.code() != Some(NOT_FOUND))
 }
 
+/// Silent where it is not there.
+const USUAL: &str = "command -v less >/dev/null || exit 127; exec less";
+
 /// What a shell says of a program that is not there.
 const NOT_FOUND: i32 = 127;
 
 /// The program, unless the user wants none.
 fn pager(named: Option<String>) -> Option<String> {
-    let named = named.unwrap_or_else(|| "less".to_owned());
+    let named = named.unwrap_or_else(|| USUAL.to_owned());
     (!matches!(named.trim(), "" | "cat")).then_some(named)
 }
 
@@ -52,7 +55,7 @@ mod tests {
 
     #[test]
     fn an_empty_pager_and_cat_mean_none() {
-        assert_eq!(pager(None).as_deref(), Some("less"));
+        assert_eq!(pager(None).as_deref(), Some(USUAL));
         assert_eq!(pager(Some("more -s".to_owned())).as_deref(), Some("more -s"));
         assert_eq!((pager(Some(String::new())), pager(Some("cat".to_owned()))), (None, None));
     }

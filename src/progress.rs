@@ -62,9 +62,9 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Bars on a terminal, lines elsewhere.
+    /// Bars on a terminal that can draw them, lines elsewhere.
     pub fn start() -> Self {
-        if !io::stderr().is_terminal() || output::is_quiet() {
+        if !io::stderr().is_terminal() || output::is_dumb() || output::is_quiet() {
             return Self::Lines { said: None };
         }
         let bars = Bars::new(MultiProgress::new());

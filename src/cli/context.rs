@@ -194,8 +194,10 @@ pub(super) fn meant(matches: &ArgMatches, file: Option<&Path>) -> Result<Option<
     if coordinator.is_some() && !typed("context") {
         return Ok(None);
     }
-    let has_state = matches!(verb.try_get_raw("state"), Ok(Some(_)));
-    let Some(file) = file.filter(|_| named.is_some() || !has_state) else { return Ok(None) };
+    // A state directory that was named, and a file of hosts, say themselves which coordinator is theirs.
+    let is_said =
+        matches!(verb.try_get_raw("state"), Ok(Some(_))) || matches.subcommand_name() == Some("hosts");
+    let Some(file) = file.filter(|_| named.is_some() || !is_said) else { return Ok(None) };
     let contexts = Contexts::read(file)?;
     let Some(name) = named.or(contexts.current.as_ref()) else { return Ok(None) };
     let mut context = contexts.find(name)?.clone();

@@ -14,7 +14,7 @@ use crate::remote::Target;
 pub struct History {
     /// A fold, as TRIAL/split/seed, whose trial may be shortened; or the name of a sweep; everything that was done if left out
     #[arg(value_name = "FOLD|SWEEP")]
-    what: Option<String>,
+    fold_or_sweep: Option<String>,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
@@ -95,7 +95,7 @@ impl ListRow for Deed {
 impl History {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let mut facts = self.target.facts().await?;
-        match self.what.as_deref() {
+        match self.fold_or_sweep.as_deref() {
             Some(fold) if fold.contains('/') => self.of_fold(facts.as_mut(), fold).await,
             sweep => {
                 let acts = facts.acts(sweep).await?;

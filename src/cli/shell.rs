@@ -65,7 +65,7 @@ fn with_names(mut command: Command) -> Command {
         ("sweep", names::sweeps as names::Complete),
         ("fold", names::folds),
         ("worker", names::workers),
-        ("what", names::folds_and_sweeps),
+        ("fold_or_sweep", names::folds_and_sweeps),
     ] {
         if has(&command, "coordinator") && has(&command, option) {
             command = command.mut_arg(option, |one| one.add(ArgValueCompleter::new(complete)));

@@ -244,7 +244,10 @@ impl Canvas<'_> {
         if wide {
             self.line(&trials);
         }
-        let why = if status.standstill.is_empty() { &sweep.note } else { &status.standstill };
+        let why = match status.standstill.as_str() {
+            "" => sweep.note.clone(),
+            standstill => format!("nothing runs: {standstill}"),
+        };
         if !why.is_empty() {
             self.line(&[Cell::tinted(format!(" {why}"), Tint::Warn)]);
         }

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use super::draw::{self, Signs};
 use super::model::{Key, Model};
+use crate::output;
 
 /// The terminal while we have it, with how it was before.
 static TAKEN: Mutex<Option<RawTerminal<File>>> = Mutex::new(None);
@@ -28,8 +29,7 @@ fn taken() -> MutexGuard<'static, Option<RawTerminal<File>>> {
 
 /// Whether somebody sits at a terminal that can be drawn on.
 pub fn is_there() -> bool {
-    let is_dumb = std::env::var("TERM").map_or(true, |term| matches!(term.as_str(), "" | "dumb"));
-    io::stdin().is_terminal() && io::stdout().is_terminal() && !is_dumb
+    io::stdin().is_terminal() && io::stdout().is_terminal() && !output::is_dumb()
 }
 
 /// What the terminal can show, as far as the environment says.
@@ -37,7 +37,7 @@ pub fn signs() -> Signs {
     let said = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(said).unwrap_or_default().to_lowercase();
     let unicode = locale.contains("utf-8") || locale.contains("utf8");
-    Signs { colour: !crate::output::plain(), unicode }
+    Signs { colour: !output::plain(), unicode }
 }
 
 /// A terminal that is ours.
