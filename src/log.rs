@@ -15,7 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
 use crate::cli::LogFormat;
-use crate::progress;
+use crate::{output, progress};
 
 /// Logs from `level` on, unless `RUST_LOG` says otherwise. The PNG writer warns of every line of length zero, which is
 /// nothing to bother a user with.
@@ -29,7 +29,7 @@ pub fn start(format: LogFormat, level: &str) {
     let lines = fmt::layer().with_writer(|| progress::Log);
     let lines = match format {
         LogFormat::Human => {
-            let ansi = std::io::stderr().is_terminal();
+            let ansi = std::io::stderr().is_terminal() && !output::plain();
             lines.fmt_fields(fields).with_ansi(ansi).with_target(false).boxed()
         }
         LogFormat::Json => lines.json().with_ansi(false).boxed(),

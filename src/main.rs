@@ -8,18 +8,22 @@ mod bench;
 mod calibrate;
 mod cli;
 mod clock;
+mod contexts;
 mod descriptors;
 mod embedded;
 mod facts;
+mod fields;
 mod hosts;
 mod hypot;
 mod local;
 mod log;
+mod pager;
 mod problem;
 mod progress;
 mod remote;
 mod slurm;
 mod state;
+mod watch;
 mod web;
 
 use std::borrow::Cow;
@@ -35,8 +39,11 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = match cli::Togl::of_this_process() {
         Ok(arguments) => arguments,
-        Err(error) => return usage_error(&error),
+        Err(cli::Instead::Usage(error)) => return usage_error(&error),
+        Err(cli::Instead::Problem(problem)) => return problem.print(),
+        Err(cli::Instead::Completed) => return ExitCode::SUCCESS,
     };
+    arguments.mind_manners();
     let (format, level) = arguments.log();
     log::start(format, level);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// Nothing to complain about.
 pub const DONE: u8 = 0;
 /// The work was done and the outcome is negative: failed folds, nothing found.
@@ -99,9 +101,9 @@ impl Problem {
     /// Tells the user and gives the exit code.
     pub fn print(&self) -> ExitCode {
         let word = if self.code == INTERRUPTED { "stopped" } else { "error" };
-        eprintln!("{word}: {}", self.message);
+        output::complain(&format!("{word}: {}\n", self.message));
         if let Some(hint) = &self.hint {
-            eprintln!("\n  hint: {hint}");
+            output::complain(&format!("\n  hint: {hint}\n"));
         }
         ExitCode::from(self.code)
     }

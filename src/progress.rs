@@ -10,6 +10,7 @@ use std::time::Duration;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use togl_sweeps::visible::visible_in_line;
 
+use crate::output;
 use crate::remote::{FoldInTraining, SweepStatus};
 
 /// Slots that get a bar of their own.
@@ -61,9 +62,9 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Bars on a terminal, lines elsewhere.
+    /// Bars on a terminal that can draw them, lines elsewhere.
     pub fn start() -> Self {
-        if !io::stderr().is_terminal() {
+        if !io::stderr().is_terminal() || output::is_dumb() || output::is_quiet() {
             return Self::Lines { said: None };
         }
         let bars = Bars::new(MultiProgress::new());

@@ -25,6 +25,9 @@ pub struct Target {
     /// Where the coordinator listens, or several addresses with commas; the default is the one that serves the state directory
     #[arg(long, value_name = "HOST:PORT", env = "TOGL_COORDINATOR")]
     pub coordinator: Option<String>,
+    /// A coordinator by its name in `togl context list`; the default is the one that `togl context use` chose
+    #[arg(long, value_name = "NAME", env = "TOGL_CONTEXT")]
+    pub context: Option<String>,
     /// File that holds an operator or viewer token; otherwise TOGL_TOKEN, otherwise the state directory's own
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
@@ -49,6 +52,7 @@ impl Target {
     pub async fn connect(&self) -> Result<Client, Problem> {
         let address = self.address()?;
         client::check_address(&address).map_err(Problem::usage)?;
+        tracing::debug!(address, context = self.context.as_deref(), "connecting");
         let token = self.token(&address)?;
         let open = token.pin().is_none() && !is_local(&address);
         let access = Access::new(&token.reveal(), self.identity.as_deref()).map_err(Problem::usage)?;
@@ -62,6 +66,12 @@ impl Target {
             ConnectError::Stranger { .. } => Problem::unreachable(error).hint(WHERE_IT_LISTENS),
             other => Problem::usage(other),
         })
+    }
+
+    /// Whether the token may change anything, as far as it says.
+    pub fn may_steer(&self) -> bool {
+        let token = self.address().and_then(|address| self.token(&address));
+        token.is_ok_and(|token| token.role() != Some(Role::Viewer))
     }
 
     /// Where the coordinator is, as far as is known.
@@ -220,6 +230,7 @@ impl From<wire::SweepSummary> for ListedSweep {
 impl ListRow for ListedSweep {
     const COLUMNS: &'static [&'static str] =
         &["NAME", "STATE", "TRIALS", "FOLDS", "PENDING", "RUNNING", "FINISHED", "FAILED", "PRIORITY"];
+    const ALSO: &'static [&'static str] = &["note"];
 
     fn cells(&self) -> Vec<String> {
         let counts = [self.trials, self.folds, self.pending, self.running, self.finished, self.failed];
@@ -267,6 +278,7 @@ impl From<wire::WorkerSummary> for ListedWorker {
 impl ListRow for ListedWorker {
     const COLUMNS: &'static [&'static str] =
         &["WORKER", "HOST", "STATE", "BUSY", "SLOTS", "DEVICES", "VERSION"];
+    const ALSO: &'static [&'static str] = &["running", "code_version", "note"];
 
     fn cells(&self) -> Vec<String> {
         let mut devices = self.devices.clone();

@@ -16,6 +16,8 @@ fn togl(arguments: &[&str]) -> Output {
         .args(arguments)
         .current_dir(state.path())
         .env("TOGL_STATE", state.path().join("state"))
+        .env("TOGL_CONFIG", state.path().join("config.json"))
+        .env_remove("TOGL_CONTEXT")
         .env_remove("TOGL_TOKEN")
         .env_remove("TOGL_STORE")
         .env_remove("TOGL_COORDINATOR")
@@ -37,6 +39,174 @@ fn seen(arguments: &[&str]) -> String {
 #[test]
 fn the_help_names_every_verb_and_the_exit_codes() {
     assert_snapshot!("help", seen(&["--help"]));
+}
+
+#[test]
+fn the_help_of_a_verb_ends_with_examples() {
+    let folds = "\nExamples:\n  togl folds zinc-depth --in failed\n  togl folds zinc-depth --fields fold,value,worker --format csv\n";
+    let add = "\nExample:\n  togl context add lab gpu-head:7447 --token-file lab.token\n";
+    let history = "\nExamples:\n  togl history 2f9c/3/0\n  togl history zinc-depth\n";
+    for (verb, examples) in [(&["folds"][..], folds), (&["context", "add"], add), (&["history"], history)] {
+        let help = seen(&[verb, &["--help"]].concat());
+        assert!(help.starts_with("exit 0\n") && help.ends_with(examples), "{help}");
+    }
+}
+
+/// Runs `togl` with a configuration file that stays.
+fn with_config(config: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
+    command.args(arguments).current_dir(config.parent().unwrap()).env("TOGL_CONFIG", config);
+    for variable in ["TOGL_STATE", "TOGL_TOKEN", "TOGL_STORE", "TOGL_COORDINATOR", "TOGL_CONTEXT", "RUST_LOG"]
+    {
+        command.env_remove(variable);
+    }
+    command.env("XDG_STATE_HOME", config.parent().unwrap().join("no-state"));
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// A configuration file of its own beside a token, with two contexts.
+struct Configured(tempfile::TempDir);
+
+impl Configured {
+    fn new() -> Self {
+        let configured = Self(tempfile::tempdir().unwrap());
+        std::fs::create_dir(configured.0.path().join("made")).unwrap();
+        std::fs::write(configured.0.path().join("lab.token"), "togl1.viewer.00").unwrap();
+        assert_eq!((configured.add("lab", "127.0.0.1:9").0, configured.add("home", "127.0.0.1:8").0), (0, 0));
+        configured
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.0.path().join("made/config.json")
+    }
+
+    fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String) {
+        with_config(&self.file(), arguments, environment)
+    }
+
+    fn add(&self, name: &str, address: &str) -> (i32, String, String) {
+        self.run(&["context", "add", name, address, "--token-file", "../lab.token"], &[])
+    }
+
+    /// The port that a command asks, where nobody answers; empty if none is known.
+    fn port(&self, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+        let (code, _, err) = self.run(&[&["sweeps"], arguments].concat(), environment);
+        assert_eq!(code, 3, "{err}");
+        let rest =
+            err.split_once("no coordinator answers at 127.0.0.1:").map(|(_, rest)| rest).unwrap_or_default();
+        rest.chars().take_while(char::is_ascii_digit).collect()
+    }
+}
+
+#[test]
+fn a_context_stands_below_environment_and_options() {
+    let user = Configured::new();
+    assert_eq!(user.port(&[], &[]), "", "none is meant yet");
+    assert_eq!(user.run(&["context", "use", "lab"], &[]).0, 0);
+    assert_eq!(user.port(&[], &[]), "9");
+    assert_eq!(user.port(&["--context", "home"], &[]), "8");
+    assert_eq!(user.port(&[], &[("TOGL_CONTEXT", "home")]), "8");
+    let elsewhere = ("TOGL_COORDINATOR", "127.0.0.1:7");
+    assert_eq!(
+        user.port(&[], &[elsewhere, ("TOGL_TOKEN", "togl1.viewer.0")]),
+        "7",
+        "the environment is above"
+    );
+    assert_eq!(user.port(&["--context", "home"], &[elsewhere]), "8", "an option is above the environment");
+    assert_eq!(user.port(&["--coordinator", "127.0.0.1:6", "--token-file", "../lab.token"], &[]), "6");
+    let state = user.0.path().join("state");
+    let named = user.run(&["sweeps", "--state", state.to_str().unwrap()], &[]).2;
+    assert!(named.contains("no coordinator serves"), "a state directory that was named is meant: {named}");
+    assert_eq!(user.run(&["context", "use", "--none"], &[]).0, 0);
+    assert_eq!(user.port(&[], &[]), "");
+}
+
+#[test]
+fn contexts_are_listed_forgotten_and_refused_with_a_reason() {
+    let user = Configured::new();
+    for (name, address, why) in [
+        ("lab", "127.0.0.1:7", "there is a context `lab` already"),
+        ("a b", "127.0.0.1:7", "cannot be the name of a context"),
+        ("far", "nonsense", "nonsense"),
+    ] {
+        let (code, _, err) = user.add(name, address);
+        assert!(code == 2 && err.contains(why), "{err}");
+    }
+    let (code, _, err) = user.run(&["sweeps", "--context", "home", "--coordinator", "127.0.0.1:6"], &[]);
+    assert!(code == 2 && err.contains("two coordinators"), "{err}");
+    let (code, _, err) = user.run(&["sweeps", "--context", "lap"], &[]);
+    assert!(code == 2 && err.contains("did you mean `lab`?"), "{err}");
+    assert_eq!(user.run(&["context", "use", "lab"], &[]).0, 0);
+    let listed = user.run(&["context", "list", "--format", "csv"], &[]).1;
+    assert!(listed.contains("\nlab,yes,127.0.0.1:9,") && listed.contains("\nhome,,127.0.0.1:8,"), "{listed}");
+    assert!(!std::fs::read_to_string(user.file()).unwrap().contains("togl1."), "no secret is in it");
+    assert_eq!(user.run(&["context", "remove", "lab"], &[]).0, 0);
+    assert_eq!(user.port(&[], &[]), "", "it is no longer meant");
+    assert!(user.0.path().join("lab.token").exists());
+    assert_eq!(user.run(&["context", "remove", "home"], &[]).0, 0);
+    let (code, out, err) = user.run(&["context", "list"], &[]);
+    assert!(code == 0 && out.is_empty() && err.starts_with("no contexts yet"), "{err}");
+}
+
+#[test]
+fn a_configuration_that_is_damaged_or_open_to_others_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, "{\"contexts\": {\"lab\": {\"adress\": 1}}}").unwrap();
+    let (code, _, err) = with_config(&config, &["sweeps"], &[]);
+    assert!(code == 2 && err.contains("config.json") && err.contains("unknown field `adress`"), "{err}");
+    std::fs::write(&config, "{}").unwrap();
+    std::fs::set_permissions(&config, PermissionsExt::from_mode(0o666)).unwrap();
+    let (code, _, err) = with_config(&config, &["sweeps"], &[]);
+    assert!(code == 2 && err.contains("chmod go-w"), "{err}");
+    assert_eq!(with_config(&config, &["version"], &[]).0, 0, "who talks to nobody needs none");
+}
+
+#[test]
+fn fields_are_chosen_by_name_and_misspelt_ones_are_told() {
+    let output = togl(&["data", "list", "--fields", "classes,name", "--format", "csv"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("classes,name\n") && text.contains(",MUTAG\n"), "{text}");
+    let output = togl(&["data", "list", "--fields", "name,mean_nodes", "--format", "ndjson"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(first.as_object().unwrap().len(), 2, "{first}");
+    let refused = seen(&["data", "list", "--fields", "nam"]);
+    assert!(
+        refused.starts_with("exit 2\nerror: this list has no field `nam`\n\n  hint: did you mean `name`?"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn quiet_leaves_data_and_errors() {
+    let [loud, quiet] = [&["data", "list"][..], &["data", "list", "-q"]].map(togl);
+    assert!(!loud.stderr.is_empty() && quiet.stderr.is_empty());
+    assert_eq!(loud.stdout, quiet.stdout);
+    let refused = togl(&["--quiet", "plan", "nosuch.yaml"]);
+    assert!(String::from_utf8(refused.stderr).unwrap().starts_with("error: cannot read the sweep file"));
+}
+
+#[test]
+fn completions_of_every_shell_ask_this_program() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = String::from_utf8(togl(&["completions", shell]).stdout).unwrap();
+        assert!(script.contains("TOGL_COMPLETE"), "{shell}: {script}");
+    }
+    for (shell, line) in [("bash", "bash -n"), ("zsh", "zsh -n"), ("fish", "fish -n")] {
+        let program = line.split(' ').next().unwrap();
+        if Command::new(program).args(["-c", "true"]).output().is_err() {
+            eprintln!("skipped: there is no {program} to read its completions");
+            continue;
+        }
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), togl(&["completions", shell]).stdout).unwrap();
+        let read = Command::new(program).arg("-n").arg(file.path()).output().unwrap();
+        assert!(read.status.success(), "{shell}: {}", String::from_utf8_lossy(&read.stderr));
+    }
 }
 
 #[test]

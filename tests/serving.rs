@@ -44,7 +44,7 @@ impl Served {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
         command.args(arguments).env("TOGL_STATE", self.state.path()).env_remove("TOGL_TOKEN");
-        command.env_remove("TOGL_COORDINATOR");
+        command.env_remove("TOGL_COORDINATOR").env_remove("TOGL_CONTEXT");
         command
     }
 
@@ -242,6 +242,72 @@ fn a_watch_outlives_its_coordinator_and_says_why_nothing_happens() {
     let last = said.last().unwrap();
     assert_eq!(last, "s is cancelled; make its table with `togl table s`");
     assert!(watch.wait().unwrap().success());
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_history_says_who_did_what_and_why() {
+    let (served, _) = Served::start(&[]);
+    let file = served.state.path().join("s.yaml");
+    std::fs::write(&file, "version: 1\nname: s\nbase: {dataset: necklaces}\nsplits: [0, 1]\n").unwrap();
+    assert!(served.togl(&["submit", file.to_str().unwrap(), "--reason", "for the paper"]).status.success());
+    let made = served.togl(&["token", "create", "--role", "operator", "--name", "Ada"]);
+    let token = served.state.path().join("ada");
+    std::fs::write(&token, made.stdout).unwrap();
+    let ada = token.to_str().unwrap();
+    let done = served.togl(&["pause", "s", "--reason", "naïve \u{1b}[2J", "--token-file", ada]);
+    assert!(done.status.success());
+    assert!(served.togl(&["prioritise", "s", "-5", "--token-file", ada]).status.success());
+    let history = |options: &[&str]| {
+        let output = served.togl(&[&["history", "--fields", "by,act,detail,reason"], options].concat());
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let told = "by,act,detail,reason\nmade with the state directory,submit,\"2 folds, 2 new, 0 no longer in it\",for the paper\n\
+                Ada,pause,,naïve \u{1b}[2J\nAda,prioritise,priority -5,\n";
+    assert_eq!(history(&["s", "--format", "csv"]), (0, told.to_owned()));
+    let (code, shown) = history(&["s"]);
+    assert!(code == 0 && shown.contains("naïve \\u{1b}[2J") && !shown.contains('\u{1b}'), "{shown}");
+    assert_eq!(history(&["--format", "csv"]).1, told, "all that was done");
+    let unknown = served.togl(&["history", "z"]);
+    assert!(String::from_utf8(unknown.stderr).unwrap().contains("there is no sweep `z`"));
+    assert!(served.stop().success());
+}
+
+#[test]
+fn a_shell_completes_what_the_coordinator_has_and_is_silent_where_there_is_none() {
+    let (served, _) = Served::start(&[]);
+    let file = served.state.path().join("s.yaml");
+    std::fs::write(&file, "version: 1\nname: zinc-depth\nbase: {dataset: necklaces}\nsplits: [0, 1]\n")
+        .unwrap();
+    assert!(served.togl(&["submit", file.to_str().unwrap()]).status.success());
+    let complete = |state: &Path, words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
+        command.arg("--").arg("togl").args(words).env("TOGL_STATE", state).env_remove("TOGL_CONTEXT");
+        command.env("TOGL_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", words.len().to_string());
+        let output = command
+            .env("_CLAP_IFS", "\n")
+            .env_remove("TOGL_TOKEN")
+            .env_remove("TOGL_COORDINATOR")
+            .output()
+            .unwrap();
+        assert_eq!(
+            (output.status.success(), String::from_utf8(output.stderr).unwrap()),
+            (true, String::new())
+        );
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for verb in ["status", "watch", "cancel", "table", "history"] {
+        assert_eq!(complete(served.state.path(), &[verb, "zi"]).trim(), "zinc-depth", "{verb}");
+    }
+    let fold = complete(served.state.path(), &["explain", ""]);
+    assert!(fold.lines().any(|line| line.ends_with("/1/0")), "{fold}");
+    assert_eq!(complete(served.state.path(), &["pau"]).trim(), "pause");
+    let address = served.togl(&["version"]); // the same program answers verbs as before
+    assert!(address.status.success());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let words = ["status", "--state", served.state.path().to_str().unwrap(), "zi"];
+    assert_eq!(complete(elsewhere.path(), &words).trim(), "zinc-depth", "where the line says");
+    assert_eq!(complete(elsewhere.path(), &["status", "zi"]).trim(), "");
     assert!(served.stop().success());
 }
 

@@ -2,7 +2,7 @@
 //! a real clock, and an end when the store fails.
 
 use futures::future::join_all;
-use togl_scheduler::{FoldState, Lease, Rejection, Reply, ResultAnswer};
+use togl_scheduler::{By, FoldState, Lease, Rejection, Reply, ResultAnswer};
 use togl_sweeps::result::example;
 
 use super::*;
@@ -363,7 +363,9 @@ async fn a_preview_says_what_a_submission_would_change_and_changes_nothing() {
     let nothing = handle.preview(folds_of(submission("s", 0..0))).await.unwrap().unwrap();
     assert_eq!((nothing.folds, nothing.added, nothing.removed), (0, 0, 6));
     assert_eq!(store.load().unwrap(), before);
-    let Reply::Submitted(done) = handle.submit(edited).await.unwrap() else { panic!("submitted") };
+    let Reply::Submitted(done) = handle.submit(edited, By::default()).await.unwrap() else {
+        panic!("submitted")
+    };
     assert_eq!((done.folds, done.added, done.removed), (change.folds, change.added, change.removed));
 }
 
@@ -413,7 +415,7 @@ async fn heartbeats_are_heard_while_a_large_sweep_is_submitted() {
     handle.call(join("w", 2)).await.unwrap();
     let Event::Submit(large) = submission("s", 0..40_000) else { panic!("a submission") };
     let before = store.commits();
-    let mut submitting = std::pin::pin!(handle.submit(*large));
+    let mut submitting = std::pin::pin!(handle.submit(*large, By::default()));
     let mut heard = 0;
     let submitted = loop {
         let heartbeat = handle.call(Event::Renewed { worker: worker("w"), running: Vec::new() });

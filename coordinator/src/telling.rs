@@ -3,7 +3,9 @@
 
 use std::borrow::Cow;
 
-use togl_scheduler::{Change, DataChange, Ending, FleetChange, FoldChange, SweepChange, TrialChange};
+use togl_scheduler::{
+    Change, DataChange, Ending, FleetChange, FoldChange, Steered, SweepChange, TrialChange,
+};
 use togl_sweeps::{Attempt, FailureClass, FoldKey};
 
 /// What a fact adds to the history of a fold.
@@ -34,7 +36,8 @@ pub(crate) fn note(change: &Change) -> Option<Note<'_>> {
         Change::Data(DataChange::Pinned { .. } | DataChange::Settled { .. })
         | Change::Trial(..)
         | Change::Sweep(_)
-        | Change::Fleet(_) => None,
+        | Change::Fleet(_)
+        | Change::Steered(_) => None,
     }
 }
 
@@ -105,7 +108,8 @@ pub(crate) fn counted(change: &Change) -> Option<Counted> {
         )
         | Change::Trial(..)
         | Change::Data(_)
-        | Change::Fleet(_) => None,
+        | Change::Fleet(_)
+        | Change::Steered(_) => None,
     }
 }
 
@@ -120,6 +124,7 @@ pub(crate) fn log(change: &Change) {
         Change::Sweep(change) => log_sweep(change),
         Change::Data(change) => log_data(change),
         Change::Fleet(change) => log_fleet(change),
+        Change::Steered(steered) => log_steered(steered),
     }
 }
 
@@ -178,4 +183,9 @@ fn log_fleet(change: &FleetChange) {
         FleetChange::Quarantined { host, reason } => tracing::warn!(host, %reason, "host quarantined"),
         FleetChange::Released { host } => tracing::info!(host, "quarantine ended"),
     }
+}
+
+fn log_steered(Steered { by, act, about, detail }: &Steered) {
+    let (act, about) = (act.as_str(), about.as_str());
+    tracing::info!(by = by.name, act, about, detail, reason = by.reason, "steered");
 }

@@ -25,6 +25,11 @@ pub fn cache_folder() -> Option<PathBuf> {
     folder("XDG_CACHE_HOME", ".cache")
 }
 
+/// The user's configuration directory for this project; none where there is no home.
+pub fn config_folder() -> Option<PathBuf> {
+    folder("XDG_CONFIG_HOME", ".config")
+}
+
 fn folder(variable: &str, usual: &str) -> Option<PathBuf> {
     let named = env::var_os(variable).map(PathBuf::from);
     Some(named.or_else(|| env::home_dir().map(|home| home.join(usual)))?.join("togl"))

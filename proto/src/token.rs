@@ -110,6 +110,11 @@ impl Token {
         &self.secret
     }
 
+    /// The role that it says it has; older ones say none. Only the coordinator knows whether that is so.
+    pub fn role(&self) -> Option<Role> {
+        self.secret.split('.').nth(1)?.parse().ok()
+    }
+
     /// The CA that must have signed the coordinator's certificate; without one the connection is not encrypted.
     pub fn pin(&self) -> Option<&Pin> {
         self.pin.as_ref()
@@ -153,7 +158,7 @@ mod tests {
         let text = token.reveal();
         assert!(text.starts_with("togl1.worker.abab"), "{text}");
         let read = Token::parse(&format!(" {text}\n")).unwrap();
-        assert_eq!(read, token);
+        assert_eq!((&read, read.role()), (&token, Some(Role::Worker)));
         assert_eq!((read.secret(), read.pin()), (&text[..text.len() - 35], Some(&pin)));
         assert!(!format!("{read:?}").contains("abab"));
         assert_eq!(Token::parse(&text).unwrap().unpinned().reveal(), read.secret());
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn an_older_token_is_a_secret_without_a_pin() {
         let old = Token::parse("togl-worker-00ff").unwrap();
-        assert_eq!((old.secret(), old.pin()), ("togl-worker-00ff", None));
+        assert_eq!((old.secret(), old.pin(), old.role()), ("togl-worker-00ff", None, None));
         for nonsense in ["", "two words", "schlüssel", "a\u{7}b"] {
             assert_eq!(Token::parse(nonsense), Err(NotAToken), "{nonsense}");
         }

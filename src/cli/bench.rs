@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::sources::Source;
+use super::steer::Because;
 use super::submit;
 use crate::bench::ServerUnderTest;
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
@@ -152,7 +153,8 @@ impl Stage {
         let yaml = sweep(folds);
         let spec = SweepSpec::parse(&yaml).map_err(Problem::ours)?;
         let source = Source { yaml, spec };
-        let (_, longest_wait) = longest_silence(listener, submit::submit(&mut client, source)).await?;
+        let (_, longest_wait) =
+            longest_silence(listener, submit::submit(&mut client, source, &Because::default())).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();
         Ok(Self {
             server,

@@ -13,7 +13,7 @@ use togl_proto::own_machine;
 use togl_sweeps::SweepSpec;
 
 use super::Outcome;
-use crate::output::{self, ListFormat, ListRow, Plain};
+use crate::output::{self, ListFormat, ListRow, Listing, Plain};
 use crate::problem::{self, Problem};
 
 /// Look at data sets
@@ -30,9 +30,8 @@ pub struct Data {
 enum What {
     /// List the data sets that are known or lie in the data directory
     List {
-        /// How to print
-        #[arg(long, value_enum, default_value = "human")]
-        format: ListFormat,
+        #[command(flatten)]
+        listing: Listing,
     },
     /// Download data sets, or copy them from a folder
     Fetch {
@@ -85,7 +84,7 @@ impl Data {
     pub(super) fn run(self) -> Outcome {
         let folders = Folders::choose(self.data_dir)?;
         match self.what {
-            What::List { format } => list(&folders, format),
+            What::List { listing } => list(&folders, &listing),
             What::Fetch { names, how } => fetch(&folders, &names, how),
             What::Check { name, format } => check(&folders, &name, format),
             What::Show { name, index } => show(&folders, &name, index),
@@ -204,6 +203,7 @@ impl ListRow for Entry {
         "LICENCE",
     ];
     const FOR_PEOPLE: usize = 8;
+    const ALSO: &'static [&'static str] = &["available"];
 
     fn cells(&self) -> Vec<String> {
         let word = |yes| if yes { "yes" } else { "no" }.to_owned();
@@ -227,14 +227,14 @@ fn known(cell: Option<impl ToString>) -> String {
     cell.map_or_else(|| "-".to_owned(), |cell| cell.to_string())
 }
 
-fn list(folders: &Folders, format: ListFormat) -> Outcome {
+fn list(folders: &Folders, listing: &Listing) -> Outcome {
     let options = folders.options();
     let listed = togl_data::sources().iter();
     let mut entries: Vec<Entry> = listed.map(|facts| listed_entry(facts, &options)).collect();
     let others = togl_data::unlisted(&folders.data);
     entries.extend(others.iter().map(|name| unlisted_entry(name, &options)));
-    output::list(&entries, format)?;
-    if format == ListFormat::Human {
+    output::list(&entries, listing)?;
+    if listing.format == ListFormat::Human {
         eprintln!("where each is from and under which licence: `togl data list --format csv`");
     }
     Ok(ExitCode::SUCCESS)

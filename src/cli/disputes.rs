@@ -3,7 +3,8 @@
 use serde::Serialize;
 use togl_proto::wire;
 
-use crate::output::{self, ListFormat, ListRow};
+use super::steer::Because;
+use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -12,9 +13,8 @@ use crate::remote::{self, Target};
 pub struct Disputes {
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// Say which data a data set is made of
@@ -24,6 +24,8 @@ pub struct Settle {
     data: String,
     /// The digest that is right, as `togl disputes` shows it
     digest: String,
+    #[command(flatten)]
+    because: Because,
     #[command(flatten)]
     target: Target,
 }
@@ -57,7 +59,7 @@ impl Disputes {
                 fold: remote::fold_text(other.fold.as_ref()),
             }));
         }
-        output::list_unless_empty(&rows, self.format, "all results come from the same data")
+        output::list_unless_empty(&rows, &self.listing, "all results come from the same data")
     }
 }
 
@@ -65,6 +67,7 @@ impl Settle {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let request = wire::SettleDataRequest { data: self.data.clone(), digest: self.digest };
+        let request = self.because.ask(request);
         let reopened = client.settle_data(request).await.map_err(remote::refused)?.into_inner().reopened;
         eprintln!("{}: settled; {reopened} folds with other data will be trained again", self.data);
         Ok(())

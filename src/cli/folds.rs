@@ -10,7 +10,7 @@ use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
 
 use super::history::rfc3339;
 use crate::facts::{FoldExplanation, sweep_name};
-use crate::output::{self, ListFormat, ListRow, Plain};
+use crate::output::{self, ListFormat, ListRow, Listing, Plain};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -45,9 +45,8 @@ pub struct Folds {
     limit: Option<u64>,
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// Say why a fold is not running, or what became of it
@@ -88,6 +87,7 @@ impl ListRow for Fold {
         "FOLD", "METHOD", "DATASET", "SETTINGS", "SPLIT", "SEED", "STATE", "VALUE", "SECONDS", "WORKER",
         "ATTEMPTS", "FAILURE",
     ];
+    const ALSO: &'static [&'static str] = &["finished_at"];
 
     fn cells(&self) -> Vec<String> {
         let settings: Vec<String> =
@@ -110,7 +110,7 @@ impl ListRow for Fold {
 }
 
 /// The folds of a sweep as they come in.
-struct Listing {
+struct Found {
     format: ListFormat,
     varying: Vec<&'static Setting>,
     total: u64,
@@ -118,7 +118,11 @@ struct Listing {
     folds: Vec<Fold>,
 }
 
-impl Listing {
+impl Found {
+    fn none(format: ListFormat) -> Self {
+        Self { format, varying: Vec::new(), total: 0, digits: 32, folds: Vec::new() }
+    }
+
     fn add(&mut self, fact: Fact) {
         match fact {
             // A sweep file of an older language shows its folds without settings.
@@ -187,23 +191,23 @@ impl Folds {
             trials: trials.transpose()?,
             dataset: self.dataset,
         };
-        let usual = (self.format == ListFormat::Human).then_some(SCREEN);
+        let is_for_people = self.listing.format == ListFormat::Human;
+        let usual = is_for_people.then_some(SCREEN);
         let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
         let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
         let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
-        let mut listing =
-            Listing { format: self.format, varying: Vec::new(), total: 0, digits: 32, folds: Vec::new() };
+        let mut found = Found::none(self.listing.format);
         let mut take = |fact| {
-            listing.add(fact);
+            found.add(fact);
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if listing.total == 0 && self.format == ListFormat::Human {
+        if found.total == 0 && is_for_people {
             return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
         }
-        output::list(&listing.folds, self.format)?;
-        let (shown, total) = (listing.folds.len() as u64, listing.total);
-        if self.format == ListFormat::Human && shown < total {
+        output::list(&found.folds, &self.listing)?;
+        let (shown, total) = (found.folds.len() as u64, found.total);
+        if is_for_people && shown < total {
             let next = self.skip + shown;
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));

@@ -3,7 +3,8 @@
 
 use clap::{Command, CommandFactory, FromArgMatches};
 
-use super::Togl;
+use super::{Instead, Togl, context, examples, shell};
+use crate::contexts::Contexts;
 
 /// What one wants to do, and the verbs for it, the most used first.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -15,11 +16,14 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Steer", &["pause", "resume", "retry", "cancel", "archive", "prioritise", "delete"]),
     ("Make tables and figures", &["table", "best", "plot", "report", "replicates", "import"]),
     ("Data sets", &["data", "disputes", "settle", "expressivity"]),
-    ("Look after the store and its users", &["backup", "restore", "migrate", "check", "health", "token"]),
+    (
+        "Look after the store, its users and your settings",
+        &["backup", "restore", "migrate", "check", "health", "token", "context"],
+    ),
     ("Others", &["schema", "hash", "completions", "man", "bench", "version", "help"]),
 ];
 
-/// The grammar, with its verbs in groups.
+/// The grammar, with its verbs in groups and their examples.
 pub(super) fn command() -> Command {
     let mut command = Togl::command();
     command.build(); // only then `help` is one of the verbs
@@ -27,14 +31,21 @@ pub(super) fn command() -> Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
         listed(&command)
     );
-    Togl::command().help_template(template)
+    examples::under(Togl::command(), "").help_template(template)
 }
 
 /// The arguments of this process, or what is to be said instead.
-pub(super) fn parse() -> Result<Togl, clap::Error> {
+pub(super) fn parse() -> Result<Togl, Instead> {
+    if shell::completed()? {
+        return Err(Instead::Completed);
+    }
     let mut command = command();
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
-    Togl::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    if let Some(context) = context::meant(&matches, Contexts::place().as_deref())? {
+        command = context::with(self::command(), &context);
+        matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    }
+    Ok(Togl::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?)
 }
 
 fn listed(command: &Command) -> String {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use togl_sweeps::spec::PlannedTrial;
 
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
 
 /// Show the identity of every trial of a sweep file
@@ -17,9 +17,8 @@ pub struct Hash {
     /// Say why two trials differ: two beginnings of ids, or two places in the list (from 0)
     #[arg(long, num_args = 2, value_names = ["A", "B"])]
     explain: Option<Vec<String>>,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// Print the JSON Schema of sweep files, for editors
@@ -37,6 +36,7 @@ struct Identity {
 
 impl ListRow for Identity {
     const COLUMNS: &'static [&'static str] = &["PLACE", "TRIAL", "METHOD", "DATASET", "SETTINGS"];
+    const ALSO: &'static [&'static str] = &["canonical"];
 
     fn cells(&self) -> Vec<String> {
         let place = self.place.to_string();
@@ -59,7 +59,7 @@ impl Hash {
             dataset: trial.config.dataset.clone(),
             canonical: trial.config.canonical(),
         };
-        output::list(&trials.iter().enumerate().map(identity).collect::<Vec<_>>(), self.format)
+        output::list(&trials.iter().enumerate().map(identity).collect::<Vec<_>>(), &self.listing)
     }
 }
 

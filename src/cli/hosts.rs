@@ -20,7 +20,7 @@ use crate::hosts::act::{self, Left, Parcel, Task};
 use crate::hosts::bundle::Bundle;
 use crate::hosts::decide::Refusal;
 use crate::hosts::file::{HostsFile, Wish};
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListRow, Listing};
 use crate::problem::{self, Problem};
 use crate::remote::{self, Client, ListedWorker, Target};
 
@@ -56,9 +56,8 @@ struct List {
     file: PathBuf,
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 #[derive(Debug, clap::Args)]
@@ -168,7 +167,7 @@ impl List {
             async move { look(&wish, &workers).await }
         });
         let rows = rows.await;
-        output::list(&rows, self.format)?;
+        output::list(&rows, &self.listing)?;
         Ok(code(rows.iter().all(Row::is_good)))
     }
 }
@@ -208,7 +207,7 @@ impl Up {
             }
         });
         let rows = rows.await;
-        output::list(&rows, self.list.format)?;
+        output::list(&rows, &self.list.listing)?;
         Ok(said_at_the_end(&rows))
     }
 

@@ -5,8 +5,9 @@ use togl_coordinator::store::PastWorker;
 use togl_proto::wire;
 
 use super::history::rfc3339;
+use super::steer::Because;
 use crate::facts;
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -18,9 +19,8 @@ pub struct Sweeps {
     archived: bool,
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// List workers, or let them finish and leave
@@ -31,9 +31,8 @@ pub struct Workers {
     action: Option<Action>,
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -52,6 +51,8 @@ struct Drain {
     /// All workers that are connected
     #[arg(long, conflicts_with = "worker")]
     all: bool,
+    #[command(flatten)]
+    because: Because,
     #[command(flatten)]
     target: Target,
 }
@@ -87,6 +88,7 @@ impl Drain {
     async fn run(self, undo: bool) -> Result<(), Problem> {
         let mut client = self.target.connect().await?;
         let request = wire::DrainRequest { worker: self.worker.unwrap_or_default(), undo };
+        let request = self.because.ask(request);
         let told = client.drain(request).await.map_err(remote::refused)?.into_inner().workers;
         if told.is_empty() {
             return Err(Problem::negative("no worker is connected"));
@@ -104,7 +106,7 @@ impl Drain {
 impl Sweeps {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let sweeps = self.target.live().await?.sweeps(self.archived).await?;
-        output::list_unless_empty(&sweeps, self.format, "no sweeps yet; send one with `togl submit FILE`")
+        output::list_unless_empty(&sweeps, &self.listing, "no sweeps yet; send one with `togl submit FILE`")
     }
 }
 
@@ -118,11 +120,11 @@ impl Workers {
         let workers = match self.target.live().await?.workers().await? {
             facts::Workers::Here(workers) => workers,
             facts::Workers::Past(workers) => {
-                return output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), self.format);
+                return output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), &self.listing);
             }
         };
         let none = "no workers yet; add one with the line that `togl serve` printed";
-        output::list_unless_empty(&workers, self.format, none)?;
+        output::list_unless_empty(&workers, &self.listing, none)?;
         for worker in workers.iter().filter(|worker| worker.state == "quarantined") {
             eprintln!("{}: {}; `togl workers undrain` ends the quarantine", worker.worker, worker.note);
         }

@@ -4,10 +4,12 @@ mod backup;
 mod bench;
 mod best;
 mod check;
+mod context;
 mod data;
 mod delete;
 mod demand;
 mod disputes;
+mod examples;
 mod expressivity;
 mod folds;
 mod grouped;
@@ -20,6 +22,7 @@ mod install;
 mod lists;
 mod logs;
 mod migrate;
+mod names;
 mod plan;
 mod plot;
 mod replicates;
@@ -46,13 +49,39 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use togl_sweeps::{SweepSpec, bounded};
 
+use crate::output;
 use crate::problem::Problem;
 
+pub use self::history::rfc3339;
 pub use self::serve::LogFormat;
 pub use self::table::explained;
+pub use self::table::make as table_of;
 
 /// What a verb gives back that can end well in several ways.
 pub type Outcome = Result<ExitCode, Problem>;
+
+/// What is to be done instead of a verb.
+#[derive(Debug)]
+pub enum Instead {
+    /// Help, the version, or what was wrong with the arguments.
+    Usage(clap::Error),
+    /// What else was wrong.
+    Problem(Problem),
+    /// A shell asked what could be typed, and was told.
+    Completed,
+}
+
+impl From<clap::Error> for Instead {
+    fn from(error: clap::Error) -> Self {
+        Self::Usage(error)
+    }
+}
+
+impl From<Problem> for Instead {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -74,6 +103,12 @@ pub struct Togl {
     /// Say more (-v: what happens, -vv: everything)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
+    /// Say only what was asked for, and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print long lists in one go
+    #[arg(long, global = true)]
+    no_pager: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -94,7 +129,7 @@ enum Verb {
     Submit(submit::Submit),
     /// Show one sweep
     Status(status::Status),
-    /// Show one sweep until it has ended
+    /// Show one sweep until it has ended, or all sweeps and workers
     Watch(status::Watch),
     /// Show sweeps, tables and workers as a page in the browser
     Web(web::Web),
@@ -140,7 +175,7 @@ enum Verb {
     Logs(logs::Logs),
     #[command(flatten)]
     Store(StoreVerb),
-    /// Show what happened to a fold
+    /// Show what happened to a fold, or who steered a sweep and why
     History(history::History),
     /// List results of further attempts with what they say differently
     Replicates(replicates::Replicates),
@@ -150,6 +185,8 @@ enum Verb {
     Settle(disputes::Settle),
     /// Make, list and revoke tokens
     Token(token::Token),
+    /// Name coordinators, and say which one is meant
+    Context(context::ContextVerb),
     /// Look at data sets: list, fetch, check, show, path
     Data(data::Data),
     /// Count the pairs of graphs that persistence cannot tell apart
@@ -194,8 +231,13 @@ impl StoreVerb {
 
 impl Togl {
     /// The arguments of this process, or what is to be said instead.
-    pub fn of_this_process() -> Result<Self, clap::Error> {
+    pub fn of_this_process() -> Result<Self, Instead> {
         grouped::parse()
+    }
+
+    /// Prints as the user wants it from now on.
+    pub fn mind_manners(&self) {
+        output::manners(self.quiet, !self.no_pager);
     }
 
     /// How the log is written, and what is in it unless the user says otherwise. A coordinator tells more of itself
@@ -206,6 +248,7 @@ impl Togl {
             _ => (LogFormat::Human, "warn"),
         };
         let level = match self.verbose {
+            0 if self.quiet => "error",
             0 => level,
             1 => "info",
             _ => "debug",
@@ -252,6 +295,7 @@ impl Togl {
             Verb::Disputes(verb) => done(verb.run().await),
             Verb::Settle(verb) => done(verb.run().await),
             Verb::Token(verb) => done(verb.run()),
+            Verb::Context(verb) => done(verb.run()),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),
             Verb::Expressivity(verb) => done(tokio::task::block_in_place(|| verb.run())),
             Verb::Bench(verb) => done(verb.run().await),

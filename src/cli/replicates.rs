@@ -6,7 +6,7 @@ use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_coordinator::store::replicates;
 
 use crate::facts::sweep_name;
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -17,9 +17,8 @@ pub struct Replicates {
     sweep: Option<String>,
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 #[derive(Serialize)]
@@ -69,6 +68,7 @@ impl From<replicates::Replicate> for Replicate {
 impl ListRow for Replicate {
     const COLUMNS: &'static [&'static str] =
         &["FOLD", "KIND", "ATTEMPT", "COUNTED", "WORKER", "AGREES", "LARGEST", "DIFFERS IN"];
+    const ALSO: &'static [&'static str] = &["accepted_attempt", "largest_difference", "differences"];
 
     fn cells(&self) -> Vec<String> {
         let fields: Vec<&str> = self.differences.iter().map(|d| d.field.as_str()).collect();
@@ -97,14 +97,14 @@ impl Replicates {
             Ok(())
         };
         self.target.facts().await?.read(wanted, &mut take).await?;
-        if self.format == ListFormat::Human {
+        if self.listing.format == ListFormat::Human {
             let agree = rows.iter().filter(|row| row.agrees).count();
             eprintln!("{} further results, {agree} of them with the same numbers", rows.len());
             if rows.is_empty() {
                 return Ok(());
             }
         }
-        output::list(&rows, self.format)
+        output::list(&rows, &self.listing)
     }
 }
 

@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::sources::{Source, Sources};
+use super::steer::Because;
 use super::submit::Consent;
 use super::{Outcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
@@ -169,7 +170,7 @@ impl Run {
         worker: LocalWorker,
         state: &StateDir,
     ) -> Outcome {
-        let submitted = submit::submit(client, source).await?;
+        let submitted = submit::submit(client, source, &Because::default()).await?;
         let sweep = submitted.sweep.as_str();
         eprintln!("{}", submitted.sentence());
         let last = match submitted.done == submitted.folds {
@@ -209,7 +210,7 @@ impl Run {
             }
         };
         let outcome = tokio::select! {
-            watched = status::watch(client, sweep, &mut show, &mut away) => watched,
+            watched = status::until_over(client, sweep, &mut show, &mut away) => watched,
             () = serve::interrupted() => Err(self.interrupted()),
             gave_up = &mut keep => {
                 return Err(gave_up.err().unwrap_or_else(|| Problem::ours("the worker ended by itself")));

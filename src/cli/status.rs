@@ -11,6 +11,7 @@ use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
 use crate::remote::{self, Client, FoldGivenUp, ListedSweep, SweepStatus, Target};
+use crate::watch::{self, Ending};
 
 /// Show one sweep
 #[derive(Debug, clap::Args)]
@@ -24,11 +25,14 @@ pub struct Status {
     format: Plain,
 }
 
-/// Show one sweep until it has ended
+/// Show one sweep until it has ended, or all sweeps and workers
 #[derive(Debug, clap::Args)]
 pub struct Watch {
-    /// Name of the sweep
-    sweep: String,
+    /// Name of the sweep; all sweeps and workers if left out
+    sweep: Option<String>,
+    /// Lines and bars instead of the whole screen
+    #[arg(long)]
+    plain: bool,
     #[command(flatten)]
     target: Target,
 }
@@ -93,19 +97,32 @@ pub fn failures(status: &SweepStatus, options: &str) -> String {
 impl Watch {
     pub(super) async fn run(self) -> Outcome {
         let client = self.target.connect().await?; // if nobody is there from the beginning, it is a mistake
-        let last = self.watch_on(client).await?;
+        let last = match (&self.sweep, !self.plain && !output::is_quiet() && watch::is_there()) {
+            (sweep, true) => match watch::full_screen(&self.target, client, sweep.clone()).await? {
+                Ending::Over(last) => *last,
+                Ending::Left => return Ok(ExitCode::SUCCESS),
+                Ending::Interrupted => return Ok(ExitCode::from(problem::INTERRUPTED)),
+            },
+            (Some(sweep), false) => self.watch_on(client, sweep).await?,
+            (None, false) => {
+                return Err(Problem::usage(
+                    "without a terminal to draw on, one sweep is watched, and none is named",
+                )
+                .hint("name a sweep; `togl sweeps` and `togl workers` list them all"));
+            }
+        };
         eprint!("{}", failures(&last, ""));
         eprintln!("{}", farewell(&last.sweep));
         Ok(ExitCode::from(if last.sweep.failed > 0 { problem::NEGATIVE } else { problem::DONE }))
     }
 
     /// Until the sweep has ended, however often the coordinator is away in between.
-    async fn watch_on(&self, mut client: Client) -> Result<SweepStatus, Problem> {
+    async fn watch_on(&self, mut client: Client, sweep: &str) -> Result<SweepStatus, Problem> {
         let coordinator = self.target.address()?;
         let (mut progress, mut away) = (Progress::start(), None);
         loop {
             let mut show = |status: &SweepStatus| progress.show(status);
-            let mut problem = match watch(&mut client, &self.sweep, &mut show, &mut away).await {
+            let mut problem = match until_over(&mut client, sweep, &mut show, &mut away).await {
                 Ok(last) => return Ok(last),
                 Err(problem) => problem,
             };
@@ -161,7 +178,7 @@ impl Absence {
 
 /// Shows the sweep until it has ended; gives its last state. With the first state that comes the coordinator is no longer
 /// away.
-pub async fn watch(
+pub async fn until_over(
     client: &mut Client,
     sweep: &str,
     show: &mut (dyn FnMut(&SweepStatus) + Send),

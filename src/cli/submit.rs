@@ -10,6 +10,7 @@ use togl_sweeps::SweepSpec;
 use tonic::Code;
 
 use super::sources::{Source, Sources};
+use super::steer::Because;
 use super::{Outcome, status};
 use crate::facts::{Facts as _, Remote};
 use crate::output::{self, Plain};
@@ -23,6 +24,8 @@ pub struct Submit {
     sources: Sources,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    because: Because,
     #[command(flatten)]
     target: Target,
     /// Where data sets are, to tell of unknown ones
@@ -106,12 +109,13 @@ impl Submitted {
 }
 
 /// Submits the text of a sweep file.
-pub async fn submit(client: &mut Client, Source { yaml, spec }: Source) -> Result<Submitted, Problem> {
-    let reply = client
-        .submit(wire::SubmitRequest { data_digests: expected_digests(&spec), yaml })
-        .await
-        .map_err(remote::refused)?
-        .into_inner();
+pub async fn submit(
+    client: &mut Client,
+    Source { yaml, spec }: Source,
+    because: &Because,
+) -> Result<Submitted, Problem> {
+    let request = because.ask(wire::SubmitRequest { data_digests: expected_digests(&spec), yaml });
+    let reply = client.submit(request).await.map_err(remote::refused)?.into_inner();
     let wire::SubmitReply { sweep, trials, folds, done, added, removed } = reply;
     Ok(Submitted { sweep, trials, folds, done, added, removed })
 }
@@ -133,7 +137,7 @@ impl Submit {
             super::data::check_splits(&source.spec, self.data_dir.clone())?;
             super::data::mention_unknown(&source.spec, self.data_dir.clone())?;
             self.consent.ask(&mut client, &source.yaml).await?;
-            let submitted = submit(&mut client, source).await?;
+            let submitted = submit(&mut client, source, &self.because).await?;
             match self.format {
                 Plain::Human => {
                     eprintln!("{}", submitted.sentence());

@@ -16,7 +16,7 @@ use togl_coordinator::tokens::{self, Entry, Role};
 
 use super::history::rfc3339;
 use super::install::InstallFrom;
-use crate::output::{self, ListFormat, ListRow, Plain};
+use crate::output::{self, ListRow, Listing, Plain};
 use crate::problem::Problem;
 use crate::state::StateDir;
 
@@ -69,9 +69,8 @@ struct Create {
 struct List {
     #[command(flatten)]
     place: Place,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 #[derive(Debug, clap::Args)]
@@ -124,6 +123,7 @@ impl Listed {
 
 impl ListRow for Listed {
     const COLUMNS: &'static [&'static str] = &["ID", "ROLE", "NAME", "CREATED", "EXPIRES"];
+    const ALSO: &'static [&'static str] = &["expired"];
 
     fn cells(&self) -> Vec<String> {
         let expires = match (&self.expires, self.expired) {
@@ -210,7 +210,7 @@ impl List {
         let entries = tokens::list(self.place.state()?.token_place()).map_err(Problem::usage)?;
         let now = clock::unix_seconds();
         let listed: Vec<_> = entries.into_iter().map(|entry| Listed::new(entry, now)).collect();
-        output::list(&listed, self.format)
+        output::list(&listed, &self.listing)
     }
 }
 

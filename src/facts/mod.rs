@@ -7,7 +7,7 @@ mod remote;
 mod stored;
 
 use serde::Serialize;
-use togl_coordinator::store::history::Happened;
+use togl_coordinator::store::history::{Acted, Happened};
 use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_coordinator::store::{LogPiece, PastWorker};
 use togl_sweeps::{FoldKey, SweepName, TrialConfig};
@@ -49,6 +49,9 @@ pub trait Facts: Send {
 
     /// What happened to a fold, and which one is meant.
     async fn history(&mut self, fold: &str) -> Result<(FoldKey, Vec<Happened>), Problem>;
+
+    /// Who did what to a sweep, or at all, and why.
+    async fn acts(&mut self, sweep: Option<&str>) -> Result<Vec<Acted>, Problem>;
 }
 
 /// Who trains, or did.

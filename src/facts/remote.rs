@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use togl_coordinator::store::history::Happened;
+use togl_coordinator::store::history::{Acted, Happened};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::replicates::{Counted, Difference, Replicate};
 use togl_coordinator::store::{
@@ -95,6 +95,14 @@ impl Facts for Remote {
         let reply = self.client.history(request).await.map_err(refused)?.into_inner();
         let entries: Result<_, Problem> = reply.entries.into_iter().map(happened).collect();
         Ok((convert::fold(reply.fold).map_err(broken)?, entries?))
+    }
+
+    async fn acts(&mut self, sweep: Option<&str>) -> Result<Vec<Acted>, Problem> {
+        let request = wire::ActsRequest { sweep: sweep.unwrap_or_default().to_owned() };
+        let reply = self.client.acts(request).await.map_err(refused)?.into_inner();
+        let act =
+            |wire::Act { at, by, act, about, detail, reason }| Acted { at, by, act, about, detail, reason };
+        Ok(reply.acts.into_iter().map(act).collect())
     }
 }
 

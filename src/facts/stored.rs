@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use togl_coordinator::store::address::StoreAddress;
-use togl_coordinator::store::history::Happened;
-use togl_coordinator::store::reading::{Fact, Reading, Wanted, find_sweep};
+use togl_coordinator::store::history::{Acted, Happened};
+use togl_coordinator::store::reading::{self, Fact, Reading, Wanted, find_sweep};
 use togl_coordinator::store::{
     FoldFilter, FoldQuery, FoldState, FoldWord, LogPiece, Reader, Readers, StoreError, StoredFold,
     StoredSweep, SweepCounts, SweepState, find_fold,
@@ -182,6 +182,11 @@ impl Facts for Stored {
         let reader = self.open()?;
         let fold = find_fold(reader.as_ref(), fold).map_err(problem)?;
         Ok((fold, reader.history(&fold).map_err(problem)?))
+    }
+
+    async fn acts(&mut self, sweep: Option<&str>) -> Result<Vec<Acted>, Problem> {
+        let sweep = sweep.map(sweep_name).transpose()?;
+        reading::acts(self.open()?.as_ref(), sweep.as_ref()).map_err(problem)
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
+use crate::steered::Steered;
 use crate::words::{Digest, Ending, SweepSaved, SweepState};
 
 /// One fact, by what it is about. Facts of one event belong into one transaction, in order.
@@ -21,6 +22,8 @@ pub enum Change {
     Data(DataChange),
     /// About workers and hosts.
     Fleet(FleetChange),
+    /// Who did what, and why; what it led to is said by the facts beside it. For people: nobody needs it to start.
+    Steered(Box<Steered>),
 }
 
 /// What became known of a trial.
@@ -282,6 +285,7 @@ impl Snapshot {
             Change::Sweep(change) => self.apply_to_sweep(change),
             Change::Data(change) => self.apply_to_data(change),
             Change::Fleet(change) => self.apply_to_fleet(change),
+            Change::Steered(_) => {}
         }
     }
 

@@ -7,7 +7,7 @@
 //!
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
-//! `report`, `worker`, `drain`, `data`, `restore`. `verdict` says when a failure is final, `fit` which slot can train
+//! `report`, `worker`, `drain`, `data`, `restore`. `steered` is who asked for something. `verdict` says when a failure is final, `fit` which slot can train
 //! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself. `state` (with `fold`, `queue` and `standing`)
 //! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain`, `standstill` and
 //! `demand` let people look.
@@ -34,6 +34,7 @@ mod restore;
 mod standing;
 mod standstill;
 mod state;
+mod steered;
 mod submit;
 mod verdict;
 mod views;
@@ -56,6 +57,7 @@ pub use reply::{
 };
 pub use standstill::Standstill;
 pub use state::Scheduler;
+pub use steered::{About, Act, By, Steered};
 pub use submit::Compared;
 pub use views::{
     Connection, Counts, FailedFold, FoldState, FoldView, RunningFold, SweepDetail, SweepView, WorkerView,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use togl_scheduler::{Change, Event, Rejection, Reply, Scheduler, Timestamp};
+use togl_scheduler::{By, Change, Event, Rejection, Reply, Scheduler, Steered, Timestamp};
 use tokio::sync::oneshot;
 
 use super::handle::{CallError, Mail};
@@ -35,8 +35,12 @@ impl Batch {
     /// Decides about one piece of mail.
     pub(super) fn take(&mut self, mail: Mail, scheduler: &mut Scheduler, now: Timestamp) {
         match mail {
-            Mail::Call { events, reply } => {
-                let answers = events.into_iter().map(|event| self.decide(scheduler, now, event)).collect();
+            Mail::Call { events, by, reply } => {
+                let mut decide = |event| match &by {
+                    Some(by) => self.steer(scheduler, now, event, by),
+                    None => self.decide(scheduler, now, event),
+                };
+                let answers = events.into_iter().map(&mut decide).collect();
                 self.waiting.push(Waiting { reply, answers });
             }
             Mail::Log { worker, piece } => {
@@ -53,6 +57,17 @@ impl Batch {
         let outcome = scheduler.handle(now, event)?;
         self.changes.extend(outcome.changes);
         Ok(outcome.reply)
+    }
+
+    /// The same for somebody whose name is kept with what he changes.
+    fn steer(&mut self, scheduler: &mut Scheduler, now: Timestamp, event: Event, by: &By) -> Answer {
+        let (steered, before) = (Steered::of(&event, by), self.changes.len());
+        let reply = self.decide(scheduler, now, event)?;
+        if self.changes.len() > before {
+            let steered = steered.map(|steered| steered.led_to(&reply));
+            self.changes.extend(steered.map(|steered| Change::Steered(Box::new(steered))));
+        }
+        Ok(reply)
     }
 
     /// Writes everything in one transaction; nothing to write costs nothing. Says whether there was something.

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection, Reply,
-    Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
+    BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection,
+    Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -22,7 +22,11 @@ const PART: usize = 5_000;
 /// What the driver can be sent.
 pub(super) enum Mail {
     /// Events to decide about, together.
-    Call { events: Vec<Event>, reply: oneshot::Sender<Result<Vec<Result<Reply, Rejection>>, CallError>> },
+    Call {
+        events: Vec<Event>,
+        by: Option<By>,
+        reply: oneshot::Sender<Result<Vec<Result<Reply, Rejection>>, CallError>>,
+    },
     /// Output of a trainer.
     Log { worker: WorkerId, piece: LogPiece },
     /// Finish what is in hand and end.
@@ -93,10 +97,16 @@ impl Handle {
         Ok(answer.ok_or(CallError::Stopped)??)
     }
 
+    /// The same for somebody who steers; if it changes something, that it was he is stored with it.
+    pub async fn steer(&self, event: Event, by: By) -> Result<Reply, CallError> {
+        let answer = self.steer_all(vec![event], by).await?.pop();
+        Ok(answer.ok_or(CallError::Stopped)??)
+    }
+
     /// Submits a sweep. A large one is taken in parts, so that others are heard in between.
-    pub async fn submit(&self, mut submission: Submission) -> Result<Reply, CallError> {
+    pub async fn submit(&self, mut submission: Submission, by: By) -> Result<Reply, CallError> {
         if submission.folds.len() <= PART {
-            return self.call(Event::Submit(Box::new(submission))).await;
+            return self.steer(Event::Submit(Box::new(submission)), by).await;
         }
         let _one_at_a_time = self.submitting.lock().await;
         let folds = std::mem::take(&mut submission.folds);
@@ -119,13 +129,30 @@ impl Handle {
                 submission.gathered = folds;
             }
         }
-        self.call(Event::Submit(Box::new(submission))).await
+        self.steer(Event::Submit(Box::new(submission)), by).await
     }
 
     /// Tells the scheduler about several events, in order, in one transaction. One answer for each.
     pub async fn call_all(&self, events: Vec<Event>) -> Result<Vec<Result<Reply, Rejection>>, CallError> {
+        self.tell(events, None).await
+    }
+
+    /// The same for somebody who steers.
+    pub async fn steer_all(
+        &self,
+        events: Vec<Event>,
+        by: By,
+    ) -> Result<Vec<Result<Reply, Rejection>>, CallError> {
+        self.tell(events, Some(by)).await
+    }
+
+    async fn tell(
+        &self,
+        events: Vec<Event>,
+        by: Option<By>,
+    ) -> Result<Vec<Result<Reply, Rejection>>, CallError> {
         let (reply, answer) = oneshot::channel();
-        self.send(Mail::Call { events, reply }).await?;
+        self.send(Mail::Call { events, by, reply }).await?;
         answer.await.map_err(|_| CallError::Stopped)?
     }
 

@@ -118,6 +118,11 @@ impl Admission {
         self.registry.is_alive(token, clock::unix_seconds()).then_some(()).ok_or_else(ended)
     }
 
+    /// What a token is called, for people.
+    pub(super) fn name_of(&self, token: &TokenId) -> String {
+        self.registry.name(token)
+    }
+
     /// Writes it down, not too often.
     pub(super) fn complain(&self, offence: Offence, peer: IpAddr, detail: &str) {
         self.complaints.note(offence, peer, detail, self.clock.now());

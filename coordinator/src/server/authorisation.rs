@@ -43,6 +43,7 @@ pub const CALLS: &[(&str, &[Role], Kind)] = &[
     ("/togl.v1.Sweeps/SettleData", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/ListDisputes", READ, Kind::Single),
     ("/togl.v1.Sweeps/History", READ, Kind::Read),
+    ("/togl.v1.Sweeps/Acts", READ, Kind::Read),
     ("/togl.v1.Sweeps/ListSweeps", READ, Kind::Single),
     ("/togl.v1.Sweeps/ListWorkers", READ, Kind::Single),
     ("/togl.v1.Sweeps/Status", READ, Kind::Single),

@@ -13,7 +13,7 @@ use tonic::Status;
 
 use super::status;
 use crate::reads::Pages;
-use crate::store::history::Happened;
+use crate::store::history::{Acted, Happened};
 use crate::store::reading::{Fact, FoldsWanted, Wanted};
 use crate::store::replicates::{Difference, Replicate};
 use crate::store::{FoldFilter, LogPiece, Outcome, ResultRow, StoredFold, StoredSweep, trials_beginning};
@@ -185,6 +185,11 @@ fn replicate(row: Replicate) -> wire::Replicate {
 
 pub(super) fn log(piece: LogPiece) -> wire::LogEntry {
     wire::LogEntry { fold: Some(piece.fold.into()), attempt: piece.attempt.0, text: piece.text }
+}
+
+pub(super) fn act(acted: Acted) -> wire::Act {
+    let Acted { at, by, act, about, detail, reason } = acted;
+    wire::Act { at, by, act, about, detail, reason }
 }
 
 pub(super) fn happened(happened: Happened) -> wire::HistoryEntry {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use togl_proto::wire;
-use togl_scheduler::{Event, Reply, Submission, Submitted};
+use togl_scheduler::{By, Event, Reply, Submission, Submitted};
 use togl_sweeps::{SweepName, SweepSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,19 +14,27 @@ use super::seats::Seat;
 use super::watching::look;
 use super::{Shared, facts, following, status, views, watching};
 use crate::store::find_fold;
+use crate::store::reading::acts;
 use crate::tasks;
 
 /// The calls of people and their programs.
 pub(super) struct SweepsService(pub(super) Arc<Shared>);
+
+/// Where callers say why.
+const REASON_KEY: &str = "togl-reason-bin";
+
+/// Bytes of a reason.
+const REASON: usize = 500;
 
 type Answer<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl wire::sweeps_server::Sweeps for SweepsService {
     async fn submit(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::SubmitReply> {
+        let by = self.by(&request)?;
         let submission = planned(request.into_inner()).await?;
         let sweep = submission.name.to_string();
-        let Reply::Submitted(change) = self.0.handle.submit(submission).await.map_err(status)? else {
+        let Reply::Submitted(change) = self.0.handle.submit(submission, by).await.map_err(status)? else {
             return Err(super::confused());
         };
         Ok(Response::new(submitted(sweep, change)))
@@ -41,53 +49,55 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     }
 
     async fn cancel(&self, request: Request<wire::CancelRequest>) -> Answer<wire::CancelReply> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        let Reply::Cancelled { abandoned, finished } = self.ask(Event::Cancel { sweep }).await? else {
+        let (by, sweep) = (self.by(&request)?, sweep_name(&request.into_inner().sweep)?);
+        let Reply::Cancelled { abandoned, finished } = self.ask(Event::Cancel { sweep }, by).await? else {
             return Err(super::confused());
         };
         Ok(Response::new(wire::CancelReply { abandoned, finished }))
     }
 
     async fn pause(&self, request: Request<wire::PauseRequest>) -> Answer<wire::PauseReply> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        self.ask(Event::Pause { sweep }).await?;
+        let (by, sweep) = (self.by(&request)?, sweep_name(&request.into_inner().sweep)?);
+        self.ask(Event::Pause { sweep }, by).await?;
         Ok(Response::new(wire::PauseReply {}))
     }
 
     async fn resume(&self, request: Request<wire::ResumeRequest>) -> Answer<wire::ResumeReply> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        self.ask(Event::Resume { sweep }).await?;
+        let (by, sweep) = (self.by(&request)?, sweep_name(&request.into_inner().sweep)?);
+        self.ask(Event::Resume { sweep }, by).await?;
         Ok(Response::new(wire::ResumeReply {}))
     }
 
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryReply> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        let Reply::Retried { folds } = self.ask(Event::Retry { sweep }).await? else {
+        let (by, sweep) = (self.by(&request)?, sweep_name(&request.into_inner().sweep)?);
+        let Reply::Retried { folds } = self.ask(Event::Retry { sweep }, by).await? else {
             return Err(super::confused());
         };
         Ok(Response::new(wire::RetryReply { folds }))
     }
 
     async fn archive(&self, request: Request<wire::ArchiveRequest>) -> Answer<wire::ArchiveReply> {
-        let sweep = sweep_name(&request.into_inner().sweep)?;
-        let Reply::Cancelled { abandoned, finished } = self.ask(Event::Archive { sweep }).await? else {
+        let (by, sweep) = (self.by(&request)?, sweep_name(&request.into_inner().sweep)?);
+        let Reply::Cancelled { abandoned, finished } = self.ask(Event::Archive { sweep }, by).await? else {
             return Err(super::confused());
         };
         Ok(Response::new(wire::ArchiveReply { abandoned, finished }))
     }
 
     async fn prioritise(&self, request: Request<wire::PrioritiseRequest>) -> Answer<wire::PrioritiseReply> {
+        let by = self.by(&request)?;
         let wire::PrioritiseRequest { sweep, priority } = request.into_inner();
-        self.ask(Event::Prioritise { sweep: sweep_name(&sweep)?, priority }).await?;
+        self.ask(Event::Prioritise { sweep: sweep_name(&sweep)?, priority }, by).await?;
         Ok(Response::new(wire::PrioritiseReply {}))
     }
 
     async fn drain(&self, request: Request<wire::DrainRequest>) -> Answer<wire::DrainReply> {
+        let by = self.by(&request)?;
         let wire::DrainRequest { worker, undo } = request.into_inner();
         // A drain can be taken back while the worker is away.
         if undo
             && let Ok(known) = worker.parse::<WorkerId>()
-            && self.ask(Event::Undrain { worker: known.clone() }).await.is_ok()
+            && self.ask(Event::Undrain { worker: known.clone() }, by.clone()).await.is_ok()
         {
             return Ok(Response::new(wire::DrainReply { workers: vec![known.to_string()] }));
         }
@@ -99,14 +109,15 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         };
         let event = |worker| if undo { Event::Undrain { worker } } else { Event::Drain { worker } };
         let events = workers.iter().cloned().map(event).collect();
-        let answers = self.0.handle.call_all(events).await.map_err(status)?;
+        let answers = self.0.handle.steer_all(events, by).await.map_err(status)?;
         let told = workers.iter().zip(answers).filter(|(_, answer)| answer.is_ok()); // others left meanwhile
         Ok(Response::new(wire::DrainReply { workers: told.map(|(worker, _)| worker.to_string()).collect() }))
     }
 
     async fn settle_data(&self, request: Request<wire::SettleDataRequest>) -> Answer<wire::SettleDataReply> {
+        let by = self.by(&request)?;
         let wire::SettleDataRequest { data, digest } = request.into_inner();
-        let Reply::Settled { reopened } = self.ask(Event::SettleData { data, digest }).await? else {
+        let Reply::Settled { reopened } = self.ask(Event::SettleData { data, digest }, by).await? else {
             return Err(super::confused());
         };
         Ok(Response::new(wire::SettleDataReply { reopened }))
@@ -128,6 +139,16 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         let (fold, entries) = read.await.map_err(status)?;
         let entries = entries.into_iter().map(facts::happened).collect();
         Ok(Response::new(wire::HistoryReply { fold: Some(fold.into()), entries }))
+    }
+
+    async fn acts(&self, request: Request<wire::ActsRequest>) -> Answer<wire::ActsReply> {
+        let sweep = match request.into_inner().sweep.as_str() {
+            "" => None,
+            name => Some(sweep_name(name)?),
+        };
+        let read = self.0.handle.reads().once(move |reader| acts(reader, sweep.as_ref()));
+        let acts = read.await.map_err(status)?.into_iter().map(facts::act).collect();
+        Ok(Response::new(wire::ActsReply { acts }))
     }
 
     async fn list_sweeps(&self, request: Request<wire::ListSweepsRequest>) -> Answer<wire::ListSweepsReply> {
@@ -247,8 +268,25 @@ impl SweepsService {
         found.map(|view| view.worker.clone()).ok_or_else(unknown)
     }
 
-    async fn ask(&self, event: Event) -> Result<Reply, Status> {
-        self.0.handle.call(event).await.map_err(status)
+    async fn ask(&self, event: Event, by: By) -> Result<Reply, Status> {
+        self.0.handle.steer(event, by).await.map_err(status)
+    }
+
+    /// Who steers, and why.
+    fn by<T>(&self, request: &Request<T>) -> Result<By, Status> {
+        let name = self.0.admission.name_of(Seat::of(request)?.token());
+        let said = request.metadata().get_bin(REASON_KEY).map(|said| said.to_bytes());
+        let said = said.transpose().map_err(|_| Status::invalid_argument("the reason is no text"))?;
+        let reason = String::from_utf8(said.map(Vec::from).unwrap_or_default())
+            .map_err(|_| Status::invalid_argument("the reason is no text"))?;
+        if reason.len() > REASON {
+            let message = format!(
+                "the reason has {} bytes, and {REASON} are kept; say it in fewer words",
+                reason.len()
+            );
+            return Err(Status::invalid_argument(message));
+        }
+        Ok(By { name, reason })
     }
 }
 

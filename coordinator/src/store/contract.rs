@@ -1,6 +1,7 @@
 //! What every back end must do, as tests that run on each. A back end says how it is made and opened again;
 //! the facts come from a real scheduler, so that stores are measured with what they will be given.
 
+mod acts;
 mod backends;
 mod delete;
 mod facts;
@@ -22,6 +23,7 @@ use super::history::Happened;
 use super::postgres_server::Server;
 use super::{LOG_LIMIT, LogPiece, ResultKind, ResultQuery, Store};
 
+use self::acts::{acts_of_a_deleted_sweep_go_with_it, who_steered_is_told_in_order_with_the_reason};
 use self::backends::{Backend, Make, Place, memory, sqlite};
 use self::delete::a_deleted_sweep_takes_along_what_only_it_has_and_nothing_else;
 use self::facts::{
@@ -89,6 +91,8 @@ contracts!(
     a_deleted_sweep_takes_along_what_only_it_has_and_nothing_else,
     readers_see_whole_transactions_while_others_are_written,
     a_fold_has_a_history_that_only_grows,
+    who_steered_is_told_in_order_with_the_reason,
+    acts_of_a_deleted_sweep_go_with_it,
 );
 
 fn a_new_store_is_empty(make: Make<'_>) {

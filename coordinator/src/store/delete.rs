@@ -87,6 +87,7 @@ fn statements(sweep: i64) -> String {
         "CREATE TEMPORARY TABLE gone AS {only};
          CREATE INDEX folds_of_sweeps ON sweep_fold (fold);
          DELETE FROM sweep_fold WHERE sweep = {sweep};
+         DELETE FROM steering WHERE sweep = (SELECT name FROM sweep WHERE id = {sweep});
          UPDATE sweep SET place = place - 1 WHERE place > (SELECT place FROM sweep WHERE id = {sweep});
          DELETE FROM sweep WHERE id = {sweep};"
     );

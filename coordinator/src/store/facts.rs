@@ -4,7 +4,7 @@ use togl_scheduler::Counts;
 use togl_sweeps::{Failure, FoldKey, SweepName, WorkerId};
 
 use super::database::{Cell, Database, Row, Value, all, first};
-use super::history::Happened;
+use super::history::{ACTS, Acted, Happened};
 use super::queries::{self, Query};
 use super::rows::fold_state;
 use super::{
@@ -66,6 +66,10 @@ impl<S: Tables> Reader for S {
 
     fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
         self.ask(|on| history(on, fold))
+    }
+
+    fn acts(&self, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError> {
+        self.ask(|on| acts(on, sweep))
     }
 
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
@@ -201,4 +205,25 @@ fn history(on: &mut dyn Database, fold: &FoldKey) -> Result<Vec<Happened>, Store
             detail,
         })
     })
+}
+
+fn acts(on: &mut dyn Database, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError> {
+    let (sql, named) = match sweep {
+        Some(sweep) => (queries::ACTS_OF_SWEEP, Some(Cell::Text(sweep.as_str()))),
+        None => (queries::ACTS, None),
+    };
+    let values: Vec<Cell<'_>> = named.into_iter().chain([Cell::Number(ACTS as i64)]).collect();
+    let mut acts = all(on, sql, &values, |row| {
+        let (sweep, about): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+        Ok(Acted {
+            at: row.get(0)?,
+            by: row.get(1)?,
+            act: row.get(2)?,
+            about: sweep.or(about).unwrap_or_default(),
+            detail: row.get(5)?,
+            reason: row.get(6)?,
+        })
+    })?;
+    acts.reverse(); // the last ones were asked for
+    Ok(acts)
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use togl_scheduler::{Change, FoldChange, Snapshot};
-use togl_sweeps::{Attempt, FoldKey, FoldResult};
+use togl_scheduler::{About, Change, FoldChange, Snapshot, Steered};
+use togl_sweeps::{Attempt, FoldKey, FoldResult, SweepName};
 
 use crate::clock;
 use crate::telling::{self, Note};
 
-use super::history::Happened;
+use super::history::{Acted, Happened};
 use super::writes::result_of;
 use super::{LogPiece, Reader, Readers, ResultKind, Store, StoreError, append_bounded};
 
@@ -30,6 +30,8 @@ struct Contents {
     results: BTreeMap<(FoldKey, ResultKind, Attempt), FoldResult>,
     logs: BTreeMap<(FoldKey, Attempt), String>,
     history: BTreeMap<FoldKey, Vec<Happened>>,
+    /// With the sweep that it was done to, if it was one.
+    acts: Vec<(Option<SweepName>, Acted)>,
     commits: u64,
     log_writes: u64,
     fails: bool,
@@ -81,6 +83,7 @@ impl Store for MemoryStore {
             contents.snapshot.apply(change);
             contents.keep_result(change);
             contents.keep_history(at, change);
+            contents.keep_act(at, change);
         }
         contents.keep_log(log);
         Ok(())
@@ -124,6 +127,24 @@ impl Contents {
         let worker = index.and_then(|index| attempts.get(index as usize)).map(|saved| saved.worker.clone());
         let happened = Happened { at, event: event.to_owned(), attempt, worker, detail: detail.into_owned() };
         self.history.entry(*fold).or_default().push(happened);
+    }
+
+    fn keep_act(&mut self, at: i64, change: &Change) {
+        let Change::Steered(steered) = change else { return };
+        let Steered { by, act, about, detail } = steered.as_ref();
+        let sweep = match about {
+            About::Sweep(sweep) => Some(sweep.clone()),
+            About::Worker(_) | About::Data(_) => None,
+        };
+        let acted = Acted {
+            at,
+            by: by.name.clone(),
+            act: act.as_str().to_owned(),
+            about: about.as_str().to_owned(),
+            detail: detail.clone(),
+            reason: by.reason.clone(),
+        };
+        self.acts.push((sweep, acted));
     }
 
     fn keep_result(&mut self, change: &Change) {

@@ -37,7 +37,7 @@ use std::sync::Arc;
 use togl_scheduler::{Change, Digest, Snapshot};
 use togl_sweeps::{CheckedResult, FoldKey, FoldResult, SweepName};
 
-use self::history::Happened;
+use self::history::{Acted, Happened};
 pub use togl_scheduler::{FoldState, SweepState};
 pub use togl_sweeps::plan::FoldWord;
 
@@ -129,6 +129,9 @@ pub trait Reader: Send {
 
     /// What happened to a fold, in order; empty if there is no such fold.
     fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError>;
+
+    /// What people did, to this sweep or at all, in order; of more than [`history::ACTS`] acts the last ones.
+    fn acts(&self, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError>;
 
     /// Everybody who ever had a fold, by name.
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError>;

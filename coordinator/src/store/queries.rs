@@ -35,6 +35,15 @@ pub(super) const HISTORY: &str = "
     LEFT JOIN worker ON worker.id = attempt.worker
     ORDER BY h.number";
 
+/// The last things that people did, the last one first.
+pub(super) const ACTS: &str =
+    "SELECT at, who, act, sweep, about, detail, reason FROM steering ORDER BY number DESC LIMIT $1";
+
+/// The same of one sweep.
+pub(super) const ACTS_OF_SWEEP: &str = "
+    SELECT at, who, act, sweep, about, detail, reason FROM steering
+    WHERE sweep = $1 ORDER BY number DESC LIMIT $2";
+
 /// A page of results: kind, sweep, first position, first position after it. SQLite numbers values as they first appear.
 pub(super) const RESULTS: &str = "
     SELECT trial.trial, fold.split, fold.seed, result.attempt, worker.name, trial.canonical, result.digest, result.body

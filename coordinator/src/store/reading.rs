@@ -5,6 +5,7 @@ use std::collections::{HashSet, VecDeque};
 
 use togl_sweeps::{FoldKey, SweepName, nearest};
 
+use super::history::Acted;
 use super::replicates::{self, Replicate};
 use super::{
     FoldFilter, FoldQuery, Reader, ResultKind, ResultQuery, ResultRow, StoreError, StoredFold, StoredSweep,
@@ -81,6 +82,14 @@ pub fn find_sweep(reader: &dyn Reader, name: &SweepName) -> Result<StoredSweep, 
             Err(StoreError::UnknownSweep { name: name.to_string(), hint })
         }
     }
+}
+
+/// What people did to a sweep that there is, or at all.
+pub fn acts(reader: &dyn Reader, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError> {
+    if let Some(sweep) = sweep {
+        find_sweep(reader, sweep)?;
+    }
+    reader.acts(sweep)
 }
 
 /// A read that goes on.

@@ -10,7 +10,10 @@ use super::StoreError;
 use super::database::{self, Cell, Database};
 
 /// The step that this program brings stores to.
-pub(super) const LAST_STEP: u32 = 6;
+pub(super) const LAST_STEP: u32 = STEERING;
+
+/// The step that brought who steered.
+const STEERING: u32 = 7;
 
 /// Which database is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +95,7 @@ impl Column {
 const FOLD: Column = column("fold", Fold, "NOT NULL REFERENCES fold (id)");
 
 /// All tables, those that others refer to first.
-pub(super) static TABLES: [Table; 14] = [
+pub(super) static TABLES: [Table; 15] = [
     // Transactions are counted, so that a lost one is noticed.
     Table {
         name: "store",
@@ -264,10 +267,28 @@ pub(super) static TABLES: [Table; 14] = [
         key: Key::Ordered,
         ..PLAIN
     },
+    // What people did, when and why, in order; a worker or a data set is in `about`. Rows are added and never changed.
+    Table {
+        name: "steering",
+        since: STEERING,
+        columns: &[
+            column("number", Number, "NOT NULL"),
+            column("at", Number, "NOT NULL"),
+            column("who", Free, "NOT NULL"),
+            column("act", Text, "NOT NULL"),
+            column("sweep", Text, ""),
+            column("about", Free, ""),
+            column("detail", Free, "NOT NULL"),
+            column("reason", Free, "NOT NULL"),
+        ],
+        order: "number",
+        key: Key::Ordered,
+        ..PLAIN
+    },
 ];
 
 /// What a step does when its tables and columns are there.
-const AND_THEN: [(u32, &str); 3] = [
+const AND_THEN: [(u32, &str); 4] = [
     (1, "CREATE UNIQUE INDEX one_accepted_result_a_fold ON result (fold) WHERE kind = 'accepted'"),
     (
         4,
@@ -275,6 +296,7 @@ const AND_THEN: [(u32, &str); 3] = [
          WHERE state = 'finished'",
     ),
     (4, "CREATE INDEX replicates ON result (fold, attempt, digest) WHERE kind = 'replicate'"),
+    (STEERING, "CREATE INDEX steering_of_sweep ON steering (sweep, number)"),
 ];
 
 /// The statements that bring a store from the step before to this one.

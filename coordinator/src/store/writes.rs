@@ -2,7 +2,7 @@
 //! statement is carried out is the business of the store.
 
 use togl_scheduler::{
-    Change, DataChange, Digest, FleetChange, FoldChange, SweepChange, SweepSaved, TrialChange,
+    About, Change, DataChange, Digest, FleetChange, FoldChange, Steered, SweepChange, SweepSaved, TrialChange,
 };
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey};
 
@@ -66,6 +66,12 @@ static DRAIN: Statement = Statement::replace("drain", &["worker"], &["host"]);
 static UNDRAIN: Statement = Statement::delete("drain", &["worker"]);
 static QUARANTINE: Statement = Statement::replace("quarantine", &["host"], &["reason"]);
 static RELEASE: Statement = Statement::delete("quarantine", &["host"]);
+
+static STEERED: Statement = Statement::insert(
+    "steering",
+    &["number", "at", "who", "act", "sweep", "about", "detail", "reason"],
+    "steering",
+);
 
 type Written = Result<(), StoreError>;
 
@@ -139,6 +145,7 @@ impl Writes<'_> {
             Change::Sweep(change) => self.sweep(change),
             Change::Data(change) => self.data(change),
             Change::Fleet(change) => self.fleet(change),
+            Change::Steered(steered) => self.steered(steered),
         }?;
         if telling::is_dated(change) {
             return Ok(()); // its row tells
@@ -281,5 +288,15 @@ impl Writes<'_> {
             FleetChange::Quarantined { host, reason } => self.put(&QUARANTINE, &[text(host), text(reason)]),
             FleetChange::Released { host } => self.put(&RELEASE, &[text(host)]),
         }
+    }
+
+    fn steered(&mut self, Steered { by, act, about, detail }: &Steered) -> Written {
+        let [sweep, other] = match about {
+            About::Sweep(sweep) => [text(sweep.as_str()), NULL],
+            About::Worker(_) | About::Data(_) => [NULL, text(about.as_str())],
+        };
+        let (place, at) = (number(self.number), number(self.at));
+        let (who, act, detail, reason) = (text(&by.name), text(act.as_str()), text(detail), text(&by.reason));
+        self.put(&STEERED, &[place, at, who, act, sweep, other, detail, reason])
     }
 }

@@ -117,6 +117,13 @@ impl Registry {
         self.known().list.get(token).is_some_and(|entry| entry.is_alive(now))
     }
 
+    /// What a token is called: by its name, or its id if it has none.
+    pub fn name(&self, token: &TokenId) -> String {
+        let known = self.known();
+        let name = known.list.get(token).map(|entry| entry.name.clone()).filter(|name| !name.is_empty());
+        name.unwrap_or_else(|| format!("token {token}"))
+    }
+
     /// The list as it is in the file now. Everybody asks with every message, so the system is asked before the lock is
     /// taken and readers do not wait for each other.
     fn known(&self) -> RwLockReadGuard<'_, Known> {

@@ -280,3 +280,47 @@ async fn a_pool_that_somebody_holds_is_refused_with_who_has_it_and_viewers_see_i
     let pools = viewer.list_pools(wire::ListPoolsRequest {}).await.unwrap().into_inner().pools;
     assert_eq!((pools[0].holder.as_str(), pools[0].said.as_str()), ("a", "all is well"));
 }
+
+#[tokio::test]
+async fn who_steered_is_told_with_the_name_of_the_token_and_the_reason_also_after_a_restart() {
+    let world = World::new().await;
+    submit(&world).await;
+    let because = |reason: &str| {
+        let mut request = tonic::Request::new(wire::PauseRequest { sweep: "played".to_owned() });
+        let value = tonic::metadata::MetadataValue::from_bytes(reason.as_bytes());
+        request.metadata_mut().insert_bin("togl-reason-bin", value);
+        request
+    };
+    let mut operator = world.operator().await;
+    operator.pause(because("für den Kühlschrank")).await.unwrap();
+    operator.pause(because("again")).await.unwrap(); // changes nothing, so nobody did anything
+    operator.resume(wire::ResumeRequest { sweep: "played".to_owned() }).await.unwrap();
+    let long = operator.pause(because(&"x".repeat(501))).await.unwrap_err();
+    assert_eq!(
+        (long.code(), long.message().contains("500 are kept")),
+        (Code::InvalidArgument, true),
+        "{long}"
+    );
+    let mut no_text = because("");
+    let value = tonic::metadata::MetadataValue::from_bytes(&[0xff, 0xfe]);
+    no_text.metadata_mut().insert_bin("togl-reason-bin", value);
+    assert_eq!(operator.pause(no_text).await.unwrap_err().code(), Code::InvalidArgument);
+    operator.pause(wire::PauseRequest { sweep: "nowhere".to_owned() }).await.unwrap_err();
+    let _worker = world.worker("w1", Vec::new()).await;
+    let drain = wire::DrainRequest { worker: "w1".to_owned(), undo: false };
+    operator.drain(drain).await.unwrap();
+
+    let world = world.restart().await;
+    let mut viewer = world.viewer().await;
+    let mut told = async |sweep: &str| {
+        let request = wire::ActsRequest { sweep: sweep.to_owned() };
+        let acts = viewer.acts(request).await.unwrap().into_inner().acts;
+        assert!(acts.iter().all(|act| act.at > 0 && act.by == "made with the state directory"), "{acts:?}");
+        acts.into_iter().map(|act| [act.act, act.about, act.reason].join(" ")).collect::<Vec<_>>()
+    };
+    let of_sweep = ["submit played ", "pause played für den Kühlschrank", "resume played "];
+    assert_eq!(told("played").await, of_sweep);
+    assert_eq!(told("").await, [&of_sweep[..], &["drain w1 "]].concat());
+    let unknown = viewer.acts(wire::ActsRequest { sweep: "playd".to_owned() }).await.unwrap_err();
+    assert!(unknown.message().contains("did you mean `played`?"), "{unknown}");
+}

@@ -188,6 +188,7 @@ impl Ledger {
     /// Looks at what is committed.
     pub fn committed(&self, change: &Change) {
         match change {
+            Change::Steered(_) => self.count("acts"),
             Change::Fold(fold, change) => self.committed_about(*fold, change),
             Change::Fleet(FleetChange::Quarantined { .. }) => self.count("quarantines"),
             Change::Fleet(

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use togl_scheduler::{FoldState, SavedAttempt, SavedFold, SavedState, SweepSaved};
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId};
 
-use super::super::history::Happened;
+use super::super::history::{ACTS, Acted, Happened};
 use super::super::{
     FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, FoldWord, LogPiece, Outcome, PastWorker,
     Reader, ResultKind, ResultPage, ResultQuery, ResultRow, StoreError, StoredFold, StoredSweep, SweepCounts,
@@ -188,6 +188,14 @@ impl Reader for MemoryStore {
 
     fn history(&self, fold: &FoldKey) -> Result<Vec<Happened>, StoreError> {
         Ok(self.contents().history.get(fold).cloned().unwrap_or_default())
+    }
+
+    fn acts(&self, sweep: Option<&SweepName>) -> Result<Vec<Acted>, StoreError> {
+        let contents = self.contents();
+        let is_meant = |of: &Option<SweepName>| sweep.is_none() || of.as_ref() == sweep;
+        let acts = contents.acts.iter().filter(|(of, _)| is_meant(of));
+        let meant: Vec<Acted> = acts.map(|(_, act)| act.clone()).collect();
+        Ok(meant[meant.len().saturating_sub(ACTS)..].to_vec())
     }
 
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {

@@ -1,0 +1,57 @@
+//! The view of learning curves: validation accuracy of the folds that run, since somebody looks.
+
+use super::model::{Curve, Picture};
+use super::sheet::{Cell, Row, Sheet, Tint};
+
+/// Columns of a curve.
+const WIDTH: usize = 32;
+
+const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+pub fn sheet(picture: &Picture) -> Sheet {
+    let row = |(fold, curve): (&String, &Curve)| {
+        let last =
+            curve.points.last().map(|(_, share)| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
+        let first = curve.points.first().map(|(epoch, _)| epoch.to_string()).unwrap_or_default();
+        let cells = vec![
+            Cell::tinted(spark(&curve.points), Tint::Good),
+            Cell::new(last),
+            Cell::tinted(first, Tint::Faint),
+            Cell::new(&curve.title),
+        ];
+        Row { id: fold.clone(), cells }
+    };
+    Sheet {
+        heads: vec!["VALIDATION ACCURACY", "NOW", "FROM EPOCH", "WHAT"],
+        rows: picture.curves.iter().map(row).collect(),
+        empty: "no fold has reported an epoch since you look".to_owned(),
+    }
+}
+
+/// A curve in one line, from its lowest to its highest value.
+fn spark(points: &[(u32, f64)]) -> String {
+    let shares: Vec<f64> = points.iter().map(|(_, share)| *share).filter(|share| share.is_finite()).collect();
+    let (low, high) =
+        shares.iter().fold((1.0f64, 0.0f64), |(low, high), share| (low.min(*share), high.max(*share)));
+    let wide = shares.len().min(WIDTH);
+    let step = |at: usize| {
+        let share = shares[at * shares.len() / wide.max(1)];
+        let part = if high > low { (share - low) / (high - low) } else { 0.5 };
+        STEPS[((part * 7.0).round() as usize).min(7)]
+    };
+    (0..wide).map(step).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_goes_from_its_lowest_to_its_highest_value() {
+        assert_eq!(spark(&[(1, 0.2), (2, 0.5), (3, 0.8)]), "▁▅█");
+        assert_eq!((spark(&[]), spark(&[(1, 0.5)])), (String::new(), "▅".to_owned()));
+        assert_eq!(spark(&[(1, f64::NAN)]), "");
+        let long: Vec<(u32, f64)> = (0..500).map(|n| (n, f64::from(n))).collect();
+        assert_eq!(spark(&long).chars().count(), WIDTH);
+    }
+}

@@ -1,0 +1,244 @@
+//! What keys do, told as stories; no terminal.
+
+use super::*;
+use crate::remote::{FoldGivenUp, FoldInTraining};
+
+pub(in crate::watch) fn sweep(name: &str, finished: u64) -> ListedSweep {
+    ListedSweep {
+        name: name.to_owned(),
+        state: "active".to_owned(),
+        trials: 1_000,
+        folds: 10_000,
+        pending: 10_000 - finished - 52,
+        running: 38,
+        finished,
+        failed: 14,
+        priority: 0,
+        note: String::new(),
+    }
+}
+
+pub(in crate::watch) fn worker(name: &str, state: &str) -> ListedWorker {
+    ListedWorker {
+        worker: name.to_owned(),
+        host: format!("{name}.example"),
+        state: state.to_owned(),
+        slots: 8,
+        devices: vec!["cuda:0".to_owned(); 8],
+        running: vec!["0/0/0".to_owned(); 3],
+        code_version: "0.1.0".to_owned(),
+        note: String::new(),
+    }
+}
+
+pub(in crate::watch) fn training(fold: &str, epoch: u32, accuracy: f64) -> FoldInTraining {
+    FoldInTraining {
+        fold: fold.to_owned(),
+        title: format!("GCN-3-TOGL-1 on ZINC, split {fold}"),
+        attempt: 1,
+        worker: "gpu-3".to_owned(),
+        slot: 2,
+        epoch,
+        max_epochs: 100,
+        validation_accuracy: Some(accuracy),
+    }
+}
+
+pub(in crate::watch) fn status(in_training: Vec<FoldInTraining>) -> SweepStatus {
+    let failure = |fold: &str, class: &str, message: &str| FoldGivenUp {
+        fold: fold.to_owned(),
+        title: "GIN-4 on ZINC, split 3, seed 0".to_owned(),
+        class: class.to_owned(),
+        message: message.to_owned(),
+    };
+    SweepStatus {
+        sweep: sweep("zinc-depth", 6_120),
+        trials_finished: 480,
+        eta_seconds: 7_830,
+        in_training,
+        failures: vec![
+            failure("a/0/0", "not-finite", "loss is not finite"),
+            failure("b/0/0", "out-of-memory", "CUDA out of memory \u{1b}[2J"),
+        ],
+        failed_by_class: [("not-finite".to_owned(), 5), ("out-of-memory".to_owned(), 9)].into(),
+        standstill: String::new(),
+    }
+}
+
+/// Two sweeps and two workers, all of them on the screen.
+pub(in crate::watch) fn overview() -> Model {
+    let mut model = Model::new("gpu-head:7447".to_owned(), true, None);
+    model.take(Update::All {
+        sweeps: vec![sweep("zinc-depth", 6_120), sweep("mutag", 100)],
+        workers: vec![worker("gpu-1", "connected"), worker("gpu-3", "draining")],
+    });
+    model.take(Update::Now("12:04:31 UTC".to_owned()));
+    model
+}
+
+/// The same in a sweep that was opened.
+pub(in crate::watch) fn opened() -> Model {
+    let mut model = overview();
+    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    model
+        .take(Update::Status(Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)]))));
+    model
+}
+
+fn ids(model: &Model) -> Vec<String> {
+    model.sheet().rows.into_iter().map(|row| row.id).collect()
+}
+
+fn chosen(model: &Model) -> String {
+    let sheet = model.sheet();
+    sheet.rows[model.place(&sheet)].id.clone()
+}
+
+#[test]
+fn enter_opens_a_sweep_then_a_fold_and_escape_goes_back_step_by_step() {
+    let mut model = overview();
+    model.key(Key::Down);
+    assert_eq!(chosen(&model), "mutag");
+    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    assert_eq!((model.sweep.as_deref(), model.view), (Some("mutag"), View::Table));
+    let mut other = status(vec![training("d/0/0", 1, 0.5)]);
+    model.take(Update::Status(Box::new(other.clone())));
+    assert!(model.picture().status.is_none(), "it is of a sweep that nobody looks at");
+    other.sweep.name = "mutag".to_owned();
+    other.in_training[0].fold = "c/0/0".to_owned();
+    model.take(Update::Status(Box::new(other)));
+    model.key(Key::Char('2'));
+    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    assert_eq!(model.open, Some(("c/0/0".to_owned(), View::Running)));
+    model.key(Key::Escape);
+    assert_eq!((model.view, model.open.is_none()), (View::Running, true));
+    model.key(Key::Escape);
+    assert_eq!((model.view, model.sweep.is_none()), (View::Sweeps, true));
+    assert_eq!(model.key(Key::Escape), None, "there is nothing further back");
+    assert_eq!(model.key(Key::Char('q')), Some(Wish::Leave));
+}
+
+#[test]
+fn what_is_chosen_stays_chosen_when_lines_come_and_go() {
+    let mut model = overview();
+    model.key(Key::End);
+    assert_eq!(chosen(&model), "mutag");
+    model.take(Update::All {
+        sweeps: vec![sweep("a", 1), sweep("mutag", 2), sweep("z", 3)],
+        workers: Vec::new(),
+    });
+    assert_eq!(chosen(&model), "mutag");
+    model.take(Update::All { sweeps: vec![sweep("a", 1)], workers: Vec::new() });
+    assert_eq!(chosen(&model), "a", "it is gone");
+    model.take(Update::All { sweeps: Vec::new(), workers: Vec::new() });
+    for key in [Key::Up, Key::Down, Key::PageDown, Key::Home, Key::End, Key::Enter] {
+        assert_eq!(model.key(key), None, "nothing is there");
+    }
+}
+
+#[test]
+fn a_filter_narrows_while_it_is_typed_and_escape_takes_it_away() {
+    let mut model = overview();
+    model.key(Key::Char('/'));
+    for sign in "mutq".chars() {
+        model.key(Key::Char(sign));
+    }
+    assert_eq!((ids(&model).len(), model.key(Key::Backspace)), (0, None));
+    assert_eq!(ids(&model), ["mutag"], "and q was a letter");
+    model.key(Key::Enter);
+    assert_eq!((model.prompt.clone(), ids(&model).len()), (Prompt::None, 1));
+    model.key(Key::Escape);
+    assert_eq!(ids(&model).len(), 2);
+}
+
+#[test]
+fn space_holds_the_picture_and_later_ones_are_seen_when_it_goes_on() {
+    let mut model = overview();
+    model.key(Key::Char(' '));
+    model.take(Update::All { sweeps: vec![sweep("new", 1)], workers: Vec::new() });
+    assert_eq!((ids(&model).len(), model.is_held()), (2, true));
+    model.key(Key::Char(' '));
+    assert_eq!(ids(&model), ["new"]);
+}
+
+#[test]
+fn what_changes_something_asks_first_and_every_key_but_y_means_no() {
+    let mut model = opened();
+    for (key, deed) in [
+        ('P', Deed::Pause("zinc-depth".to_owned())),
+        ('R', Deed::Resume("zinc-depth".to_owned())),
+        ('T', Deed::Retry("zinc-depth".to_owned())),
+        ('C', Deed::Cancel("zinc-depth".to_owned())),
+    ] {
+        for no in [Key::Enter, Key::Escape, Key::Char('n'), Key::Char(' '), Key::Char('q'), Key::Char(key)] {
+            assert_eq!(model.key(Key::Char(key)), None);
+            assert_eq!(model.prompt, Prompt::Ask(deed.clone()));
+            assert_eq!((model.key(no), model.prompt.clone()), (None, Prompt::None), "{no:?}");
+        }
+        model.key(Key::Char(key));
+        assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(deed)));
+    }
+    model.key(Key::Char('D'));
+    assert!(model.said.contains("choose a worker"), "{}", model.said);
+    model.key(Key::Char('4'));
+    model.key(Key::Down);
+    model.key(Key::Char('D'));
+    assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(Deed::Drain("gpu-3".to_owned()))));
+}
+
+#[test]
+fn who_may_only_look_is_told_so_and_asked_nothing() {
+    let mut model = Model { may_steer: false, ..opened() };
+    for key in "PRTCD".chars() {
+        assert_eq!(model.key(Key::Char(key)), None);
+        assert_eq!(model.prompt, Prompt::None);
+        assert!(model.said.contains("change nothing"));
+    }
+}
+
+#[test]
+fn ctrl_c_and_ctrl_z_work_whatever_is_asked() {
+    let mut model = opened();
+    for prompt in ['/', 'C', '?'] {
+        model.key(Key::Char(prompt));
+        assert_eq!(model.key(Key::CtrlZ), Some(Wish::Suspend));
+        assert_eq!(model.key(Key::CtrlC), Some(Wish::Interrupt));
+    }
+}
+
+#[test]
+fn curves_are_kept_of_what_runs_begin_anew_with_an_attempt_and_never_grow_without_end() {
+    let mut model = opened();
+    for epoch in 10..5_000 {
+        model.take(Update::Status(Box::new(status(vec![training("c/0/0", epoch, 0.5)]))));
+    }
+    let curves = &model.picture().curves;
+    assert_eq!(curves.keys().collect::<Vec<_>>(), ["c/0/0"]);
+    assert!((32..=POINTS).contains(&curves["c/0/0"].points.len()), "{}", curves["c/0/0"].points.len());
+    assert_eq!(curves["c/0/0"].points.last(), Some(&(4_999, 0.5)));
+    model.take(Update::Status(Box::new(status(vec![training("c/0/0", 1, 0.25)]))));
+    assert_eq!(model.picture().curves["c/0/0"].points, [(1, 0.25)]);
+}
+
+#[test]
+fn failures_come_by_class_the_commonest_first() {
+    let mut model = opened();
+    model.key(Key::Char('3'));
+    let sheet = model.sheet();
+    let classes: Vec<_> = sheet.rows.iter().map(|row| row.cells[0].text.as_str()).collect();
+    assert_eq!(
+        classes,
+        ["out-of-memory", "not-finite", "and 12 more; `togl folds zinc-depth --in failed` lists them"]
+    );
+}
+
+#[test]
+fn a_coordinator_that_is_away_leaves_the_picture_and_is_forgotten_when_it_is_back() {
+    let mut model = opened();
+    model.take(Update::Away("away since 12:00:00 UTC".to_owned()));
+    assert_eq!((model.away.is_empty(), model.picture().status.is_some()), (false, true));
+    model.take(Update::Now("12:00:01 UTC".to_owned()));
+    assert!(!model.away.is_empty(), "a clock is no answer");
+    model.take(Update::Acts(Vec::new()));
+    assert!(model.away.is_empty());
+}
