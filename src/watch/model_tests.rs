@@ -27,6 +27,7 @@ pub(in crate::watch) fn worker(name: &str, state: &str) -> ListedWorker {
         devices: vec!["cuda:0".to_owned(); 8],
         running: vec!["0/0/0".to_owned(); 3],
         code_version: "0.1.0".to_owned(),
+        allocation: String::new(),
         note: String::new(),
     }
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use togl_analysis::statistics::{Measured, PartSizes, corrected_paired_t, differences};
+use togl_analysis::statistics::{FoldValue, PartSizes, corrected_paired_t, differences};
 use togl_analysis::{Best, curves, figure, render};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{FoldFilter, FoldWord, ResultRow, StoredFold, trials_beginning};
 use togl_proto::wire;
-use togl_sweeps::settings::Setting;
+use togl_sweeps::settings::{self, Setting};
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialConfig, TrialId};
 use togl_web::source::{Answer, FoldsAsked, TableForm};
@@ -169,7 +169,7 @@ pub async fn compare(
         configs.push(planned.config.clone());
         let rows = results_of(remote, name, spec.folds_of(id).take(1_000).collect(), false).await?;
         sizes.extend(rows.iter().map(|row| row.result.part_sizes));
-        let measured = |row: &ResultRow| Measured {
+        let measured = |row: &ResultRow| FoldValue {
             split: row.fold.split,
             seed: row.fold.seed,
             value: 100.0 * row.result.test.accuracy,
@@ -177,7 +177,7 @@ pub async fn compare(
         sides.push(rows.iter().map(measured).collect::<Vec<_>>());
     }
     let [a, b] = [&sides[0], &sides[1]];
-    let pair = |one: &Measured| {
+    let pair = |one: &FoldValue| {
         let other = b.iter().find(|other| (other.split, other.seed) == (one.split, one.seed))?;
         Some(view::Pair { split: one.split, seed: one.seed, a: one.value, b: other.value })
     };
@@ -186,7 +186,7 @@ pub async fn compare(
         (one != other).then_some([name, one, other])
     };
     let names = [title(&configs[0]), title(&configs[1])];
-    let settings = togl_sweeps::trial::setting_names().into_iter().filter_map(differ).collect();
+    let settings = settings::names().map(str::to_owned).filter_map(differ).collect();
     Ok(view::Comparison {
         names,
         settings,
@@ -196,7 +196,7 @@ pub async fn compare(
 }
 
 /// What can be said of the difference, or why nothing can.
-fn verdict(a: &[Measured], b: &[Measured], sizes: &[[u64; 3]]) -> String {
+fn verdict(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]]) -> String {
     let mean =
         |part: usize| sizes.iter().map(|sizes| sizes[part] as f64).sum::<f64>() / sizes.len().max(1) as f64;
     let parts = Some(PartSizes { train: mean(0), test: mean(2) }).filter(|_| !sizes.is_empty());

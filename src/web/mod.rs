@@ -58,7 +58,13 @@ pub fn own(state: &StateDir, address: SocketAddr) -> Target {
     }
     let token_file = Some(state.path().join("operator.token"));
     let folder = Some(state.path().to_owned());
-    Target { coordinator: Some(address.to_string()), token_file, identity: None, state: folder }
+    Target {
+        coordinator: Some(address.to_string()),
+        token_file,
+        identity: None,
+        state: folder,
+        context: None,
+    }
 }
 
 impl Page {

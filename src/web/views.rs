@@ -9,7 +9,7 @@ use togl_analysis::{Best, Table};
 use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::{FoldState, LogPiece, ResultRow, StoredFold};
 use togl_sweeps::result::EpochRecord;
-use togl_sweeps::settings::Setting;
+use togl_sweeps::settings::{self, Setting};
 use togl_sweeps::{FoldResult, TrialConfig, WorkerId};
 use togl_web::{Trouble, view};
 
@@ -47,7 +47,17 @@ pub fn sweep(listed: ListedSweep) -> view::Sweep {
 }
 
 pub fn worker(listed: ListedWorker) -> view::Worker {
-    let ListedWorker { worker, host, state, slots, devices, running, code_version: version, note } = listed;
+    let ListedWorker {
+        worker,
+        host,
+        state,
+        slots,
+        devices,
+        running,
+        code_version: version,
+        note,
+        allocation: _,
+    } = listed;
     view::Worker { worker, host, state, slots, devices, running, version, note }
 }
 
@@ -252,7 +262,7 @@ pub fn fold(known: Known) -> view::Fold {
 /// The settings of a trial that are not the default.
 fn settings(config: &TrialConfig) -> BTreeMap<String, String> {
     let usual = TrialConfig::default();
-    let names = togl_sweeps::trial::setting_names().into_iter().chain(["dataset".to_owned()]);
+    let names = settings::names().map(str::to_owned).chain(["dataset".to_owned()]);
     names
         .filter(|name| config.show(name) != usual.show(name) || name == "dataset" || name == "model")
         .filter_map(|name| Some((name.clone(), config.show(&name)?)))
