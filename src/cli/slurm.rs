@@ -326,7 +326,10 @@ impl Down {
                 }
             }
             let says = match (held, alive.len()) {
-                (false, 0) => return Ok(eprintln!("nothing of pool {} is left", self.pool)),
+                (false, 0) => {
+                    eprintln!("nothing of pool {} is left", self.pool);
+                    return Ok(());
+                }
                 (true, jobs) => format!("{jobs} jobs; the autoscaler has not stopped yet"),
                 (false, jobs) => format!("{jobs} jobs finish what they train; Ctrl-C stops waiting for them"),
             };

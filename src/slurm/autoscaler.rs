@@ -63,7 +63,8 @@ impl Autoscaler {
             }
             match self.hold(&mut client, &why, false).await {
                 Ok(true) => {
-                    break eprintln!("somebody asked for `togl slurm down`: no more workers are started");
+                    eprintln!("somebody asked for `togl slurm down`: no more workers are started");
+                    break;
                 }
                 Ok(false) => {}
                 Err(problem) if problem.is_unreachable() => {
@@ -75,9 +76,10 @@ impl Autoscaler {
             }
             tokio::select! {
                 () = tokio::time::sleep(self.every) => {}
-                () = &mut stop => break eprintln!(
-                    "no more workers are started; those that run leave when they have nothing to do, or with `togl slurm down`"
-                ),
+                () = &mut stop => {
+                    eprintln!("no more workers are started; those that run leave when they have nothing to do");
+                    break;
+                }
             }
         }
         // If nobody hears it, the hold ends by itself.
