@@ -382,7 +382,7 @@ impl Hosts {
             Mend::WakeCoordinator => self.stand(sim, false),
             Mend::UpgradeCoordinator => {
                 self.ledger.notes().outdated = false;
-                sim.bounce(COORDINATOR); // the new program
+                COORDINATORS.iter().for_each(|name| sim.bounce(*name)); // the new program, whoever serves
             }
         }
     }
