@@ -4,6 +4,7 @@
 //! before anybody hears of it; the store keeps facts. Nothing here trains, and nothing here draws tables.
 
 pub mod certificates;
+pub mod checkpoints;
 pub mod clock;
 mod crash;
 pub mod driver;

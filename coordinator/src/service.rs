@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
+use crate::checkpoints::{self, Room};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
@@ -76,6 +77,8 @@ pub struct Settings {
     pub metrics: Option<SocketAddr>,
     /// How much room peers get.
     pub bounds: Bounds,
+    /// Bytes of all checkpoints that are held so that folds can move; 0 for none.
+    pub checkpoint_room: u64,
 }
 
 impl Settings {
@@ -83,13 +86,34 @@ impl Settings {
     pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
         let (store, tokens) = (store.into(), tokens.to_owned());
         let (hosts, bounds) = (Vec::new(), Bounds::default());
-        Self { store, tokens, address, plaintext: false, hosts, client_ca: None, metrics: None, bounds }
+        let (checkpoint_room, plaintext) = (checkpoints::USUAL_ROOM, false);
+        Self {
+            store,
+            tokens,
+            address,
+            plaintext,
+            hosts,
+            client_ca: None,
+            metrics: None,
+            bounds,
+            checkpoint_room,
+        }
     }
 
     /// Where tokens and keys are.
     fn folder(&self) -> &Path {
         let folder = self.tokens.parent().filter(|folder| !folder.as_os_str().is_empty());
         folder.unwrap_or_else(|| Path::new("."))
+    }
+
+    /// Where checkpoints are held; a folder that cannot be had costs time and never a result.
+    fn checkpoints(&self) -> Option<Room> {
+        let (folder, room) = (self.folder().join("held-checkpoints"), self.checkpoint_room);
+        let opened = (room > 0).then(|| Room::open(&folder, room))?;
+        let trouble = |error: &std::io::Error| {
+            tracing::warn!(folder = %folder.display(), %error, "no checkpoints are held, so folds do not move with theirs");
+        };
+        opened.inspect_err(trouble).ok()
     }
 
     /// Makes or finds CA and tokens.
@@ -159,6 +183,7 @@ impl Coordinator {
             None => None,
         };
         let store = settings.store.open()?;
+        let checkpoints = settings.checkpoints(); // the lock on the store keeps others out of its folder
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
         let metrics = Arc::new(Metrics::new(clock.clone()));
@@ -173,7 +198,7 @@ impl Coordinator {
         });
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
-        let serve = server::serve(listener, handle.clone(), protection, async move {
+        let serve = server::serve(listener, handle.clone(), protection, checkpoints, async move {
             let _ = told.wait_for(|stop| *stop).await; // an error means that nobody is left to tell
         });
         tasks::spawn("server", async move {

@@ -13,11 +13,12 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
-use crate::LARGEST_MESSAGE;
 use crate::tls::{self, Connector, Identity};
 use crate::token::{NotAToken, Token};
+use crate::wire::checkpoints_client::CheckpointsClient;
 use crate::wire::sweeps_client::SweepsClient;
 use crate::wire::workers_client::WorkersClient;
+use crate::{LARGEST_MESSAGE, checkpoint};
 
 /// A channel that sends the token with every call.
 pub type AuthorisedChannel = InterceptedService<Channel, Bearer>;
@@ -132,6 +133,14 @@ impl Access {
         Ok(workers_on(self.channel(address).await?, self.bearer.clone()))
     }
 
+    /// Connects as a worker that brings or fetches a checkpoint.
+    pub async fn checkpoints(
+        &self,
+        address: &str,
+    ) -> Result<CheckpointsClient<AuthorisedChannel>, ConnectError> {
+        Ok(checkpoints_on(self.channel(address).await?, self.bearer.clone()))
+    }
+
     async fn channel(&self, address: &str) -> Result<Channel, ConnectError> {
         let endpoint = endpoint(address)?;
         let connector = Connector { address: address.into(), tls: self.tls.clone() };
@@ -170,6 +179,12 @@ pub fn sweeps_on(channel: Channel, bearer: Bearer) -> SweepsClient<AuthorisedCha
 pub fn workers_on(channel: Channel, bearer: Bearer) -> WorkersClient<AuthorisedChannel> {
     let client = WorkersClient::with_interceptor(channel, bearer);
     client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE)
+}
+
+/// A client for checkpoints over a channel that is there already.
+pub fn checkpoints_on(channel: Channel, bearer: Bearer) -> CheckpointsClient<AuthorisedChannel> {
+    let client = CheckpointsClient::with_interceptor(channel, bearer);
+    client.max_decoding_message_size(checkpoint::CHUNK_MESSAGE)
 }
 
 /// Connects as a person with nothing but a token.

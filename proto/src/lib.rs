@@ -3,6 +3,7 @@
 //! Wire types stop at the border: servers and clients convert at once through [`convert`], and nothing behind
 //! them knows a protobuf struct. This crate decides nothing and stores nothing.
 
+pub mod checkpoint;
 pub mod client;
 pub mod convert;
 pub mod hostile;

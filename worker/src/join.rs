@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use togl_agent::agent::{Agent, Habits, Stopped, Tidy};
+use togl_agent::courier::Courier;
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
@@ -20,7 +21,8 @@ use crate::background::Background;
 use crate::data::Data;
 use crate::devices::Wish;
 use crate::fold::Keeping;
-use crate::saving::Saving;
+use crate::moving::Moving;
+use crate::saving::{Bringing, Saving};
 use crate::slot::Program;
 use crate::{Usage, devices, host, own_coordinator, slot, version};
 
@@ -54,6 +56,8 @@ pub struct Join {
     background: Background,
     #[command(flatten)]
     saving: Saving,
+    #[command(flatten)]
+    bringing: Bringing,
     /// Leave when standard input closes: the program that started this worker is gone
     #[arg(long, hide = true)]
     with_parent: bool,
@@ -65,7 +69,7 @@ impl Join {
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let address = self.address(&state)?;
         let access = self.access(&state, &address)?;
-        let (room, spool) = Spool::open_free(&state)?;
+        let (room, spool) = Spool::open_free(&state, &host::name())?;
         let devices = self.devices.choose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let stopped = runtime.block_on(self.work(address, access, spool, devices))?;
@@ -86,6 +90,7 @@ impl Join {
         Ok(typed.or_else(|| own_coordinator::address(state)).ok_or_else(nobody)?)
     }
 
+    /// The right to call the coordinator at `address`.
     fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
         let usage = |error: ConnectError| Usage::new(error);
         client::check_address(address).map_err(usage)?;
@@ -135,7 +140,15 @@ impl Join {
         let identity = identity(devices);
         tracing::info!(worker = %identity.worker, devices = ?identity.devices, "worker starts");
         let path = std::env::current_exe().context("cannot find this program's own file")?;
+        let (worker, to) = (identity.worker.clone(), (access.clone(), address.clone()));
+        let courier = Courier::new(worker, move || {
+            let (access, address) = to.clone();
+            async move { access.checkpoints(&address).await }
+        });
+        let moving = keeping.checkpoints.clone().zip(self.bringing.every());
+        let moving = moving.map(|(checkpoints, every)| Moving { courier, checkpoints, every });
         let program = Program {
+            moving,
             path,
             threads: self.threads,
             data: self.data,

@@ -13,6 +13,7 @@
 //! people look.
 
 mod change;
+mod checkpoint;
 mod data;
 mod drain;
 mod early_warning;
@@ -43,6 +44,7 @@ pub use change::{
     Change, DataChange, FleetChange, FoldChange, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot,
     SweepChange, TrialChange,
 };
+pub use checkpoint::Use;
 pub use data::Dispute;
 pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};

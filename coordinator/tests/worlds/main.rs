@@ -2,14 +2,15 @@
 //! and spool) over a simulated network in virtual time, with faults drawn from a seed: lost links, held messages,
 //! repeated reports, sessions without heartbeats, crashes and restarts of either side, processes of either side that
 //! stand still, hosts whose workers crash again and again, workers that are told to stop or drained, coordinators that
-//! are older than their workers, results that contradict themselves, clocks that jump, commits that are slow or fail
+//! are older than their workers, results that contradict themselves, checkpoints that come late, torn or never, clocks that jump, commits that are slow or fail
 //! before or after they are kept, viewers that never read.
 //!
 //! Checked in every world: at most one accepted result a fold; no result lost that was acknowledged or only reported;
 //! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
 //! was awake; no fold failed because of one bad host; no lease beyond a slot and no two folds on one; no fold given away
 //! while its lease runs; results only under the attempt that trained them; nobody goes on when told to stop; hellos that
-//! name everything in training; checkpoints removed only when a result is safe; all parts of the state in step; and every sweep ends
+//! name everything in training; checkpoints removed only when a result is safe; no checkpoint kept that is torn, none lost that the
+//! coordinator said it holds, none left of a fold with a result, and nobody goes on from one that nobody saved; all parts of the state in step; and every sweep ends
 //! once the faults stop.
 //!
 //! Only the slots are played: they train nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`),
@@ -27,6 +28,7 @@ mod coordinator;
 mod eyes;
 mod faults;
 mod ledger;
+mod moving;
 mod network;
 mod operator;
 mod slots;
@@ -44,7 +46,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 25] = [
+const LEAST: [(&str, u64); 32] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -70,6 +72,13 @@ const LEAST: [(&str, u64); 25] = [
     ("kept for an upgrade", 5),
     ("refused for good", 3),
     ("unread streams", 100),
+    ("checkpoints that arrived", 50),
+    ("checkpoints that never came", 20),
+    ("late checkpoints", 20),
+    ("torn checkpoints", 20),
+    ("declined checkpoints", 10),
+    ("damaged checkpoints", 2),
+    ("folds that moved", 10),
 ];
 
 /// The one world that somebody wants to look at.

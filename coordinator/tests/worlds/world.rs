@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::ledger::Ledger;
 use crate::network::COORDINATOR;
 use crate::operator::Operator;
 use crate::viewer;
-use crate::worker::{Machine, Strings, Worker};
+use crate::worker::{Machine, Strings, Worker, disk};
 
 /// Faults stop after this much virtual time; then everything must end.
 pub const FAULTY: Duration = Duration::from_secs(12);
@@ -39,6 +40,8 @@ struct Hosts {
     ledger: Ledger,
     /// Hosts whose processes die soon after they were started, and until when.
     looping: Vec<(usize, Duration)>,
+    /// Where the coordinator holds checkpoints.
+    held: PathBuf,
 }
 
 /// What happened, and what undoes it when.
@@ -59,16 +62,19 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
     let (jumps, troubles, dead) = (Jumps::default(), Troubles::default(), Arc::new(AtomicBool::new(false)));
+    let checkpoints = disk();
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     {
         let (store, ledger, tokens) = (store.clone(), ledger.clone(), tokens.clone());
+        let held = checkpoints.path().to_owned();
         let (jumps, troubles, dead) = (jumps.clone(), troubles.clone(), dead.clone());
         let seeds = RefCell::new(SmallRng::seed_from_u64(rng.random()));
         sim.host(COORDINATOR, move || {
             let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
             let (inner, troubles) = (store.clone(), troubles.clone());
             let faulty = FaultyStore { inner, troubles, jumps: jumps.clone(), ledger: ledger.clone(), rng };
-            coordinator::run(faulty, jumps.clone(), tokens.clone(), ledger.clone(), dead.clone())
+            let disk = (faulty, held.clone());
+            coordinator::run(disk, jumps.clone(), tokens.clone(), ledger.clone(), dead.clone())
         });
     }
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
@@ -76,14 +82,15 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
         sim.host("viewer", move || viewer::look(token.clone(), ledger.clone(), seed));
     }
-    let operator = Operator::new(tokens.operator, machines.clone(), ledger.clone(), rng.random());
+    let places = (machines.clone(), checkpoints.path().to_owned());
+    let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
     if rng.random_range(0..2) == 0 {
         troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
     }
     let faults = plan(&mut rng, workers.len(), FAULTY);
-    let looping = vec![];
-    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone(), looping };
+    let (looping, held) = (vec![], checkpoints.path().to_owned());
+    let mut hosts = Hosts { workers, mending: vec![], dead, jumps, ledger: ledger.clone(), looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
@@ -296,8 +303,24 @@ impl Hosts {
                 self.ledger.notes().spoiling = true;
                 ("spoilt worlds", None)
             }
+            Fault::Damage => {
+                self.damage();
+                ("broken disks", None)
+            }
             _ => return None,
         })
+    }
+
+    /// The coordinator's disk changes a byte of every checkpoint.
+    fn damage(&self) {
+        self.ledger.notes().damaged = true;
+        let files = std::fs::read_dir(&self.held).unwrap().map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "checkpoint")) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[0] ^= 1;
+            std::fs::write(&file, bytes).unwrap();
+            self.ledger.count("damaged checkpoints");
+        }
     }
 
     /// The coordinator's process stands still, or goes on: its clock, and all that is on its way to it.

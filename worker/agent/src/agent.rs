@@ -123,6 +123,9 @@ impl Agent {
                 beat = tokio::time::interval(self.heartbeat); // the coordinator asked for another rhythm
             }
             let busy = self.slots.iter().any(|slot| slot.work.is_some());
+            if self.slots.is_empty() && self.has_delivered() {
+                break self.say_goodbye(&mut link, Stopped::Idle).await;
+            }
             if self.leaving && !busy {
                 break self.say_goodbye(&mut link, Stopped::Asked).await;
             }
@@ -148,6 +151,12 @@ impl Agent {
                 idle.as_mut().reset(later(allowed));
             }
         }
+    }
+
+    /// Whether the coordinator that is met has everything that belongs to its store. Who has no slots came only for that.
+    fn has_delivered(&self) -> bool {
+        let met = self.session.as_ref().and_then(|session| session.incarnation.as_deref());
+        met.is_some_and(|store| self.spool.waiting(store).next().is_none())
     }
 
     fn refused(&self, why: LinkRefusal) -> Stopped {
