@@ -15,6 +15,7 @@ mod hosts;
 mod hypot;
 mod local;
 mod log;
+mod mounts;
 mod problem;
 mod progress;
 mod remote;

@@ -41,6 +41,9 @@ pub struct Serve {
     /// Where to serve /metrics for Prometheus, such as 127.0.0.1:9464; from other machines it needs TLS and a token
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
+    /// Room for the checkpoints that workers bring, so that folds can go on elsewhere; 0 for none
+    #[arg(long, value_name = "MEGABYTES", env = "TOGL_HELD_MEGABYTES", default_value_t = 10_000)]
+    held_megabytes: u64,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,
@@ -64,11 +67,12 @@ impl Serve {
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
         let state = StateDir::resolve(self.state)?.with_store(self.store.as_deref())?;
-        let Embedded { coordinator, announcement } = Embedded::start_with(&state, address, |settings| {
+        let Embedded { coordinator, announcement } = Embedded::start(&state, address, |settings| {
             settings.plaintext = self.plaintext;
             settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();
             settings.client_ca = self.client_ca;
             settings.metrics = metrics;
+            settings.checkpoint_room = self.held_megabytes.saturating_mul(1_000_000);
         })
         .await?;
         descriptors::raise();
