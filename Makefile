@@ -6,7 +6,7 @@ DEMO_STATE ?= demo-state
 WORLDS ?= 20000
 STAGE := $(CURDIR)/target/debug
 
-.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install release dist dist-twice test-wheel test-images test-hosts test-units test-versions clean tools
+.PHONY: help demo test build bootstrap check fmt scripts clippy unit doctest e2e chaos chaos-postgres fuzz soak install release dist dist-twice test-wheel test-images test-hosts test-network test-units test-versions clean tools
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -33,7 +33,7 @@ fmt:
 	$(CARGO) fmt --all --check
 
 scripts:
-	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/release deploy/test-dist deploy/test-images deploy/test-hosts deploy/test-units deploy/test-versions deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
+	for script in .ci/run deploy/bootstrap deploy/tools deploy/install deploy/release deploy/test-dist deploy/test-images deploy/test-hosts deploy/test-network deploy/test-units deploy/test-versions deploy/end-to-end deploy/chaos deploy/slurm-array.sh; do \
 		bash -n $$script || exit 1; done
 	for script in deploy/skipped deploy/dist deploy/bench/*.py; do \
 		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
@@ -105,6 +105,9 @@ test-images: bootstrap ## Build the container images from dist/ and train in the
 
 test-hosts: build ## `togl hosts` against four sshd in network namespaces, one without disk, one that hangs
 	deploy/test-hosts
+
+test-network: build ## Coordinator and two worker hosts in network namespaces: cut links, lost hosts, a shared home
+	deploy/test-network
 
 test-units: bootstrap ## Start the systemd units from dist/ under a real systemd (systemd-nspawn) and train
 	deploy/test-units
