@@ -115,6 +115,9 @@ fuzz-api: build ## Fuzz the API of the page with schemathesis
 test-hosts: build ## `togl hosts` against four sshd in network namespaces, one without disk, one that hangs
 	deploy/test-hosts
 
+test-network: build ## Coordinator and two worker hosts in network namespaces: cut links, lost hosts, a shared home
+	deploy/test-network
+
 test-units: bootstrap ## Start the systemd units from dist/ under a real systemd (systemd-nspawn) and train
 	deploy/test-units
 

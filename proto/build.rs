@@ -6,8 +6,8 @@ use std::{env, fs};
 use prost::Message;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let files = ["togl/v1/fold.proto", "togl/v1/workers.proto", "togl/v1/sweeps.proto"];
-    for file in files {
+    let files = ["fold", "checkpoints", "workers", "sweeps"].map(|name| format!("togl/v1/{name}.proto"));
+    for file in &files {
         println!("cargo:rerun-if-changed={file}");
     }
     let descriptors = protox::compile(files, ["."])?;

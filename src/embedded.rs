@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use togl_coordinator::service::{Coordinator, ServiceError, Settings};
 use togl_proto::own_machine::Served;
 
+use crate::mounts;
 use crate::problem::Problem;
 use crate::state::{Announcement, StateDir};
 
@@ -18,17 +19,13 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Makes the state directory if needed and starts its coordinator.
-    pub async fn start(state: &StateDir, address: SocketAddr) -> Result<Self, Problem> {
-        Self::start_with(state, address, |_| {}).await
-    }
-
-    /// The same with other settings than the usual ones.
-    pub async fn start_with(
+    /// Makes the state directory if needed and starts its coordinator, with settings that may be other than the usual ones.
+    pub async fn start(
         state: &StateDir,
         address: SocketAddr,
         edit: impl FnOnce(&mut Settings),
     ) -> Result<Self, Problem> {
+        mounts::refuse_network(state)?;
         state.create()?;
         let mut settings = Settings::new(state.store().clone(), &state.tokens(), address);
         edit(&mut settings);

@@ -51,7 +51,13 @@ const HOPELESS: u32 = 5;
 impl LocalWorker {
     fn start(&self) -> std::io::Result<Child> {
         let mut command = Command::new(&self.program);
-        command.arg("join").arg(&self.address).arg("--with-parent").arg("--state").arg(&self.state);
+        command
+            .arg("join")
+            .arg(&self.address)
+            .arg("--with-parent")
+            .arg("--no-uploads")
+            .arg("--state")
+            .arg(&self.state);
         if let Some(slots) = self.slots {
             command.arg("--slots").arg(slots.to_string());
         }

@@ -17,6 +17,7 @@ mod hosts;
 mod hypot;
 mod local;
 mod log;
+mod mounts;
 mod pager;
 mod problem;
 mod progress;

@@ -424,7 +424,12 @@ fn health_is_one_line_and_an_exit_code_and_needs_no_token_on_the_own_machine() {
     assert_eq!(code, 2, "{err}");
     assert!(err.contains("`nonsense` is not an address; use HOST:PORT"), "{err}");
 
-    // What waits is told from what serves, and a note that somebody left who has died is not believed.
+    assert!(served.stop().success());
+}
+
+#[test]
+fn what_waits_is_told_from_what_serves_and_a_note_of_who_has_died_is_not_believed() {
+    let (served, _) = Served::start(&[]);
     let state = served.state.clone();
     let health = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));

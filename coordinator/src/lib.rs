@@ -5,6 +5,7 @@
 
 pub mod bundle;
 pub mod certificates;
+pub mod checkpoints;
 pub mod clock;
 mod crash;
 pub mod driver;

@@ -13,6 +13,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
+use crate::checkpoints::{self, Room};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
@@ -94,6 +95,8 @@ pub struct Settings {
     pub bounds: Bounds,
     /// Whether to wait for the store while another coordinator serves it, and take over then.
     pub standby: bool,
+    /// Bytes of all checkpoints that are held so that folds can move; 0 for none.
+    pub checkpoint_room: u64,
 }
 
 impl Settings {
@@ -101,8 +104,19 @@ impl Settings {
     pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
         let (store, tokens) = (store.into(), tokens.to_owned());
         let (hosts, bounds) = (Vec::new(), Bounds::default());
-        let (plaintext, standby) = (false, false);
-        Self { store, tokens, address, plaintext, hosts, client_ca: None, metrics: None, bounds, standby }
+        let (checkpoint_room, plaintext, standby) = (checkpoints::USUAL_ROOM, false, false);
+        Self {
+            store,
+            tokens,
+            address,
+            plaintext,
+            hosts,
+            client_ca: None,
+            metrics: None,
+            bounds,
+            standby,
+            checkpoint_room,
+        }
     }
 
     /// Where tokens and keys are.
@@ -121,6 +135,16 @@ impl Settings {
             StoreAddress::Postgres(access) => Ok(standby::wait((**access).clone()).await?),
             store => Err(ServiceError::NothingToTakeOver { store: store.to_string() }),
         }
+    }
+
+    /// Where checkpoints are held; a folder that cannot be had costs time and never a result.
+    fn checkpoints(&self) -> Option<Room> {
+        let (folder, room) = (self.folder().join("held-checkpoints"), self.checkpoint_room);
+        let opened = (room > 0).then(|| Room::open(&folder, room))?;
+        let trouble = |error: &io::Error| {
+            tracing::warn!(folder = %folder.display(), %error, "no checkpoints are held, so folds do not move with theirs");
+        };
+        opened.inspect_err(trouble).ok()
     }
 
     /// Makes or finds CA and tokens.
@@ -236,6 +260,7 @@ impl Coordinator {
         // The ports first: if one is taken, nothing has been made yet.
         let Ports { port, address, page } = Ports::take(&settings).await?;
         let store = settings.open_store().await?;
+        let checkpoints = settings.checkpoints(); // the lock on the store keeps others out of its folder
         let listener = port.open().map_err(|source| ServiceError::Listen { address, source })?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
@@ -251,7 +276,7 @@ impl Coordinator {
         });
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
-        let serve = server::serve(listener, handle.clone(), protection, async move {
+        let serve = server::serve(listener, handle.clone(), protection, checkpoints, async move {
             let _ = told.wait_for(|stop| *stop).await; // an error means that nobody is left to tell
         });
         tasks::spawn("server", async move {

@@ -13,12 +13,13 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
-use crate::LARGEST_MESSAGE;
 use crate::addresses::{Tried, are_local, each};
 use crate::tls::{self, Connector, Identity};
 use crate::token::{NotAToken, Pin, Token};
+use crate::wire::checkpoints_client::CheckpointsClient;
 use crate::wire::sweeps_client::SweepsClient;
 use crate::wire::workers_client::WorkersClient;
+use crate::{LARGEST_MESSAGE, checkpoint};
 
 /// A channel that sends the token with every call.
 pub type AuthorisedChannel = InterceptedService<Channel, Bearer>;
@@ -124,6 +125,14 @@ impl Access {
     pub async fn workers(&self, addresses: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
         Ok(workers_on(self.road.open_any(addresses).await?, self.bearer.clone()))
     }
+
+    /// Connects as a worker that brings or fetches a checkpoint, likewise.
+    pub async fn checkpoints(
+        &self,
+        addresses: &str,
+    ) -> Result<CheckpointsClient<AuthorisedChannel>, ConnectError> {
+        Ok(checkpoints_on(self.road.open_any(addresses).await?, self.bearer.clone()))
+    }
 }
 
 /// How connections are made: encrypted to the holder of a CA, or not.
@@ -197,6 +206,12 @@ pub fn sweeps_on(channel: Channel, bearer: Bearer) -> SweepsClient<AuthorisedCha
 pub fn workers_on(channel: Channel, bearer: Bearer) -> WorkersClient<AuthorisedChannel> {
     let client = WorkersClient::with_interceptor(channel, bearer);
     client.max_decoding_message_size(LARGEST_MESSAGE).max_encoding_message_size(LARGEST_MESSAGE)
+}
+
+/// A client for checkpoints over a channel that is there already.
+pub fn checkpoints_on(channel: Channel, bearer: Bearer) -> CheckpointsClient<AuthorisedChannel> {
+    let client = CheckpointsClient::with_interceptor(channel, bearer);
+    client.max_decoding_message_size(checkpoint::CHUNK_MESSAGE)
 }
 
 /// Connects as a person with nothing but a token.

@@ -4,6 +4,7 @@
 use prost::Message;
 use togl_sweeps::{CheckedResult, Failure};
 
+use crate::checkpoint::Held;
 use crate::{convert, wire};
 
 /// A message of a worker.
@@ -34,5 +35,6 @@ pub fn worker_message(bytes: &[u8]) -> bool {
 pub fn lease(bytes: &[u8]) -> bool {
     let Ok(lease) = wire::Lease::decode(bytes) else { return false };
     let Ok(fold) = convert::fold(lease.fold) else { return false };
-    convert::attempt(lease.attempt).is_ok() && convert::trial(&lease.config, fold).is_ok()
+    let held = lease.held.map(Held::try_from).transpose();
+    convert::attempt(lease.attempt).is_ok() && convert::trial(&lease.config, fold).is_ok() && held.is_ok()
 }

@@ -4,6 +4,7 @@
 //! them knows a protobuf struct. This crate decides nothing and stores nothing.
 
 pub mod addresses;
+pub mod checkpoint;
 pub mod client;
 pub mod convert;
 pub mod health;

@@ -68,7 +68,10 @@ impl Run {
         let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let Embedded { coordinator, announcement } =
-            Embedded::start(&state, ([127, 0, 0, 1], 0).into()).await?;
+            Embedded::start(&state, ([127, 0, 0, 1], 0).into(), |settings| {
+                settings.checkpoint_room = 0; // its only worker has them already
+            })
+            .await?;
         let coordinator_address = coordinator.address();
         let address = coordinator_address.to_string();
         let tokens = coordinator.tokens().clone();

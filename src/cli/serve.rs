@@ -47,6 +47,9 @@ pub struct Serve {
     /// Show the page of `togl web` beside it, at this address of this machine [default: 127.0.0.1:7448]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = web::USUAL)]
     web: Option<String>,
+    /// Room for the checkpoints that workers bring, so that folds can go on elsewhere; 0 for none
+    #[arg(long, value_name = "MEGABYTES", env = "TOGL_HELD_MEGABYTES", default_value_t = 10_000)]
+    held_megabytes: u64,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,
@@ -111,12 +114,13 @@ impl Serve {
     async fn start(&self, state: &StateDir) -> Result<Embedded, Problem> {
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
-        Embedded::start_with(state, address, |settings| {
+        Embedded::start(state, address, |settings| {
             settings.plaintext = self.plaintext;
             settings.hosts = self.hosts.iter().cloned().chain(host_name()).collect();
             settings.client_ca = self.client_ca.clone();
             settings.metrics = metrics;
             settings.standby = self.standby;
+            settings.checkpoint_room = self.held_megabytes.saturating_mul(1_000_000);
         })
         .await
     }

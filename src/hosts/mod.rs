@@ -8,6 +8,6 @@ pub mod decide;
 pub mod file;
 pub mod looked;
 mod packed;
-mod scripts;
+pub mod scripts;
 mod send;
 mod ssh;

@@ -6,7 +6,7 @@ use super::decide::Libtorch;
 use super::file::Wish;
 
 /// Text as one word of a shell.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

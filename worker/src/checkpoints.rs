@@ -3,17 +3,20 @@
 //! that cannot be used is left alone, with the reason in the fold's log.
 
 use std::fs::{self, Metadata};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use togl_agent::durable;
+use togl_durable::Draft;
 use togl_learning::{Checkpoint, Header, TrainError};
 use togl_sweeps::{Attempt, FoldKey};
 
 /// How names of checkpoints end.
 const SUFFIX: &str = ".safetensors";
+/// Stands for the attempt in the name of a checkpoint that came from elsewhere.
+const CAME: &str = "came";
 /// An unfinished file that is so much older than a finished one belongs to a process that is no more.
 const FORGOTTEN: Duration = Duration::from_secs(3600);
 
@@ -57,7 +60,7 @@ impl Checkpoints {
     /// Writes the checkpoint of an attempt in place of its last one, then makes room.
     pub fn save(&self, attempt: Attempt, mut checkpoint: Checkpoint) -> Result<(), TrainError> {
         checkpoint.header.attempt = attempt;
-        let path = self.folder.join(format!("{}.{attempt}{SUFFIX}", stem(checkpoint.header.fold)));
+        let path = self.path_of(checkpoint.header.fold, &attempt.to_string());
         let bytes = checkpoint.to_bytes()?;
         let written = durable::make_folder(&self.folder)
             .and_then(|()| durable::write(&path, &bytes))
@@ -78,9 +81,39 @@ impl Checkpoints {
         found.iter().filter_map(usable).max_by_key(|checkpoint| checkpoint.header.epochs)
     }
 
+    /// The furthest checkpoint of a fold as it is on the disk, of whichever attempt, and how far it says it is.
+    pub fn furthest(&self, fold: FoldKey) -> Option<(u32, Vec<u8>)> {
+        let found = self.of_fold(fold).into_iter().filter_map(|path| {
+            let bytes = fs::read(path).ok()?;
+            Some((Header::from_bytes(&bytes).ok()?.epochs, bytes))
+        });
+        found.max_by_key(|(epochs, _)| *epochs)
+    }
+
+    /// Keeps a checkpoint that came from elsewhere beside those of this machine. Whether it is of use is found out by
+    /// whoever goes on from it.
+    pub fn receive(&self, fold: FoldKey, bytes: &[u8]) -> io::Result<()> {
+        let path = self.path_of(fold, CAME);
+        durable::make_folder(&self.folder)?;
+        durable::write(&path, bytes)?;
+        self.make_room(&path)
+    }
+
+    fn path_of(&self, fold: FoldKey, attempt: &str) -> PathBuf {
+        self.folder.join(format!("{}.{attempt}{SUFFIX}", stem(fold)))
+    }
+
     /// Removes the checkpoints of a fold, those of all attempts.
     pub fn remove(&self, fold: FoldKey) -> io::Result<()> {
         self.of_fold(fold).iter().try_for_each(|path| remove(path))
+    }
+
+    /// Tries whether something can be written there, or where the folder would be made; leaves nothing.
+    pub fn try_writing(&self) -> io::Result<()> {
+        let place = self.folder.ancestors().find(|folder| folder.exists()).unwrap_or(&self.folder);
+        let mut draft = Draft::beside(&place.join("doctor"), togl_durable::MINE)?;
+        draft.write_all(&[0; 1 << 16])?;
+        draft.flush()
     }
 
     /// What is in the folder; nothing if there is none.

@@ -139,3 +139,31 @@ fn a_folder_that_cannot_be_used_is_an_error_that_names_it() {
     assert!(error.contains("below"), "{error}");
     assert_eq!(checkpoints.usage(), Usage::default());
 }
+
+#[test]
+fn what_came_from_elsewhere_is_one_among_those_of_this_machine_and_may_be_of_no_use() {
+    let (_folder, checkpoints) = folder();
+    let (header, mut all) = some(0);
+    let far = |checkpoints: &Checkpoints| checkpoints.furthest(header.fold).map(|(epochs, _)| epochs);
+    assert_eq!(far(&checkpoints), None);
+    let further = all.pop().unwrap().to_bytes().unwrap();
+    checkpoints.save(Attempt(1), all.remove(0)).unwrap();
+    assert_eq!(far(&checkpoints), Some(1));
+    checkpoints.receive(header.fold, &further).unwrap();
+    assert_eq!(checkpoints.furthest(header.fold), Some((3, further.clone())));
+    let said = RefCell::new(Vec::new());
+    let newest = || {
+        let found = checkpoints.newest(&header, &|text| said.borrow_mut().push(text.to_owned()));
+        found.map(|checkpoint| checkpoint.header.epochs)
+    };
+    assert_eq!((newest(), said.borrow().len()), (Some(3), 0));
+    // Its header is whole, so it looks further than it is; whoever would go on from it finds out.
+    let mut damaged = further;
+    *damaged.last_mut().unwrap() ^= 1;
+    checkpoints.receive(header.fold, &damaged).unwrap();
+    assert_eq!((newest(), said.borrow().len()), (Some(1), 1));
+    checkpoints.receive(header.fold, b"torn").unwrap();
+    assert_eq!((far(&checkpoints), newest()), (Some(1), Some(1)));
+    checkpoints.remove(header.fold).unwrap();
+    assert_eq!((far(&checkpoints), checkpoints.usage()), (None, Usage::default()));
+}

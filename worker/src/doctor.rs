@@ -52,6 +52,20 @@ struct CheckpointReport {
     most_bytes: u64,
     #[serde(flatten)]
     usage: Usage,
+    /// Why nothing can be written there, if so.
+    trouble: Option<String>,
+}
+
+impl CheckpointReport {
+    fn advice(&self) -> Option<String> {
+        let folder = self.folder.display();
+        self.trouble.as_ref().map(|trouble| {
+            format!(
+                "no checkpoint can be written in {folder} ({trouble}), so interrupted folds start anew: make room there, or \
+                 name another folder with --checkpoint-dir"
+            )
+        })
+    }
 }
 
 impl Doctor {
@@ -59,9 +73,16 @@ impl Doctor {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let mut report = examine(device::inspect(), host::nvidia_driver());
         report.checkpoints = self.room.checkpoints().map(|checkpoints| {
-            let usage = checkpoints.usage();
-            CheckpointReport { folder: checkpoints.folder, most_bytes: checkpoints.most_bytes, usage }
+            let (usage, tried) = (checkpoints.usage(), checkpoints.try_writing());
+            let (folder, most_bytes) = (checkpoints.folder, checkpoints.most_bytes);
+            CheckpointReport {
+                folder,
+                most_bytes,
+                usage,
+                trouble: tried.err().map(|error| error.to_string()),
+            }
         });
+        report.advice.extend(report.checkpoints.as_ref().and_then(CheckpointReport::advice));
         let text = match self.format {
             Format::Human => describe(&report),
             Format::Json => serde_json::to_string_pretty(&report)? + "\n",
@@ -168,7 +189,7 @@ fn describe(report: &Report) -> String {
         let verdict = if device.works { "trains" } else { "does not work" };
         text += &format!("device      {} {verdict}\n", device.device);
     }
-    if let Some(CheckpointReport { folder, most_bytes, usage }) = &report.checkpoints {
+    if let Some(CheckpointReport { folder, most_bytes, usage, trouble: _ }) = &report.checkpoints {
         text += &format!(
             "checkpoints {} files, {:.1} of at most {:.0} MB, in {}\n",
             usage.files,
@@ -186,6 +207,8 @@ fn describe(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use togl_learning::device::DeviceCheck;
+
+    use crate::checkpoints::Checkpoints;
 
     use super::*;
 
@@ -252,6 +275,19 @@ mod tests {
         assert!(!report.can_train);
         assert!(describe(&report).ends_with("This machine cannot train.\n"));
         assert!(report.advice[0].contains("no luck"));
+    }
+
+    #[test]
+    fn a_place_where_no_checkpoint_can_be_written_is_named_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let tried = |folder: PathBuf| Checkpoints { folder, most_bytes: 1 }.try_writing();
+        tried(folder.path().join("not/there/yet")).unwrap();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+        let file = folder.path().join("file");
+        std::fs::write(&file, "in the way").unwrap();
+        let trouble = Some(tried(file.clone()).unwrap_err().to_string());
+        let report = CheckpointReport { folder: file, most_bytes: 1, usage: Usage::default(), trouble };
+        assert!(report.advice().unwrap().contains("file (Not a directory"), "{:?}", report.advice());
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Follower<'a> {
     pub say: &'a dyn Fn(&str),
     /// Is told of every epoch, and says what happens next.
     pub epoch: &'a mut dyn FnMut(&EpochProgress) -> Flow,
+    /// Is told whenever a checkpoint has been written.
+    pub saved: &'a mut dyn FnMut(),
     /// Says after every batch whether the epoch must be cut short.
     pub in_haste: &'a mut dyn FnMut() -> bool,
 }
@@ -108,7 +110,10 @@ impl Observer for Saver<'_, '_> {
     fn checkpoint(&mut self, checkpoint: Checkpoint) {
         let Some(folder) = &self.keeping.checkpoints else { return };
         match folder.save(self.attempt, checkpoint) {
-            Ok(()) => self.trouble.clear(),
+            Ok(()) => {
+                self.trouble.clear();
+                (self.follower.saved)();
+            }
             Err(error) => {
                 let trouble = format!("warning: no checkpoint written, training goes on without: {error}");
                 if trouble != self.trouble {

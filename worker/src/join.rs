@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use togl_agent::agent::{Agent, Habits, Life, Stopped, Tidy};
+use togl_agent::courier::Courier;
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
@@ -20,7 +21,8 @@ use crate::background::Background;
 use crate::data::Data;
 use crate::devices::Wish;
 use crate::fold::Keeping;
-use crate::saving::Saving;
+use crate::moving::Moving;
+use crate::saving::{Bringing, Saving};
 use crate::slot::Program;
 use crate::{Usage, devices, host, own_coordinator, slot, version};
 
@@ -61,6 +63,8 @@ pub struct Join {
     background: Background,
     #[command(flatten)]
     saving: Saving,
+    #[command(flatten)]
+    bringing: Bringing,
     /// Leave when standard input closes: the program that started this worker is gone
     #[arg(long, hide = true)]
     with_parent: bool,
@@ -73,7 +77,7 @@ impl Join {
         let state = self.saving.room().state().context("no home directory; name a folder with --state")?;
         let address = self.address(&state)?;
         let access = self.access(&state, &address)?;
-        let (room, spool) = Spool::open_free(&state)?;
+        let (room, spool) = Spool::open_free(&state, &host::name())?;
         let devices = self.devices.choose()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let stopped = runtime.block_on(self.work(address, access, spool, devices, life))?;
@@ -112,6 +116,7 @@ impl Join {
         Ok(typed.or_else(|| own_coordinator::address(state)).ok_or_else(nobody)?)
     }
 
+    /// The right to call the coordinator at `address`.
     fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
         let usage = |error: ConnectError| Usage::new(error);
         client::check_address(address).map_err(usage)?;
@@ -159,10 +164,19 @@ impl Join {
     ) -> anyhow::Result<Stopped> {
         let keeping = self.saving.keeping();
         say_where_checkpoints_are(&keeping);
-        let identity = identity(devices, self.saving.room().is_shared());
+        let moves = self.saving.room().is_shared() || self.bringing.every().is_some();
+        let identity = identity(devices, moves);
         tracing::info!(worker = %identity.worker, devices = ?identity.devices, "worker starts");
         let path = std::env::current_exe().context("cannot find this program's own file")?;
+        let (worker, to) = (identity.worker.clone(), (access.clone(), address.clone()));
+        let courier = Courier::new(worker, move || {
+            let (access, address) = to.clone();
+            async move { access.checkpoints(&address).await }
+        });
+        let moving = keeping.checkpoints.clone().zip(self.bringing.every());
+        let moving = moving.map(|(checkpoints, every)| Moving { courier, checkpoints, every });
         let program = Program {
+            moving,
             path,
             threads: self.threads,
             data: self.data,

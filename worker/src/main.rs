@@ -10,6 +10,7 @@ mod background;
 mod bench;
 mod checkpoints;
 mod data;
+mod deliver;
 mod devices;
 mod doctor;
 mod energy;
@@ -17,6 +18,7 @@ mod filtrations;
 mod fold;
 mod host;
 mod join;
+mod moving;
 mod own_coordinator;
 mod protocol;
 mod saving;
@@ -59,6 +61,8 @@ enum Verb {
     Join(join::Join),
     /// Say whether this machine can train, with what, and what to do if not
     Doctor(doctor::Doctor),
+    /// Report the results that a worker kept whose machine never returns
+    Deliver(deliver::Deliver),
     /// Train one fold here, without a coordinator
     Train(train::Train),
     /// Write the filtration values that a trained network gives to the vertices of chosen graphs
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.verb {
         Verb::Join(verb) => verb.run(),
         Verb::Doctor(verb) => verb.run(),
+        Verb::Deliver(verb) => verb.run(),
         Verb::Train(verb) => verb.run(),
         Verb::Filtrations(verb) => verb.run(),
         Verb::Bench(verb) => verb.run(),

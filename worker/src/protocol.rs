@@ -37,7 +37,7 @@ pub struct Request {
     pub keeping: Keeping,
 }
 
-/// What the trainer answers: `Started` once it has the data, any number of `Epoch`, then one `Done` or `Failed`.
+/// What the trainer answers: `Started` once it has the data, any number of `Epoch` and `Saved`, then one `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrainerEvent {
@@ -45,6 +45,8 @@ pub enum TrainerEvent {
     Started,
     /// An epoch was finished.
     Epoch(EpochReport),
+    /// A checkpoint was written.
+    Saved,
     /// The fold is finished.
     Done(Box<FoldResult>),
     /// The fold cannot be finished.

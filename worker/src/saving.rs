@@ -69,3 +69,22 @@ impl Saving {
         Keeping { checkpoints: self.room.checkpoints(), models: self.keep_models.clone() }
     }
 }
+
+/// When checkpoints are brought to the coordinator; an option of `join`, because others have none.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Bringing {
+    /// Seconds between two checkpoints of a fold that are brought to the coordinator, so that it goes on elsewhere if this
+    /// machine is lost; 0 for each that is written
+    #[arg(long, value_name = "SECONDS", env = "TOGL_UPLOAD_SECONDS", default_value_t = 300)]
+    upload_seconds: u64,
+    /// Keep checkpoints on this machine: bring none to the coordinator and fetch none
+    #[arg(long, env = "TOGL_NO_UPLOADS")]
+    no_uploads: bool,
+}
+
+impl Bringing {
+    /// How often; none for never.
+    pub fn every(&self) -> Option<Duration> {
+        (!self.no_uploads).then(|| Duration::from_secs(self.upload_seconds))
+    }
+}

@@ -19,6 +19,7 @@ use tokio::time::{MissedTickBehavior, Sleep};
 use crate::background::{self, Pauses};
 use crate::data::Data;
 use crate::fold::Keeping;
+use crate::moving::{self, Moving};
 use crate::protocol::{self, Command as Ask, Request, TrainerEvent};
 
 /// "After every epoch" means: asked for so often that hardly an epoch is shorter.
@@ -37,13 +38,15 @@ pub struct Program {
     pub keeping: Keeping,
     /// How long a fold may train without a checkpoint.
     pub save_every: Duration,
+    /// How checkpoints move to and from the coordinator; none if they stay here.
+    pub moving: Option<Moving>,
     /// When to pause for others; none if it never steps back.
     pub pauses: Option<Pauses>,
 }
 
 impl Program {
     fn request(&self, assignment: Assignment) -> Request {
-        let Assignment { fold, attempt, trial, device, time_limit: _ } = assignment;
+        let Assignment { fold, attempt, trial, device, time_limit: _, held: _ } = assignment;
         let (data, keeping) = (self.data.clone(), self.keeping.clone());
         Request { fold, attempt, config: trial.canonical(), device, data, keeping }
     }
@@ -72,6 +75,10 @@ pub async fn run(
         let report = match last {
             Ended::Clean(Report::Failed(failure)) if failure.class == FailureClass::Preempted => {
                 kill(trainer.take()).await; // it was told to leave, by us or by a signal
+                if let Some(moving) = &program.moving {
+                    // Before anybody hears that the fold is free.
+                    moving.bring(fold, attempt, &|line| reporter.log(line)).await;
+                }
                 Report::Failed(failure)
             }
             Ended::Clean(report) => report,
@@ -89,10 +96,14 @@ pub async fn run(
     kill(trainer).await;
 }
 
-struct Reporter {
+/// What is said of one attempt, and to whom.
+#[derive(Clone)]
+pub struct Reporter {
     slot: usize,
-    fold: FoldKey,
-    attempt: Attempt,
+    /// Which fold.
+    pub fold: FoldKey,
+    /// Which attempt.
+    pub attempt: Attempt,
     events: mpsc::Sender<SlotEvent>,
     latest: watch::Sender<Latest>,
 }
@@ -104,7 +115,7 @@ impl Reporter {
     }
 
     /// A line of the log, dropped if the agent is too busy for it: the trainer must never wait for a reader.
-    fn log(&self, line: String) {
+    pub fn log(&self, line: String) {
         let _ = self.events.try_send(self.event(Report::Log(line)));
     }
 
@@ -192,6 +203,9 @@ async fn train(
     orders: &mut mpsc::Receiver<Order>,
     reporter: &Reporter,
 ) -> Ended {
+    if let Some(ended) = fetch(program, &assignment, orders, reporter).await {
+        return ended;
+    }
     let limit = assignment.time_limit.unwrap_or(Duration::MAX);
     let ask = Ask::Train(Box::new(program.request(assignment)));
     if tell(trainer, &ask).await.is_err() {
@@ -202,6 +216,7 @@ async fn train(
     let mut save = tokio::time::interval(program.save_every.max(LEAST_PAUSE));
     save.set_missed_tick_behavior(MissedTickBehavior::Delay);
     save.reset(); // the first one is due after the pause, not at once
+    let mut bringer = program.moving.as_ref().map(|moving| moving.begin(reporter));
     let (mut last_words, mut log_open) = (String::new(), true);
     loop {
         tokio::select! {
@@ -216,6 +231,7 @@ async fn train(
                     // Fetching the data is not the fold's fault.
                     Step::Started => running.allow(limit),
                     Step::Ended(ended) => return ended,
+                    Step::Saved => if let Some(bringer) = &mut bringer { bringer.saved() },
                     Step::Told => {}
                 },
                 _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
@@ -232,7 +248,35 @@ async fn train(
             pause = background::news(&mut pauses) => running.pause(trainer, pause),
             // A trainer that cannot be told any more has died, and its events end too.
             _ = save.tick(), if !running.is_paused() => drop(tell(trainer, &Ask::Save).await),
+            () = moving::due(&mut bringer), if !running.is_paused() => drop(tell(trainer, &Ask::Save).await),
             () = running.timer.as_mut(), if !running.is_paused() => return Ended::Broken(over_time(limit)),
+        }
+    }
+}
+
+/// Fetches what the coordinator holds of the fold, if that is further than what is here. Says how the attempt has ended if it
+/// was told to end meanwhile.
+async fn fetch(
+    program: &Program,
+    assignment: &Assignment,
+    orders: &mut mpsc::Receiver<Order>,
+    reporter: &Reporter,
+) -> Option<Ended> {
+    let (moving, held) = program.moving.as_ref().zip(assignment.held)?;
+    let say = |line| reporter.log(line);
+    let fetching = moving.fetch(assignment.fold, assignment.attempt, held, &say);
+    tokio::pin!(fetching);
+    loop {
+        tokio::select! {
+            () = &mut fetching => return None,
+            order = orders.recv() => match order {
+                Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                Some(Order::Stop) => {
+                    let failure = Failure::new(FailureClass::Preempted, "stopped before it had begun");
+                    return Some(Ended::Clean(Report::Failed(failure)));
+                }
+                _ => return Some(Ended::Abandoned),
+            },
         }
     }
 }
@@ -286,6 +330,8 @@ fn over_time(limit: Duration) -> Failure {
 enum Step {
     /// The data is there: time counts from now on.
     Started,
+    /// A checkpoint was written.
+    Saved,
     /// Passed on.
     Told,
     /// The fold is over.
@@ -299,6 +345,7 @@ fn understand(line: &str, reporter: &Reporter) -> Step {
             reporter.epoch(progress);
             Step::Told
         }
+        Ok(TrainerEvent::Saved) => Step::Saved,
         Ok(TrainerEvent::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
         Ok(TrainerEvent::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
         Err(_) => {

@@ -65,7 +65,8 @@ impl World {
         let (data, keeping) = (Data::default(), Keeping::default());
         let (pause, pauses) = watch::channel(false);
         let pauses = Some(Pauses::new(pauses));
-        let program = Program { path: program, threads: THREADS, data, keeping, save_every, pauses };
+        let program =
+            Program { path: program, threads: THREADS, data, keeping, save_every, moving: None, pauses };
         togl_agent::tasks::spawn("slot", run(0, program, inbox, sender, watch::channel(None).0));
         Self { folder, orders, events, pause }
     }
@@ -84,7 +85,7 @@ impl World {
     async fn train(&self, time_limit: Option<Duration>) {
         let fold = FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 };
         let (trial, device, attempt) = (togl_sweeps::TrialConfig::default(), "cpu".to_owned(), Attempt(1));
-        let assignment = Assignment { fold, attempt, trial, device, time_limit };
+        let assignment = Assignment { fold, attempt, trial, device, time_limit, held: None };
         self.orders.send(Order::Train(Box::new(assignment))).await.unwrap();
     }
 

@@ -128,7 +128,7 @@ impl Local {
         };
         let say = |text: &str| bar.suspend(|| eprintln!("{text}"));
         let mut in_haste = signals::haste(seconds);
-        let follower = Follower { say: &say, epoch: &mut epoch, in_haste: &mut in_haste };
+        let follower = Follower { say: &say, epoch: &mut epoch, saved: &mut || (), in_haste: &mut in_haste };
         let outcome = fold::train(&job, &dataset, &self.saving.keeping(), Attempt(0), follower);
         bar.finish_and_clear();
         match outcome {

@@ -143,7 +143,8 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let mut reporter = Reporter { step: fold::step_name(&trial), said: 0, memory };
     let mut epoch = |progress: &EpochProgress| reporter.epoch(progress);
     let mut in_haste = signals::haste(seconds);
-    let follower = Follower { say: &note, epoch: &mut epoch, in_haste: &mut in_haste };
+    let mut saved = || drop(say(&TrainerEvent::Saved)); // nobody reads: as with epochs
+    let follower = Follower { say: &note, epoch: &mut epoch, saved: &mut saved, in_haste: &mut in_haste };
     let outcome = fold::train(&job, dataset, &request.keeping, request.attempt, follower);
     let mut trained = outcome.map_err(|error| {
         let message = match &error {

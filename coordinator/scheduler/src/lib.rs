@@ -13,6 +13,7 @@
 //! `demand` let people look.
 
 mod change;
+mod checkpoint;
 mod data;
 mod demand;
 mod drain;
@@ -45,6 +46,7 @@ pub use change::{
     Change, DataChange, FleetChange, FoldChange, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot,
     SweepChange, TrialChange,
 };
+pub use checkpoint::Use;
 pub use data::Dispute;
 pub use demand::{Demand, Shape};
 pub use event::{Event, Part, Submission, WorkerInfo};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use togl_scheduler::{
     BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection,
-    Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, WorkerView,
+    Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, Use, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -282,6 +282,30 @@ impl Handle {
     /// Why a fold is not running; none if there is no such fold.
     pub async fn explain(&self, fold: FoldKey) -> Result<Option<Explanation>, CallError> {
         self.look(move |scheduler, now| scheduler.explain(now, &fold)).await
+    }
+
+    /// Whether an attempt was given to this worker, ever, and what a checkpoint of its fold is good for.
+    pub async fn checkpoint_of(
+        &self,
+        worker: WorkerId,
+        fold: FoldKey,
+        attempt: Attempt,
+    ) -> Result<(bool, Use), CallError> {
+        self.look(move |scheduler, _| {
+            (scheduler.has_issued(&fold, attempt, &worker), scheduler.use_of_checkpoint(&fold))
+        })
+        .await
+    }
+
+    /// What checkpoints of these folds are good for, and when that was so.
+    pub async fn uses_of_checkpoints(
+        &self,
+        folds: Vec<FoldKey>,
+    ) -> Result<(Timestamp, Vec<(FoldKey, Use)>), CallError> {
+        let uses = |scheduler: &Scheduler, now| {
+            (now, folds.into_iter().map(|fold| (fold, scheduler.use_of_checkpoint(&fold))).collect())
+        };
+        self.look(uses).await
     }
 
     /// What is stored, beside the driver.

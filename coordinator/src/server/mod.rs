@@ -3,6 +3,7 @@
 
 mod admission;
 mod authorisation;
+mod checkpoints;
 mod complaints;
 mod connections;
 mod facts;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::ServerConfig;
+use togl_proto::checkpoint::CHUNK_MESSAGE;
+use togl_proto::wire::checkpoints_server::CheckpointsServer;
 use togl_proto::wire::sweeps_server::SweepsServer;
 use togl_proto::wire::workers_server::WorkersServer;
 use togl_proto::{DESCRIPTORS, LARGEST_MESSAGE};
@@ -40,6 +43,7 @@ use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
 use self::authorisation::Authorisation;
+use self::checkpoints::CheckpointsService;
 use self::connections::Connections;
 use self::feeds::Feeds;
 use self::live_progress::LiveProgress;
@@ -47,6 +51,7 @@ use self::pools::Pools;
 use self::seats::Seats;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
+use crate::checkpoints::Room;
 use crate::driver::{CallError, Handle};
 use crate::store::StoreError;
 
@@ -67,6 +72,8 @@ const HEADERS: u32 = 16 << 10;
 struct Shared {
     handle: Handle,
     admission: Arc<Admission>,
+    /// None where no checkpoints are held.
+    checkpoints: Option<Room>,
     live_progress: LiveProgress,
     watched: Feeds<watching::Picture>,
     followed: Feeds<following::Recent>,
@@ -77,12 +84,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(handle: Handle, admission: Arc<Admission>) -> Self {
+    fn new(handle: Handle, admission: Arc<Admission>, checkpoints: Option<Room>) -> Self {
         Self {
             incarnation: format!("{:016x}", handle.incarnation()),
             start: RandomState::new().hash_one("start"), // the standard library's hash keys are random
             handle,
             admission,
+            checkpoints,
             live_progress: LiveProgress::default(),
             watched: Feeds::default(),
             followed: Feeds::default(),
@@ -118,11 +126,12 @@ pub async fn serve(
     listener: TcpListener,
     handle: Handle,
     protection: Protection,
+    checkpoints: Option<Room>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let Protection { admission, tls, plaintext } = protection;
     let connections = Connections { admission: admission.clone(), tls, plaintext, greetings: b"P" };
-    serve_on(connections.open(listener), handle, admission, shutdown).await
+    serve_on(connections.open(listener), handle, admission, checkpoints, shutdown).await
 }
 
 /// Serves on connections that came in some other way, such as over a simulated network.
@@ -130,17 +139,22 @@ pub async fn serve_on<IO>(
     incoming: impl Stream<Item = io::Result<IO>>,
     handle: Handle,
     admission: Arc<Admission>,
+    checkpoints: Option<Room>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
     let liveness = handle.liveness().clone();
-    let shared = Arc::new(Shared::new(handle, admission.clone()));
+    let looking_after = checkpoints::look_after(checkpoints.clone(), handle.clone());
+    let shared = Arc::new(Shared::new(handle, admission.clone(), checkpoints));
     let seats = Seats::default();
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
+    let moving = CheckpointsServer::new(CheckpointsService(shared.clone()))
+        .max_decoding_message_size(CHUNK_MESSAGE)
+        .max_encoding_message_size(CHUNK_MESSAGE);
     let sweeps = SweepsServer::new(SweepsService(shared))
         .max_decoding_message_size(LARGEST_MESSAGE)
         .max_encoding_message_size(LARGEST_MESSAGE);
@@ -159,6 +173,7 @@ where
         }))
         .add_service(workers)
         .add_service(sweeps)
+        .add_service(moving)
         .add_service(health)
         .add_service(reflection().build_v1()?)
         .add_service(reflection().build_v1alpha()?) // what older tools ask for
@@ -166,6 +181,7 @@ where
     tokio::select! {
         served = serving => Ok(served?),
         () = telling => Ok(()),
+        () = looking_after => Ok(()),
     }
 }
 

@@ -21,6 +21,8 @@ pub enum Kind {
     Watch,
     /// A read of the store, long or short.
     Read,
+    /// A checkpoint that comes or goes.
+    Checkpoint,
     /// Anything else: one question, one answer.
     Single,
 }
@@ -31,6 +33,9 @@ const MOST_READS: usize = reads::AT_ONCE - 2;
 /// Single calls of one token: a quarter of the looks that may wait.
 const MOST_SINGLE: usize = LOOKS / 4;
 
+/// Checkpoints of one token that come or go; workers wait for their turn.
+const MOST_CHECKPOINTS: usize = 24;
+
 /// Streams of one token.
 const MOST_WATCHES: usize = 128;
 
@@ -40,6 +45,7 @@ impl Kind {
             Self::Session => usize::MAX,
             Self::Watch => MOST_WATCHES,
             Self::Read => MOST_READS,
+            Self::Checkpoint => MOST_CHECKPOINTS,
             Self::Single => MOST_SINGLE,
         }
     }
@@ -49,6 +55,7 @@ impl Kind {
             Self::Session => "sessions",
             Self::Watch => "streams of `togl watch` and the like",
             Self::Read => "reads of the store",
+            Self::Checkpoint => "checkpoints",
             Self::Single => "calls",
         };
         Status::resource_exhausted(hint::below(

@@ -1,6 +1,7 @@
 //! What workers write, as events for the driver, and what they are answered. Converts only: sessions and their order
 //! are in `workers.rs`.
 
+use togl_proto::checkpoint::Held;
 use togl_proto::wire;
 use togl_proto::{convert, convert::ConvertError};
 use togl_scheduler::{Event, Lease, Order, Rejection};
@@ -29,13 +30,15 @@ pub(super) fn verdicts(orders: Vec<Order>) -> wire::Verdicts {
     wire::Verdicts { verdicts: orders.into_iter().map(verdict).collect() }
 }
 
-pub(super) fn lease(lease: Lease) -> wire::Lease {
+/// A lease, with the checkpoint that is held of its fold.
+pub(super) fn lease(lease: Lease, held: Option<Held>) -> wire::Lease {
     wire::Lease {
         fold: Some(lease.fold.into()),
         attempt: lease.attempt.0,
         config: lease.trial.to_string(),
         time_limit_seconds: lease.fold_seconds.unwrap_or(0),
         slot: lease.slot,
+        held: held.map(Into::into),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt};
 use togl_proto::convert;
 use togl_proto::wire::{self, coordinator_message::Kind, worker_message};
-use togl_scheduler::{Event, FailureAnswer, Rejection, Reply, ResultAnswer, WorkerInfo};
+use togl_scheduler::{Event, FailureAnswer, Lease, Rejection, Reply, ResultAnswer, WorkerInfo};
 use togl_sweeps::WorkerId;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -272,7 +272,11 @@ impl Session {
             return Ok(());
         }
         self.wanted = self.wanted.saturating_sub(leases.len() as u32);
-        let leases = leases.into_iter().map(lease).collect();
+        let with_held = |granted: Lease| {
+            let held = self.guest.shared.held(&granted.fold);
+            lease(granted, held)
+        };
+        let leases = leases.into_iter().map(with_held).collect();
         self.say(Kind::Leases(wire::Leases { leases })).await;
         Ok(())
     }
@@ -316,15 +320,20 @@ impl Session {
         events.extend(self.demand());
         let mut answers = self.guest.shared.handle.call_all(events).await.map_err(super::status)?;
         let leases = (answers.len() > told.len()).then(|| answers.pop()).flatten();
+        let mut finished = Vec::new();
         for ((fold, attempt, seconds, refusal), answer) in told.into_iter().zip(answers) {
+            if matches!(answer, Ok(Reply::Result(ResultAnswer::Accepted))) {
+                finished.extend(convert::fold(fold.clone()));
+            }
             let outcome = self.judge(answer, seconds)?;
             acknowledgements.push(acknowledge(fold, attempt, refusal.map_or(outcome, Err)));
         }
         self.say(Kind::Acknowledgements(wire::Acknowledgements { acknowledgements })).await;
-        match leases {
-            Some(reply) => self.supply_leases(reply.map_err(rejected)?).await,
-            None => Ok(()),
+        if let Some(reply) = leases {
+            self.supply_leases(reply.map_err(rejected)?).await?;
         }
+        self.guest.shared.forget_checkpoints(finished).await;
+        Ok(())
     }
 
     /// What the worker is told of a report that could be read; `Err` inside: refused for good, with the reason.

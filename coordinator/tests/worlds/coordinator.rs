@@ -1,10 +1,12 @@
 //! The real coordinator on a simulated host: driver, scheduler and server as in the program, on a store that
 //! outlives the host. Ends its host's life when the driver ends, as the program does.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use togl_coordinator::checkpoints::{Room, USUAL_ROOM};
 use togl_coordinator::driver::{Driver, Handle};
 use togl_coordinator::server;
 use togl_coordinator::tokens::Tokens;
@@ -33,12 +35,13 @@ pub fn limits() -> Limits {
 
 /// Runs until the host crashes. Sets `dead` when the process would have ended by itself.
 pub async fn run(
-    store: FaultyStore,
+    (store, checkpoints): (FaultyStore, PathBuf),
     jumps: Jumps,
     tokens: Tokens,
     ledger: Ledger,
     dead: Arc<AtomicBool>,
 ) -> turmoil::Result {
+    let room = Room::open(&checkpoints, USUAL_ROOM)?;
     let (handle, driver) = Driver::new(Box::new(store), Arc::new(JumpingClock::new(jumps)), limits())?;
     tokio::spawn(watch_books(handle.clone(), ledger));
     let driver = tokio::spawn(async move {
@@ -47,7 +50,7 @@ pub async fn run(
     });
     let incoming = network::incoming().await?;
     let admission = server::Admission::of(&tokens)?;
-    server::serve_on(incoming, handle, admission, std::future::pending()).await?;
+    server::serve_on(incoming, handle, admission, Some(room), std::future::pending()).await?;
     driver.await?;
     Ok(())
 }

@@ -182,6 +182,8 @@ pub enum Fault {
     Spoil,
     /// The coordinator loses its store without knowing it, and the one that waits takes over.
     LoseStore,
+    /// The coordinator's disk changes a byte in every checkpoint.
+    Damage,
 }
 
 /// When what goes wrong, in order.
@@ -192,7 +194,7 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
         let lasts = Duration::from_millis(*pick(rng, &[50, 300, 1_000, 3_000, 8_000]));
         let worker = rng.random_range(0..workers);
         let long = Duration::from_millis(*pick(rng, &[1_000, 4_000, 8_000]));
-        let fault = match rng.random_range(0..16) {
+        let fault = match rng.random_range(0..17) {
             0 | 1 => Fault::CrashCoordinator { down: lasts },
             2 | 3 => Fault::CrashWorker(worker, lasts),
             4 => Fault::Partition(worker, lasts),
@@ -205,6 +207,7 @@ pub fn plan(rng: &mut SmallRng, workers: usize, until: Duration) -> Vec<(Duratio
             12 => Fault::PauseWorker(worker, long),
             13 => Fault::CrashLoop(worker, Duration::from_secs(12)),
             14 => Fault::Outdate,
+            15 => Fault::Damage,
             _ => Fault::Spoil,
         };
         plan.push((at, fault));

@@ -2,11 +2,13 @@
 //! crash, because it is not part of what is tested.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use togl_coordinator::store::memory::MemoryStore;
 use togl_coordinator::store::{Reader, ResultKind, ResultQuery};
+use togl_proto::checkpoint::{Held, Torn};
 use togl_scheduler::{Change, FleetChange, FoldChange};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName};
 
@@ -55,6 +57,11 @@ pub struct Notes {
     /// Whether some results are made to contradict themselves, and which were.
     pub spoiling: bool,
     pub spoilt: BTreeSet<(FoldKey, Attempt)>,
+    /// How far the checkpoints are that the coordinator said it holds, now and when each attempt was issued.
+    brought: BTreeMap<FoldKey, u32>,
+    brought_before: BTreeMap<(FoldKey, Attempt), u32>,
+    /// Whether the coordinator's disk has changed bytes of a checkpoint.
+    pub damaged: bool,
     /// Machines in this world.
     pub machines: usize,
     /// Slots of each worker.
@@ -185,6 +192,45 @@ impl Ledger {
         }
     }
 
+    /// The coordinator said that it holds a checkpoint.
+    pub fn brought(&self, fold: FoldKey, epochs: u32) {
+        self.count("checkpoints that arrived");
+        let mut notes = self.notes();
+        let furthest = notes.brought.entry(fold).or_default();
+        *furthest = epochs.max(*furthest);
+    }
+
+    /// A lease came with this checkpoint: no less far than what the coordinator had before it gave the fold away.
+    pub fn leased_with(&self, fold: FoldKey, attempt: Attempt, held: Option<Held>) {
+        let epochs = held.map_or(0, |held| held.epochs);
+        let brought = self.notes().brought_before.get(&(fold, attempt)).copied().unwrap_or(0);
+        if epochs < brought && !self.notes().damaged {
+            self.broken(format!(
+                "{fold}, attempt {attempt}, begins after epoch {epochs}, and {brought} were held"
+            ));
+        }
+    }
+
+    /// A checkpoint came torn, which happens only where a disk is broken.
+    pub fn torn(&self, fold: FoldKey, how: &Torn) {
+        self.count("checkpoints that came torn");
+        if !self.notes().damaged {
+            self.broken(format!("the coordinator holds a torn checkpoint of {fold}: {how}"));
+        }
+    }
+
+    /// Whether the coordinator has removed the checkpoints of all folds that have a result.
+    pub fn is_tidy(&self, folder: &Path) -> bool {
+        let notes = self.notes();
+        let names: Vec<String> = std::fs::read_dir(folder)
+            .map(|entries| entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect())
+            .unwrap_or_default();
+        let belongs = |name: &String, fold: &FoldKey| {
+            name.starts_with(&format!("{}-{}-{}-", fold.trial, fold.split, fold.seed))
+        };
+        !names.iter().any(|name| notes.finished.keys().any(|fold| belongs(name, fold)))
+    }
+
     /// Looks at what is committed.
     pub fn committed(&self, change: &Change) {
         match change {
@@ -206,6 +252,8 @@ impl Ledger {
                 self.notes().issued.insert((fold, *attempt), worker.to_string());
                 let awake = self.notes().awake();
                 self.notes().began.insert((fold, *attempt), awake);
+                let brought = self.notes().brought.get(&fold).copied().unwrap_or(0);
+                self.notes().brought_before.insert((fold, *attempt), brought);
                 let before = self.notes().running.insert(fold, *attempt);
                 if let Some(before) = before {
                     self.broken(format!("{fold}: attempt {attempt} was given away while {before} runs"));

@@ -2,7 +2,7 @@
 //! and spool) over a simulated network in virtual time, with faults drawn from a seed: lost links, held messages,
 //! repeated reports, sessions without heartbeats, crashes and restarts of either side, processes of either side that
 //! stand still, hosts whose workers crash again and again, workers that are told to stop or drained, coordinators that
-//! are older than their workers, results that contradict themselves, clocks that jump, commits that are slow or fail
+//! are older than their workers, results that contradict themselves, checkpoints that come late, torn or never, clocks that jump, commits that are slow or fail
 //! before or after they are kept, viewers that never read; a coordinator that loses its store without knowing it while
 //! another one takes over.
 //!
@@ -10,7 +10,8 @@
 //! no report refused but those that contradict themselves; no lease ended before its term, in time that the coordinator
 //! was awake; no fold failed because of one bad host; no lease beyond a slot and no two folds on one; no fold given away
 //! while its lease runs; results only under the attempt that trained them; nobody goes on when told to stop; hellos that
-//! name everything in training; checkpoints removed only when a result is safe; all parts of the state in step; and every sweep ends
+//! name everything in training; checkpoints removed only when a result is safe; no checkpoint kept that is torn, none lost that the
+//! coordinator said it holds, none left of a fold with a result, and nobody goes on from one that nobody saved; all parts of the state in step; and every sweep ends
 //! once the faults stop.
 //!
 //! Only the slots are played: they train nothing. `TOGL_WORLDS` sets how many worlds are run (`make soak`),
@@ -28,6 +29,7 @@ mod coordinator;
 mod eyes;
 mod faults;
 mod ledger;
+mod moving;
 mod network;
 mod operator;
 mod slots;
@@ -46,7 +48,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 27] = [
+const LEAST: [(&str, u64); 34] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -74,6 +76,13 @@ const LEAST: [(&str, u64); 27] = [
     ("unread streams", 100),
     ("lost stores", 20),
     ("taken over", 10),
+    ("checkpoints that arrived", 50),
+    ("checkpoints that never came", 20),
+    ("late checkpoints", 20),
+    ("torn checkpoints", 20),
+    ("declined checkpoints", 10),
+    ("damaged checkpoints", 2),
+    ("folds that moved", 10),
 ];
 
 /// The one world that somebody wants to look at.

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use togl_agent::courier;
 use togl_agent::link::Connected as Link;
 use togl_proto::client::{self, Bearer, ConnectError};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -84,11 +85,16 @@ async fn connect_to(host: &'static str, patience: Duration) -> Result<Channel, t
         .await
 }
 
+/// A connection for a worker's courier.
+pub async fn checkpoints(token: String) -> courier::Connected {
+    Ok(client::checkpoints_on(connect().await.map_err(unreachable)?, Bearer::new(&token)?))
+}
+
+fn unreachable(error: tonic::transport::Error) -> ConnectError {
+    ConnectError::Unreachable { address: COORDINATOR.to_owned(), reason: error.to_string() }
+}
+
 /// A connection for a worker's link.
 pub async fn workers(token: String) -> Link {
-    let unreachable = |error: tonic::transport::Error| ConnectError::Unreachable {
-        address: COORDINATOR.to_owned(),
-        reason: error.to_string(),
-    };
     Ok(client::workers_on(connect().await.map_err(unreachable)?, Bearer::new(&token)?))
 }

@@ -1,7 +1,8 @@
-//! The operator of a world: submits, meddles while things go wrong, and is content when every sweep has ended and every
-//! report has arrived.
+//! The operator of a world: submits, meddles while things go wrong, and is content when every sweep has ended, every
+//! report has arrived and no checkpoint is left of a fold that has its result.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
@@ -30,15 +31,19 @@ const SWEEPS: [(&str, &str); 2] = [
 pub struct Operator {
     pub token: String,
     pub machines: Vec<Machine>,
+    /// Where the coordinator holds checkpoints.
+    pub checkpoints: PathBuf,
     pub ledger: Ledger,
     pub rng: SmallRng,
     submitted: BTreeSet<&'static str>,
 }
 
 impl Operator {
-    pub fn new(token: String, machines: Vec<Machine>, ledger: Ledger, seed: u64) -> Self {
+    /// `places`: the machines of the workers, and where the coordinator holds checkpoints.
+    pub fn new(token: String, places: (Vec<Machine>, PathBuf), ledger: Ledger, seed: u64) -> Self {
+        let (machines, checkpoints) = places;
         let rng = SmallRng::seed_from_u64(seed);
-        Self { token, machines, ledger, rng, submitted: BTreeSet::new() }
+        Self { token, machines, checkpoints, ledger, rng, submitted: BTreeSet::new() }
     }
 
     /// Comes back until content.
@@ -76,7 +81,8 @@ impl Operator {
             let is_over =
                 |sweep: &wire::SweepSummary| sweep.state == "active" && sweep.pending + sweep.running == 0;
             let delivered = self.machines.iter().all(|machine| machine.spooled().is_empty());
-            if sweeps.iter().all(is_over) && delivered && !meddling {
+            let tidy = self.ledger.is_tidy(&self.checkpoints);
+            if sweeps.iter().all(is_over) && delivered && tidy && !meddling {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(500)).await;

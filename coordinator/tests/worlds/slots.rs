@@ -7,12 +7,14 @@ use std::time::Duration;
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng as SmallRng;
 use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
+use togl_proto::checkpoint::Held;
 use togl_sweeps::result::{Metrics, example};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
 use tokio::sync::{mpsc, watch};
 
 use crate::faults::pick;
 use crate::ledger::Ledger;
+use crate::moving::{EPOCHS, HOW, How, Moving};
 use crate::worker::Strings;
 
 /// How long after the word to stop an attempt may still come to its end.
@@ -26,6 +28,7 @@ pub struct Slot {
     pub ledger: Ledger,
     pub rng: SmallRng,
     pub strings: Arc<Mutex<Strings>>,
+    pub moving: Moving,
 }
 
 impl Slot {
@@ -38,7 +41,7 @@ impl Slot {
     ) {
         while let Some(order) = orders.recv().await {
             let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
-            let Assignment { fold, attempt, .. } = *assignment;
+            let Assignment { fold, attempt, held, .. } = *assignment;
             let (slot, place) = (self.number, (self.worker.clone(), self.number));
             let event = |report| SlotEvent { slot, fold, attempt, report };
             self.ledger.notes().training.insert(place.clone(), (fold, attempt));
@@ -47,7 +50,7 @@ impl Slot {
                 _ = events.try_send(event(Report::Log("a line of the log".to_owned())));
             }
             latest.send_replace(Some((fold, attempt, epoch())));
-            let report = self.train(fold, attempt, &mut orders).await;
+            let report = self.train(fold, attempt, held, &mut orders).await;
             self.ledger.notes().training.remove(&place);
             if let Report::Done(result) = &report {
                 let bits = result.test.accuracy.to_bits();
@@ -57,40 +60,87 @@ impl Slot {
         }
     }
 
-    async fn train(&mut self, fold: FoldKey, attempt: Attempt, orders: &mut mpsc::Receiver<Order>) -> Report {
+    /// Goes on from the furthest checkpoint that it can have, epoch by epoch.
+    async fn train(
+        &mut self,
+        fold: FoldKey,
+        attempt: Attempt,
+        held: Option<Held>,
+        orders: &mut mpsc::Receiver<Order>,
+    ) -> Report {
         let takes = *pick(&mut self.rng, &[20, 700, 2_000, 5_000, 9_000]);
-        let end = tokio::time::sleep(Duration::from_millis(takes));
-        tokio::pin!(end);
-        loop {
+        self.ledger.leased_with(fold, attempt, held);
+        let (moving, heard) = (self.moving.clone(), self.ledger.clone());
+        let mut work = Box::pin(async move {
+            let begin = moving.begin(fold, attempt, held).await;
+            heard.tell("begins", &(fold, attempt, begin));
+            begin
+        });
+        let begin = loop {
             tokio::select! {
-                () = &mut end => {
-                    Strings::while_paused(&self.strings, &self.ledger).await;
-                    self.ledger.ended_by_itself(&self.worker, fold, attempt, PATIENCE);
-                    return self.outcome(fold);
-                }
-                order = orders.recv() => match order {
-                    Some(Order::Abandon(of, which)) if (of, which) != (fold, attempt) => {}
-                    Some(Order::Abandon(..)) => {
-                        self.ledger.count("abandoned");
-                        return Report::Abandoned;
-                    }
-                    Some(Order::Stop) => return self.save(fold).await,
-                    Some(Order::Train(other)) => {
-                        let (worker, slot, other) = (&self.worker, self.number, other.fold);
-                        self.ledger.broken(format!("slot {slot} of {worker} trains {fold} and was given {other}"));
-                    }
-                    None => std::future::pending().await, // the agent is gone, and soon the process
+                begin = &mut work => break begin,
+                order = orders.recv() => if let Some(report) = self.hear(order, fold, attempt, 0).await {
+                    return report;
                 },
             }
+        };
+        for epoch in begin..EPOCHS {
+            let end = tokio::time::sleep(Duration::from_millis(takes / u64::from(EPOCHS)));
+            tokio::pin!(end);
+            loop {
+                tokio::select! {
+                    () = &mut end => break,
+                    order = orders.recv() => if let Some(report) = self.hear(order, fold, attempt, epoch).await {
+                        return report;
+                    },
+                }
+            }
+            Strings::while_paused(&self.strings, &self.ledger).await;
+            self.moving.save(fold, epoch + 1);
+            if self.rng.random_range(0..3) == 0 {
+                let how = *pick(&mut self.rng, &HOW);
+                tokio::spawn(self.moving.clone().bring(fold, attempt, how));
+            }
+        }
+        self.ledger.ended_by_itself(&self.worker, fold, attempt, PATIENCE);
+        self.outcome(fold)
+    }
+
+    /// What an order means for the attempt in training: its end, or nothing.
+    async fn hear(
+        &mut self,
+        order: Option<Order>,
+        fold: FoldKey,
+        attempt: Attempt,
+        epoch: u32,
+    ) -> Option<Report> {
+        match order {
+            Some(Order::Abandon(of, which)) if (of, which) != (fold, attempt) => None,
+            Some(Order::Abandon(..)) => {
+                self.ledger.count("abandoned");
+                Some(Report::Abandoned)
+            }
+            Some(Order::Stop) => Some(self.save(fold, attempt, epoch).await),
+            Some(Order::Train(other)) => {
+                let (worker, slot, other) = (&self.worker, self.number, other.fold);
+                self.ledger.broken(format!("slot {slot} of {worker} trains {fold} and was given {other}"));
+                None
+            }
+            None => std::future::pending().await, // the agent is gone, and soon the process
         }
     }
 
-    /// Told to stop: the epoch in hand is finished first, and sometimes it was the last one.
-    async fn save(&mut self, fold: FoldKey) -> Report {
+    /// Told to stop: the epoch in hand is finished first, and sometimes it was the last one. The checkpoint is brought
+    /// before anybody hears that the fold is free.
+    async fn save(&mut self, fold: FoldKey, attempt: Attempt, epoch: u32) -> Report {
         tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..400))).await;
         if self.rng.random_range(0..4) == 0 {
             return self.outcome(fold);
         }
+        self.moving.save(fold, epoch + 1);
+        // A link may be down for longer than anybody waits; the real agent leaves when the grace is over.
+        let bringing = self.moving.clone().bring(fold, attempt, How::Well);
+        _ = tokio::time::timeout(Duration::from_secs(1), bringing).await;
         self.ledger.count("saved and stopped");
         Report::Failed(Failure::new(FailureClass::Preempted, "simulated stop"))
     }

@@ -17,6 +17,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::eyes::Eyes;
 use crate::ledger::Ledger;
+use crate::moving::{Checkpoints, Moving};
 use crate::{network, slots};
 
 /// How long folds may take to save; much longer than they do, so that nobody has to wait for its end.
@@ -30,19 +31,16 @@ pub struct Machine {
     pub name: String,
     folder: Arc<TempDir>,
     boots: Arc<AtomicU32>,
+    pub checkpoints: Checkpoints,
 }
 
 impl Machine {
-    /// In memory where the system has such a folder: nothing is gained by waiting for a disk.
     pub fn new(number: usize) -> Self {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("togl-world-");
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() { builder.tempdir_in(memory) } else { builder.tempdir() };
         Self {
             name: format!("machine{number}"),
-            folder: Arc::new(folder.unwrap()),
+            folder: Arc::new(disk()),
             boots: Arc::new(AtomicU32::new(0)),
+            checkpoints: Checkpoints::default(),
         }
     }
 
@@ -63,6 +61,15 @@ impl Machine {
         let paths = files.map(|file| file.unwrap().path());
         paths.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
     }
+}
+
+/// A folder that outlives crashes. In memory where the system has such a place: nothing is gained by waiting for a disk.
+pub fn disk() -> TempDir {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("togl-world-");
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { builder.tempdir_in(memory) } else { builder.tempdir() };
+    folder.unwrap()
 }
 
 /// What can be done to a running worker from outside.
@@ -129,7 +136,7 @@ impl Worker {
         let seed = self.seed ^ (u64::from(boot) << 32);
         let worker = format!("{}-{boot}", self.machine.name);
         self.ledger.notes().slots.insert(worker.clone(), self.slots);
-        let (_, spool) = Spool::open_free(self.machine.folder.path())?;
+        let (_, spool) = Spool::open_free(self.machine.folder.path(), &self.machine.name)?;
         let (slot_events, slot_inbox) = mpsc::channel(256);
         let mut ends = Vec::new();
         for number in 0..self.slots {
@@ -138,7 +145,9 @@ impl Worker {
             let (worker, ledger) = (worker.clone(), self.ledger.clone());
             let rng = SmallRng::seed_from_u64(seed.wrapping_add(number as u64));
             let strings = self.strings.clone();
-            let slot = slots::Slot { worker, number, failing: self.failing, ledger, rng, strings };
+            let (checkpoints, token) = (self.machine.checkpoints.clone(), self.token.clone());
+            let moving = Moving::new(&worker, token, checkpoints, ledger.clone());
+            let slot = slots::Slot { worker, number, failing: self.failing, ledger, rng, strings, moving };
             tokio::spawn(slot.run(orders, slot_events.clone(), progress));
             ends.push((sender, latest));
         }
@@ -189,7 +198,9 @@ impl Worker {
 
     fn habits(&self) -> Habits {
         let ledger = self.ledger.clone();
+        let checkpoints = self.machine.checkpoints.clone();
         let tidy = Arc::new(move |fold| {
+            checkpoints.lock().unwrap().remove(&fold);
             ledger.tidied(fold);
             Ok(())
         });

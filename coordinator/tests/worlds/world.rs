@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::network::{COORDINATOR, COORDINATORS, STANDBY};
 use crate::operator::Operator;
 use crate::standby::Lock;
 use crate::viewer;
-use crate::worker::{Machine, Strings, Worker};
+use crate::worker::{Machine, Strings, Worker, disk};
 
 /// Faults stop after this much virtual time; then everything must end.
 pub const FAULTY: Duration = Duration::from_secs(12);
@@ -42,6 +43,8 @@ struct Hosts {
     ledger: Ledger,
     /// Hosts whose processes die soon after they were started, and until when.
     looping: Vec<(usize, Duration)>,
+    /// Where the coordinator holds checkpoints.
+    held: [PathBuf; 2],
 }
 
 /// What happened, and what undoes it when.
@@ -68,23 +71,29 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
     let (jumps, troubles) = (Jumps::default(), Troubles::default());
+    let disks = [disk(), disk()]; // each coordinator has its own
+    let held = disks.each_ref().map(|disk| disk.path().to_owned());
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
     let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
-    let place = |name, is_there, seed| {
+    let place = |name, is_there, seed, held: &PathBuf| {
         let dead = Arc::new(AtomicBool::new(false));
         let (store, tokens, ledger, lock) = (store.clone(), tokens.clone(), ledger.clone(), lock.clone());
-        let (jumps, troubles) = (jumps.clone(), troubles.clone());
-        Place { name, is_there, seed, dead, store, tokens, ledger, lock, jumps, troubles }
+        let (jumps, troubles, held) = (jumps.clone(), troubles.clone(), held.clone());
+        Place { name, is_there, seed, dead, store, tokens, ledger, lock, jumps, troubles, held }
     };
-    let places = [place(COORDINATOR, true, rng.random()), place(STANDBY, has_standby, chance.random())];
+    let places = [
+        place(COORDINATOR, true, rng.random(), &held[0]),
+        place(STANDBY, has_standby, chance.random(), &held[1]),
+    ];
     let dead = places.map(|place| place.host(&mut sim));
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
     {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
         sim.host("viewer", move || viewer::look(token.clone(), ledger.clone(), seed));
     }
-    let operator = Operator::new(tokens.operator, machines.clone(), ledger.clone(), rng.random());
+    let places = (machines.clone(), checkpoints.path().to_owned());
+    let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
     if rng.random_range(0..2) == 0 {
         troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
@@ -95,7 +104,8 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
         faults.sort_by_key(|(at, _)| *at);
     }
     let looping = vec![];
-    let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: ledger.clone(), looping };
+    let mut hosts =
+        Hosts { workers, mending: vec![], dead, lock, jumps, ledger: ledger.clone(), looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
@@ -114,6 +124,7 @@ struct Place {
     lock: Lock,
     jumps: Jumps,
     troubles: Troubles,
+    held: PathBuf,
 }
 
 impl Place {
@@ -124,7 +135,7 @@ impl Place {
             let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
             let (inner, troubles, lock) = (self.store.clone(), self.troubles.clone(), self.lock.clone());
             let (jumps, ledger, tokens) = (self.jumps.clone(), self.ledger.clone(), self.tokens.clone());
-            let (is_there, dead) = (self.is_there, self.dead.clone());
+            let (is_there, dead, held) = (self.is_there, self.dead.clone(), self.held.clone());
             async move {
                 if !is_there {
                     std::future::pending::<()>().await;
@@ -132,7 +143,7 @@ impl Place {
                 let hold = lock.take().await;
                 let (on, its) = (jumps.clone(), ledger.clone());
                 let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
-                coordinator::run(faulty, jumps, tokens, ledger, dead).await
+                coordinator::run((faulty, held), jumps, tokens, ledger, dead).await
             }
         });
         dead
@@ -350,8 +361,28 @@ impl Hosts {
                 ("spoilt worlds", None)
             }
             Fault::LoseStore if self.lock.lose() => ("lost stores", None),
+            Fault::Damage => {
+                self.damage();
+                ("broken disks", None)
+            }
             _ => return None,
         })
+    }
+
+    /// The coordinator's disk changes a byte of every checkpoint.
+    fn damage(&self) {
+        self.ledger.notes().damaged = true;
+        let files = self
+            .held
+            .iter()
+            .flat_map(|held| std::fs::read_dir(held).unwrap())
+            .map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|end| end == "checkpoint")) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[0] ^= 1;
+            std::fs::write(&file, bytes).unwrap();
+            self.ledger.count("damaged checkpoints");
+        }
     }
 
     /// The coordinator's process stands still, or goes on: its clock, and all that is on its way to it.

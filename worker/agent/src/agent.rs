@@ -151,8 +151,8 @@ impl Agent {
                 beat = tokio::time::interval(self.heartbeat); // the coordinator asked for another rhythm
             }
             let busy = self.slots.iter().any(|slot| slot.work.is_some());
-            if (self.leaving || self.closing) && !busy {
-                break self.say_goodbye(&mut link, Stopped::Asked).await;
+            if let Some(why) = self.is_done(busy) {
+                break self.say_goodbye(&mut link, why).await;
             }
             tokio::select! {
                 event = link.recv() => match event {
@@ -179,6 +179,14 @@ impl Agent {
         }
     }
 
+    /// Why there is nothing left to do here.
+    fn is_done(&self, busy: bool) -> Option<Stopped> {
+        if self.slots.is_empty() && self.has_delivered() {
+            return Some(Stopped::Idle);
+        }
+        ((self.leaving || self.closing) && !busy).then_some(Stopped::Asked)
+    }
+
     /// The moments from which nothing new is taken and at which what is in training is saved.
     fn begin_life(&mut self) -> (tokio::time::Sleep, tokio::time::Sleep) {
         let never = || tokio::time::sleep(Duration::MAX);
@@ -193,6 +201,12 @@ impl Agent {
         tracing::info!("too little time is left for another fold");
         self.closing = true;
         self.send(worker_message::Kind::Ask(wire::LeaseRequest { count: 0 })).await;
+    }
+
+    /// Whether the coordinator that is met has everything that belongs to its store. Who has no slots came only for that.
+    fn has_delivered(&self) -> bool {
+        let met = self.session.as_ref().and_then(|session| session.incarnation.as_deref());
+        met.is_some_and(|store| self.spool.waiting(store).next().is_none())
     }
 
     fn refused(&self, why: LinkRefusal) -> Stopped {

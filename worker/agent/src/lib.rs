@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod clock;
+pub mod courier;
 pub mod crash;
 pub mod durable;
 pub mod identity;

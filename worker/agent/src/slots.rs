@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use togl_proto::checkpoint::Held;
 use togl_sweeps::result::Metrics;
 use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, TrialConfig};
 
@@ -31,6 +32,8 @@ pub struct Assignment {
     pub device: String,
     /// The longest it may take.
     pub time_limit: Option<Duration>,
+    /// The checkpoint of it that the coordinator holds.
+    pub held: Option<Held>,
 }
 
 /// What a slot reports about the attempt in training. Each attempt ends with one that is not a log.

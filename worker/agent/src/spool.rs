@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use togl_durable::{Draft, MINE};
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey};
 
 use crate::durable;
@@ -91,7 +92,7 @@ impl Spool {
         let io = |source| SpoolError::Io { folder: folder.to_owned(), source };
         durable::make_folder(&folder.join("rejected")).map_err(io)?;
         let mut options = File::options();
-        let lock = options.write(true).create(true).truncate(false).mode(togl_durable::MINE);
+        let lock = options.write(true).create(true).truncate(false).mode(MINE);
         let lock = lock.open(folder.join("lock")).map_err(io)?;
         lock.try_lock().map_err(|_| SpoolError::InUse(folder.to_owned()))?;
         let mut entries = BTreeMap::new();
@@ -125,16 +126,21 @@ impl Spool {
         }
     }
 
-    /// The first free of `parent/worker`, `parent/worker-2`, ...: several workers may share a state directory.
-    pub fn open_free(parent: &Path) -> Result<(PathBuf, Self), SpoolError> {
+    /// The first free of `parent/worker`, `parent/worker-2`, ... that is no other host's: several workers may share a state
+    /// directory, and so may several hosts that have one home.
+    pub fn open_free(parent: &Path, host: &str) -> Result<(PathBuf, Self), SpoolError> {
         Self::warn_if_open_to_all(parent);
         let mut last = None;
-        for number in 1..=256 {
+        for number in 1..=1024 {
             let name = if number == 1 { "worker".to_owned() } else { format!("worker-{number}") };
             let folder = parent.join(name);
+            let claimed = claim(&folder, host);
+            if !claimed.map_err(|source| SpoolError::Io { folder: folder.clone(), source })? {
+                continue;
+            }
             match Self::open(&folder.join("spool")) {
                 Ok(mut spool) => {
-                    spool.adopt_orphans(parent);
+                    spool.adopt_orphans(parent, host);
                     return Ok((folder, spool));
                 }
                 Err(error @ SpoolError::InUse(_)) => last = Some(error),
@@ -144,10 +150,12 @@ impl Spool {
         Err(last.unwrap_or_else(|| SpoolError::InUse(parent.to_owned())))
     }
 
-    /// Takes over what workers that are no more left in other spools of the same state directory.
-    fn adopt_orphans(&mut self, parent: &Path) {
-        let siblings =
-            fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path().join("spool"));
+    /// Takes over what workers of this host that are no more left in other spools of the same state directory.
+    fn adopt_orphans(&mut self, parent: &Path, host: &str) {
+        let workers = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+        let its =
+            workers.filter(|worker| owner(worker).is_ok_and(|owner| owner.is_none_or(|name| name == host)));
+        let siblings = its.map(|worker| worker.join("spool"));
         for folder in siblings.filter(|folder| folder.is_dir() && *folder != self.folder) {
             let Ok(orphan) = Self::open(&folder) else { continue }; // in use: its owner reports
             for (key, entry) in orphan.entries {
@@ -205,6 +213,37 @@ impl Spool {
     }
 }
 
+/// The file that says whose a worker's folder is. Locks do not tell: on a network file system they may hold on one host only.
+const OWNER: &str = "host";
+
+/// The host that a worker's folder belongs to; none if that was never said.
+fn owner(worker: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(worker.join(OWNER)) {
+        Ok(name) => Ok(Some(name.trim_end().to_owned())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a worker's folder this host's, if it is nobody's. Says whether it is this host's now.
+fn claim(worker: &Path, host: &str) -> io::Result<bool> {
+    if let Some(name) = owner(worker)? {
+        return Ok(name == host);
+    }
+    durable::make_folder(worker)?;
+    let mine = worker.join(format!("{OWNER}.{}-{}", plain(host), std::process::id()));
+    let mut draft = Draft::beside(&mine, MINE)?;
+    draft.write_all(format!("{host}\n").as_bytes())?;
+    draft.publish()?;
+    // A link is made by one of several hosts only, and shows a whole file from the first moment.
+    let linked = fs::hard_link(&mine, worker.join(OWNER));
+    fs::remove_file(&mine)?;
+    match linked {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(owner(worker)?.is_some_and(|name| name == host)),
+    }
+}
+
 /// An entry that was only held has no file.
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
@@ -243,7 +282,7 @@ mod tests {
     #[test]
     fn a_spool_is_for_its_owner_alone() {
         let state = tempfile::tempdir().unwrap();
-        let (folder, _spool) = Spool::open_free(state.path()).unwrap();
+        let (folder, _spool) = Spool::open_free(state.path(), "here").unwrap();
         for private in [&folder, &folder.join("spool"), &folder.join("spool/rejected")] {
             let mode = fs::metadata(private).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o700, "{}", private.display());
@@ -362,23 +401,56 @@ mod tests {
     #[test]
     fn two_workers_of_one_machine_get_two_spools() {
         let folder = tempfile::tempdir().unwrap();
-        let (first, _kept) = Spool::open_free(folder.path()).unwrap();
-        let (second, _also) = Spool::open_free(folder.path()).unwrap();
+        let (first, _kept) = Spool::open_free(folder.path(), "here").unwrap();
+        let (second, _also) = Spool::open_free(folder.path(), "here").unwrap();
         assert_ne!(first, second);
     }
 
     #[test]
     fn what_a_dead_worker_left_is_taken_over_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
-        let (_, first) = Spool::open_free(folder.path()).unwrap();
-        let (_, mut second) = Spool::open_free(folder.path()).unwrap();
+        let (_, first) = Spool::open_free(folder.path(), "here").unwrap();
+        let (_, mut second) = Spool::open_free(folder.path(), "here").unwrap();
         second.save(entry(1)).unwrap();
         drop((first, second)); // both die; only one comes back
-        let (_, next) = Spool::open_free(folder.path()).unwrap();
+        let (_, next) = Spool::open_free(folder.path(), "here").unwrap();
         assert_eq!(next.waiting("store1").cloned().collect::<Vec<_>>(), [entry(1)]);
         drop(next);
-        let (_, again) = Spool::open_free(folder.path()).unwrap();
+        let (_, again) = Spool::open_free(folder.path(), "here").unwrap();
         assert_eq!(again.waiting("store1").count(), 1, "taken over durably");
+    }
+
+    #[test]
+    fn hosts_that_share_a_home_leave_each_other_alone_until_somebody_delivers_by_hand() {
+        let home = tempfile::tempdir().unwrap();
+        let (first, mut spool) = Spool::open_free(home.path(), "here").unwrap();
+        spool.save(entry(1)).unwrap();
+        drop(spool); // the host is gone for ever; on some file systems its locks would be as free while it lives
+        let (second, other) = Spool::open_free(home.path(), "there").unwrap();
+        assert_ne!(first, second);
+        assert_eq!(other.all().count(), 0, "not taken over by another host");
+        let (third, _other) = Spool::open_free(home.path(), "there").unwrap();
+        assert!(third != first && third != second);
+        let by_hand = Spool::open(&first.join("spool")).unwrap();
+        assert_eq!(by_hand.waiting("store1").cloned().collect::<Vec<_>>(), [entry(1)]);
+        drop(by_hand);
+        let (again, spool) = Spool::open_free(home.path(), "here").unwrap();
+        assert_eq!((again, spool.all().count()), (first, 1), "it comes back after all");
+    }
+
+    #[test]
+    fn a_folder_from_before_hosts_had_names_belongs_to_the_first_that_comes() {
+        let home = tempfile::tempdir().unwrap();
+        let mut old = Spool::open(&home.path().join("worker/spool")).unwrap();
+        old.save(entry(1)).unwrap();
+        drop(old);
+        let hosts: Vec<String> = (0..8).map(|number| format!("node{number}")).collect();
+        let claims = hosts.iter().map(|host| claim(&home.path().join("worker"), host).unwrap());
+        assert_eq!(claims.filter(|mine| *mine).count(), 1);
+        let (_, spool) = Spool::open_free(home.path(), "node0").unwrap();
+        assert_eq!(spool.waiting("store1").count(), 1);
+        let left = fs::read_dir(home.path().join("worker")).unwrap().count();
+        assert_eq!(left, 2, "the spool and the name, and nothing else");
     }
 
     #[test]

@@ -79,6 +79,16 @@ impl Header {
         }
     }
 
+    /// What a file says it belongs to; its tensors are not looked at.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let damaged = |what: &dyn std::fmt::Display| bad(format!("torn or not a checkpoint ({what})"));
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|error| damaged(&error))?;
+        let header = metadata.metadata().as_ref().and_then(|texts| texts.get("togl"));
+        let header = header.ok_or_else(|| damaged(&"no metadata `togl`"))?;
+        refuse_other_versions(header)?;
+        serde_json::from_str(header).map_err(|error| damaged(&error))
+    }
+
     /// Why a job with this header cannot go on from `other`, if it cannot.
     pub fn misfit(&self, other: &Self) -> Option<String> {
         let differ = |what: &str, ours: &dyn std::fmt::Display, theirs: &dyn std::fmt::Display| {

@@ -127,12 +127,14 @@ impl Trainer {
         assert_eq!(self.event().0, "started");
     }
 
-    /// The next event, as its kind and what it holds.
+    /// The next event but `saved`, which comes whenever a checkpoint was written, as its kind and what it holds.
     pub fn event(&mut self) -> (String, Value) {
         let line = self.events.next().expect("the trainer ended").unwrap();
         let event: Value = serde_json::from_str(&line).unwrap();
-        if let Some(kind) = event.as_str() {
-            return (kind.to_owned(), Value::Null);
+        match event.as_str() {
+            Some("saved") => return self.event(),
+            Some(kind) => return (kind.to_owned(), Value::Null),
+            None => {}
         }
         let (kind, what) = event.as_object().unwrap().iter().next().unwrap();
         (kind.clone(), what.clone())

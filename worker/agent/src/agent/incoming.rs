@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use togl_proto::checkpoint::Held;
 use togl_proto::convert;
 use togl_proto::wire::{self, coordinator_message};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
@@ -98,7 +99,9 @@ impl Agent {
         let (limit, device) = (lease.time_limit_seconds, slot.device.clone());
         let time_limit = (limit > 0).then(|| Duration::from_secs(limit));
         slot.work = Some(Work { fold, attempt, incarnation });
-        let assignment = Assignment { fold, attempt, trial, device, time_limit };
+        // One that cannot be read is none: the fold is trained all the same.
+        let held = lease.held.and_then(|held| Held::try_from(held).ok());
+        let assignment = Assignment { fold, attempt, trial, device, time_limit, held };
         let _ = slot.orders.send(Order::Train(Box::new(assignment))).await;
     }
 
