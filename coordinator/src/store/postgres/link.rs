@@ -206,7 +206,7 @@ impl Link {
     /// From now on the session of another connection answers.
     #[cfg(test)]
     pub(super) fn swap(&mut self, mut other: Self) {
-        std::mem::swap(&mut self.client, &mut other.client);
+        mem::swap(&mut self.client, &mut other.client);
         let settled = self.with(|client| Ok(client.batch_execute("SET search_path TO togl")?));
         assert!(settled.is_ok(), "{settled:?}");
     }
