@@ -396,10 +396,16 @@ fn strangers_cannot_fill_the_log_through_a_library() {
     assert_eq!(warned, 1, "{said}");
 }
 
+/// Where a coordinator says that it serves.
+fn serving_at(said: &str) -> String {
+    let line = said.lines().find(|line| line.starts_with("serving ")).unwrap();
+    line.rsplit_once(" at ").unwrap().1.to_owned()
+}
+
 #[test]
 fn health_is_one_line_and_an_exit_code_and_needs_no_token_on_the_own_machine() {
     let (served, said) = Served::start(&[]);
-    let address = said.lines().find_map(|line| line.split_once(" at ")).unwrap().1.to_owned();
+    let address = serving_at(&said);
     let health = |more: &[&str]| {
         let output = served.togl(&[&["health"], more].concat());
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -454,7 +460,7 @@ fn what_waits_is_told_from_what_serves_and_a_note_of_who_has_died_is_not_believe
 #[test]
 fn several_addresses_are_tried_in_turn_by_those_who_read_and_those_who_change() {
     let (served, said) = Served::start(&[]);
-    let address = said.lines().find_map(|line| line.split_once(" at ")).unwrap().1.to_owned();
+    let address = serving_at(&said);
     let listed = served.togl(&["sweeps", "--coordinator", &format!("127.0.0.1:9, {address}")]);
     let err = String::from_utf8(listed.stderr).unwrap();
     assert!(listed.status.success(), "{err}");
@@ -491,7 +497,7 @@ fn a_coordinator_that_begins_with_a_bundle_has_its_ca_and_knows_its_tokens() {
     let copy = state.path().join("copied");
     std::fs::write(&copy, &token).unwrap();
     let (served, said) = Served::on(state, &[]);
-    let address = said.lines().find_map(|line| line.split_once(" at ")).unwrap().1.to_owned();
+    let address = serving_at(&said);
     // Over TLS, because a coordinator that is named is believed for its CA.
     let listed = served.togl(&["sweeps", "--coordinator", &address, "--token-file", copy.to_str().unwrap()]);
     assert!(listed.status.success(), "{}", String::from_utf8(listed.stderr).unwrap());

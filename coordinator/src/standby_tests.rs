@@ -108,8 +108,8 @@ async fn lose_and_take_over(pair: Pair) {
     assert!(matches!(refused, ServiceError::NoAuthority { .. }), "{refused}");
     pair.copy_the_ca();
     let first = Coordinator::start_with(pair.settings(0)).await.unwrap();
-    let mut second = tokio::spawn(Coordinator::start_with(pair.settings(1)));
-    let first = tokio::spawn(first.run(std::future::pending()));
+    let mut second = crate::tasks::spawn("second", Coordinator::start_with(pair.settings(1)));
+    let first = crate::tasks::spawn("first", first.run(std::future::pending()));
     let early = tokio::time::timeout(Duration::from_millis(1_500), &mut second).await;
     assert!(early.is_err(), "it waits while the other one serves");
     // Somebody opened the store after the first one, which has nothing to commit and has to ask.

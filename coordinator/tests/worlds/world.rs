@@ -292,6 +292,7 @@ impl Hosts {
         Some(match fault {
             Fault::CrashCoordinator { down } if sim.is_host_running(COORDINATOR) => {
                 sim.crash(COORDINATOR);
+                self.stand(sim, false); // that was this process, and another one may take over
                 ("coordinator crashes", Some((until(down), Mend::StartCoordinator)))
             }
             Fault::CrashWorker(n, down) if sim.is_host_running(name(n)) => {
@@ -360,7 +361,9 @@ impl Hosts {
                 self.ledger.notes().spoiling = true;
                 ("spoilt worlds", None)
             }
-            Fault::LoseStore if self.lock.lose() => ("lost stores", None),
+            Fault::LoseStore if self.lock.lose() => {
+                self.stand(sim, false); // whoever takes over does not stand still
+                ("lost stores", None)
             Fault::Damage => {
                 self.damage();
                 ("broken disks", None)
