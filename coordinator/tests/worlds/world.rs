@@ -364,6 +364,7 @@ impl Hosts {
             Fault::LoseStore if self.lock.lose() => {
                 self.stand(sim, false); // whoever takes over does not stand still
                 ("lost stores", None)
+            }
             Fault::Damage => {
                 self.damage();
                 ("broken disks", None)
@@ -375,11 +376,8 @@ impl Hosts {
     /// The coordinator's disk changes a byte of every checkpoint.
     fn damage(&self) {
         self.ledger.notes().damaged = true;
-        let files = self
-            .held
-            .iter()
-            .flat_map(|held| std::fs::read_dir(held).unwrap())
-            .map(|entry| entry.unwrap().path());
+        let files = self.held.iter().flat_map(|held| std::fs::read_dir(held).unwrap());
+        let files = files.map(|entry| entry.unwrap().path());
         for file in files.filter(|file| file.extension().is_some_and(|end| end == "checkpoint")) {
             let mut bytes = std::fs::read(&file).unwrap();
             bytes[0] ^= 1;
