@@ -92,13 +92,7 @@ impl Serve {
             false => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
             true => eprintln!("{}", join_line_without_token(&state, &reachable)),
         }
-        let stop = async {
-            match self.until_stdin_closes {
-                true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
-                false => interrupted.await,
-            }
-            eprintln!("stopping; everything acknowledged is stored");
-        };
+        let stop = asked_to_stop(interrupted, self.until_stdin_closes);
         let target = web::own(&state, coordinator.address());
         let ended = tokio::select! {
             ended = coordinator.run(stop) => ended,
@@ -108,6 +102,15 @@ impl Serve {
         ended.map_err(|error| embedded::explain(error, &state))?;
         Ok(())
     }
+}
+
+/// Done when it is to end, which is said.
+async fn asked_to_stop(interrupted: impl Future<Output = ()>, until_stdin_closes: bool) {
+    match until_stdin_closes {
+        true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
+        false => interrupted.await,
+    }
+    eprintln!("stopping; everything acknowledged is stored");
 }
 
 /// The page, if one is wanted, for as long as there is a coordinator.
@@ -123,7 +126,7 @@ async fn page(
             match hidden {
                 // Whatever is no terminal is kept by somebody; a secret must not be in it.
                 true => eprintln!("page: a link is in {}", web::link_file(state).display()),
-                false => eprintln!("{}\n{}", page.sentence(), page.from_elsewhere()),
+                false => eprintln!("{}\n{}", page.sentence(), page.elsewhere()),
             }
             page.serve(listener, page.keep_link(state)).await
         };

@@ -11,7 +11,7 @@ use togl_web::api::ROUTES;
 use crate::{World, pass};
 
 /// An address of a route that the played source knows.
-pub fn address(path: &str) -> String {
+pub(crate) fn address(path: &str) -> String {
     let named = path.replace("{name}", "played").replace("{trial}", &"0".repeat(32));
     let named = named.replace("{split}", "0").replace("{seed}", "0");
     if named.ends_with("/compare") { format!("{named}?a=0&b=1") } else { named }
