@@ -157,6 +157,7 @@ async fn bad_requests_are_answered_in_one_line() {
         "/api/v1/sweeps/played/folds?limit=0",
         "/api/v1/sweeps/played/folds?from=-1",
         "/api/v1/sweeps/played/folds?from=x",
+        "/api/v1/sweeps/played/folds?from=9007199254740992",
         "/api/v1/sweeps/played/table/text?form=pdf",
         "/api/v1/sweeps/played/compare?a=1",
         "/api/v1/sweeps/%ff/table",
