@@ -17,7 +17,7 @@ use crate::remote::{self, Client, Target};
 use crate::slurm::autoscaler::Autoscaler;
 use crate::slurm::commands::Slurm as Cluster;
 use crate::slurm::decide::Counts;
-use crate::slurm::jobs::{Job, JobId, Standing};
+use crate::slurm::jobs::{Job, JobId, Refusal, Standing};
 use crate::slurm::pool::{Pool, check_name};
 use crate::slurm::script::Start;
 
@@ -121,12 +121,10 @@ async fn interrupted() {
     }
 }
 
-/// Asks Slurm before anything is submitted, so that a wrong partition is an error and not a pause.
-async fn test(slurm: &Cluster, start: &Start, pool: &Pool) -> Result<String, Problem> {
-    slurm.test(start, pool).await.map_err(|refusal| {
-        Problem::usage(format!("Slurm would not take such a job: {}", refusal.words()))
-            .hint("change the options after `--`; `sinfo` lists partitions and their limits")
-    })
+/// Slurm is asked before anything is submitted, so that a wrong partition is an error and not a pause.
+fn not_taken(refusal: &Refusal) -> Problem {
+    Problem::usage(format!("Slurm would not take such a job: {}", refusal.words()))
+        .hint("change the options after `--`; `sinfo` lists partitions and their limits")
 }
 
 impl Up {
@@ -136,7 +134,11 @@ impl Up {
         let pool = self.job.pool(&self.pool, self.max_workers, self.max_waiting);
         let largest = slurm.largest_array().await.unwrap_or(u32::MAX);
         let pool = Pool { max_waiting: self.max_waiting.min(largest.max(1)), ..pool };
-        test(&slurm, &start, &pool).await?;
+        match slurm.test(&start, &pool).await {
+            Ok(_) => {}
+            Err(refusal @ Refusal::Lasting(_)) => return Err(not_taken(&refusal)),
+            Err(later) => eprintln!("Slurm: {}; it is asked again when workers are wanted", later.words()),
+        }
         let _alone = alone(&start.state, &pool.name)?;
         eprintln!("pool {}: logs are in {}; stop with Ctrl-C", pool.name, start.logs.display());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -153,7 +155,7 @@ impl Try {
         let start = self.job.start()?;
         let pool = self.job.pool(&format!("try-{}", std::process::id()), 1, 1);
         let mut client = self.job.target.connect().await?;
-        eprintln!("Slurm: {}", test(&slurm, &start, &pool).await?);
+        eprintln!("Slurm: {}", slurm.test(&start, &pool).await.map_err(|refusal| not_taken(&refusal))?);
         let submitted = slurm.submit(&start, &pool, 1, &[]).await;
         let array =
             submitted.map_err(|refusal| Problem::usage(format!("sbatch refused: {}", refusal.words())))?;

@@ -68,9 +68,7 @@ impl Autoscaler {
                 }
                 Ok(false) => {}
                 Err(problem) if problem.is_unreachable() => {
-                    if let Ok(again) = self.target.connect().await {
-                        client = again;
-                    }
+                    client = self.target.connect().await.unwrap_or(client);
                 }
                 Err(problem) => return Err(problem),
             }
