@@ -2,8 +2,11 @@
 //! problems for the user. Used by `serve`, for others, and by `run`, for itself.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
+use togl_coordinator::driver::DriverError;
 use togl_coordinator::service::{Coordinator, ServiceError, Settings};
+use togl_coordinator::store::StoreError;
 use togl_proto::own_machine::Served;
 
 use crate::mounts;
@@ -58,11 +61,11 @@ fn use_the_other(served: Option<&Served>) -> String {
 
 /// What a coordinator's problem means for the user.
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
-    use togl_coordinator::driver::DriverError;
-    use togl_coordinator::store::StoreError;
     match error {
         // The port is taken because this very state is served, which is what the user should hear.
-        ServiceError::Listen { address, .. } if let Some(served) = state.served().filter(|served| served.is_at(address)) => {
+        ServiceError::Listen { address, .. }
+            if let Some(served) = state.served().filter(|served| served.is_at(address)) =>
+        {
             let (folder, Served { address, pid }) = (state.path().display(), &served);
             Problem::usage(format!("{folder} is served already, at {address} by process {pid}"))
                 .hint(use_the_other(Some(&served)))
@@ -78,25 +81,9 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
             Problem::usage(error).hint(use_the_other(state.served().as_ref()))
         }
         ServiceError::Store(ref store) if store.is_damage() => Problem::usage(error).hint(RESTORE),
-        ServiceError::Driver(DriverError::Store(ref store)) if store.is_damage() => {
-            Problem::usage(error).hint(RESTORE)
-        }
-        // What to do is in the message: it depends on what happened to the files.
-        ServiceError::Driver(DriverError::Store(ref store))
-            if matches!(**store, StoreError::Disturbed { .. }) =>
-        {
-            Problem::usage(error)
-        }
-        // Whoever starts it again with `--standby` waits for its turn, so this is no bad usage.
-        ServiceError::Driver(DriverError::Store(ref store)) if matches!(**store, StoreError::TakenOver { .. }) => {
-            Problem::negative(error).hint("start it again with --standby, and it waits for its turn")
-        }
+        ServiceError::Store(ref store) if store.is_full() => Problem::usage(error).hint(FULL),
         ServiceError::NoAuthority { ref folder } => {
-            let hint = format!(
-                "copy ca.pem and ca.key from the state directory of the other coordinator to {}; `togl token bundle DIR` \
-                 makes both where there is none yet",
-                folder.display()
-            );
+            let hint = take_the_ca(folder);
             Problem::usage(error).hint(hint)
         }
         ServiceError::NothingToTakeOver { .. } => {
@@ -106,13 +93,34 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
             let hint = format!("`chmod o-w {}` keeps others out", folder.display());
             Problem::usage(error).hint(hint)
         }
-        ServiceError::Store(ref store) if store.is_full() => Problem::usage(error).hint(FULL),
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)
         }
-        ServiceError::Driver(DriverError::Store(_)) => Problem::usage(error).hint(
-            "everything that was acknowledged is stored; once the store can be written again, the same command goes on",
-        ),
+        ServiceError::Driver(DriverError::Store(store)) => explain_store(&store),
         ServiceError::Driver(_) | ServiceError::Serve(_) => Problem::ours(error),
     }
+}
+
+/// Why a coordinator that has served does not go on.
+fn explain_store(error: &StoreError) -> Problem {
+    match error {
+        error if error.is_damage() => Problem::usage(error).hint(RESTORE),
+        // What to do is in the message: it depends on what happened to the files.
+        StoreError::Disturbed { .. } => Problem::usage(error),
+        // Whoever starts it again with `--standby` waits for its turn, so this is no bad usage.
+        StoreError::TakenOver { .. } => {
+            Problem::negative(error).hint("start it again with --standby, and it waits for its turn")
+        }
+        _ => Problem::usage(error).hint(
+            "everything that was acknowledged is stored; once the store can be written again, the same command goes on",
+        ),
+    }
+}
+
+fn take_the_ca(folder: &Path) -> String {
+    format!(
+        "copy ca.pem and ca.key from the state directory of the other coordinator to {}; `togl token bundle DIR` makes both \
+         where there is none yet",
+        folder.display()
+    )
 }
