@@ -128,7 +128,7 @@ async fn the_results_of_named_folds_come_alone_and_with_their_curves_if_wanted()
         let length = row.result.as_ref().unwrap().history.len();
         assert_eq!(length > 0, curves, "{length} epochs");
     }
-    let many = wire::ReadRequest { results_of: vec![fold; 1_001], ..named(false) };
+    let many = wire::ReadRequest { results_of: vec![fold.clone(); 1_001], ..named(false) };
     assert_eq!(viewer.read(many).await.unwrap_err().code(), Code::InvalidArgument);
     let wrong = wire::Fold { trial: "no id".to_owned(), ..missing.clone() };
     let wrong = wire::ReadRequest { results_of: vec![wrong], ..named(false) };
