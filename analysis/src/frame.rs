@@ -164,7 +164,7 @@ impl FoldFrame {
         let new = Self::from_rows(news.values().flatten().cloned())?;
         let mut data = stays.vstack(&new.data)?;
         data.rechunk_mut();
-        Ok(Self { data: Self::from_data(&data, "the results")?.data, ..self.clone() })
+        Ok(self.with(Self::from_data(&data, "the results")?.data))
     }
 
     /// The rows at these places, in the frame's order, whatever order the places come in.

@@ -22,6 +22,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("data path", "togl data path MUTAG"),
     ("data show", "togl data show MUTAG 7 > graph.svg"),
     ("delete", "togl delete first-try"),
+    ("demand", "togl demand\ntogl demand --format json"),
     ("disputes", "togl disputes"),
     ("explain", "togl explain 2f9c/3/0"),
     ("expressivity", "togl expressivity reg3_n12.g6\ntogl expressivity reg3_n12.g6 --complement"),
@@ -30,6 +31,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "togl folds zinc-depth --in failed\ntogl folds zinc-depth --fields fold,value,worker --format csv",
     ),
     ("hash", "togl hash sweep.yaml\ntogl hash sweep.yaml --explain 0 1"),
+    ("health", "togl health\ntogl health --coordinator gpu-head:7447 --token-file viewer.token"),
     ("help", "togl help run"),
     ("history", "togl history 2f9c/3/0\ntogl history zinc-depth"),
     ("hosts", "togl hosts hosts.yaml"),
@@ -55,6 +57,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("schema", "togl schema > sweep.schema.json"),
     ("serve", "togl serve\ntogl serve --listen 0.0.0.0:7447 --host gpu-head.example"),
     ("settle", "togl settle MUTAG 3f6c0e1d --reason 'the other machine had an old copy'"),
+    ("slurm down", "togl slurm down --pool gpu"),
+    ("slurm status", "togl slurm status"),
+    ("slurm try", "togl slurm try --device cuda -- --partition=gpu --gres=gpu:1"),
+    ("slurm up", "togl slurm up --pool gpu --max-workers 40 --time 12h -- --partition=gpu --gres=gpu:1"),
     ("status", "togl status zinc-depth\ntogl status zinc-depth --format json"),
     ("submit", "togl submit sweep.yaml\ntogl submit sweep.yaml depth=4 --context lab"),
     ("sweeps", "togl sweeps\ntogl sweeps --archived --format json"),
@@ -93,8 +99,9 @@ mod tests {
     use super::super::grouped;
     use super::*;
 
-    /// The arguments of a line, as a shell splits it, up to where its output goes.
+    /// The arguments of a line, as a shell splits it, up to where its output goes or what is said of it.
     fn arguments(line: &str) -> Vec<String> {
+        let line = line.split("  ").next().unwrap_or_default();
         let (mut words, mut quoted) = (vec![String::new()], None);
         for sign in line.chars() {
             match (sign, quoted) {

@@ -139,7 +139,7 @@ async fn page(
             match hidden {
                 // Whatever is no terminal is kept by somebody; a secret must not be in it.
                 true => eprintln!("page: a link is in {}", web::link_file(state).display()),
-                false => eprintln!("{}\n{}", page.sentence(), page.from_elsewhere()),
+                false => eprintln!("{}\n{}", page.sentence(), page.elsewhere()),
             }
             page.serve(listener, page.keep_link(state)).await
         };

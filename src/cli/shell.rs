@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::Command;
+use clap::{Arg, Command};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCompleter, CompleteEnv, Shell};
 
@@ -60,7 +60,13 @@ fn grouped_with_names() -> Command {
 
 /// The grammar in which names of sweeps, folds and workers complete from what there is.
 fn with_names(mut command: Command) -> Command {
-    let has = |command: &Command, option: &str| command.get_arguments().any(|one| one.get_id() == option);
+    // An option of that name may be a file.
+    let is_name = |one: &Arg| {
+        one.get_value_names().is_none_or(|names| names.iter().all(|name| name.as_str() != "FILE"))
+    };
+    let has = |command: &Command, option: &str| {
+        command.get_arguments().any(|one| one.get_id() == option && is_name(one))
+    };
     for (option, complete) in [
         ("sweep", names::sweeps as names::Complete),
         ("fold", names::folds),

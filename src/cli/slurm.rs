@@ -137,8 +137,8 @@ impl Up {
         let largest = slurm.largest_array().await.unwrap_or(u32::MAX);
         let pool = Pool { max_waiting: self.max_waiting.min(largest.max(1)), ..pool };
         test(&slurm, &start, &pool).await?;
-        eprintln!("pool {}: logs are in {}; stop with Ctrl-C", pool.name, start.logs.display());
         let _alone = alone(&start.state, &pool.name)?;
+        eprintln!("pool {}: logs are in {}; stop with Ctrl-C", pool.name, start.logs.display());
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         // The same after a restart here, so that it goes on at once.
         let holder = format!("{} on {}", start.state.display(), host.trim());
@@ -190,7 +190,10 @@ async fn watch(slurm: &Cluster, pool: &Pool, id: &JobId, client: &mut Client, st
             .map(|jobs| jobs.iter().find(|job| job.id == *id && job.standing != Standing::Ended));
         let says = match job {
             None => "squeue does not answer".to_owned(),
-            Some(Some(Job { standing: Standing::Waiting, reason, .. })) => format!("it waits: {reason}"),
+            Some(Some(Job { standing: Standing::Waiting, reason, .. })) => match reason.as_str() {
+                "None" | "" => "it is about to begin".to_owned(),
+                reason => format!("it waits: {reason}"),
+            },
             Some(Some(job)) => format!("it runs on {}; its worker has not joined yet", job.node),
             Some(None) if began.elapsed() < LOOK_EVERY * 2 => String::new(),
             Some(None) => {

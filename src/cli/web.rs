@@ -38,7 +38,7 @@ impl Web {
         let interrupted = interrupted();
         let listener = bind(&self.listen).await?;
         let page = Page::open(self.target, &listener, self.look).await?;
-        eprintln!("{}\n{}", page.sentence(), page.from_elsewhere());
+        eprintln!("{}\n{}", page.sentence(), page.elsewhere());
         let stop = async {
             match self.until_stdin_closes {
                 true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },
@@ -53,8 +53,8 @@ impl Web {
 async fn further_links(page: &Page) {
     let (entered, mut lines) = mpsc::channel(1);
     let read = move || {
-        let lines = std::io::stdin().lock().lines().map_while(Result::ok);
-        lines.map(|_| entered.blocking_send(()).is_ok()).all(|heard| heard)
+        let mut lines = std::io::stdin().lock().lines().map_while(Result::ok);
+        lines.all(|_| entered.blocking_send(()).is_ok())
     };
     if std::io::stdin().is_terminal()
         && std::thread::Builder::new().name("stdin".to_owned()).spawn(read).is_ok()

@@ -98,7 +98,7 @@ impl Autoscaler {
         if let Some(jobs) = &seen.jobs {
             for id in memory.note_queue(now, jobs, &seen.joined) {
                 if let Some(ended) = self.slurm.end_of(&id).await {
-                    memory.note_end(now, &ended);
+                    memory.note_end(now, &id, &ended);
                 }
             }
         }

@@ -126,7 +126,7 @@ fn nodes_where_workers_do_not_start_are_left_out_and_two_of_them_pause() {
         assert_eq!(memory.note_queue(0, &begun, &nobody), []);
         let ended = memory.note_queue(30, &[], &nobody);
         assert_eq!(ended, [begun[0].id.clone()]);
-        memory.note_end(30, &Ended { node: begun[0].node.clone(), seconds: 2, by_itself });
+        memory.note_end(30, &begun[0].id, &Ended { node: begun[0].node.clone(), seconds: 2, by_itself });
     };
     start_badly(&mut memory, 1, false);
     assert_eq!(memory.excluded(), Vec::<String>::new(), "whoever was preempted had no bad start");
@@ -147,6 +147,24 @@ fn a_job_whose_worker_has_joined_had_no_bad_start_however_it_ends() {
     let (mut memory, begun) = (Memory::default(), [job(1, Standing::Alive)]);
     memory.note_queue(0, &begun, &BTreeSet::from([begun[0].id.allocation()]));
     assert_eq!(memory.note_queue(30, &[], &BTreeSet::new()), []);
+}
+
+#[test]
+fn jobs_that_began_and_ended_between_two_looks_had_a_bad_start_too() {
+    let (mut memory, demand, nobody) = (Memory::default(), [shape(4, 0)], BTreeSet::new());
+    memory.note_submission(0, 4, 0, Ok("7".to_owned()));
+    assert_eq!(memory.note_queue(4, &[], &nobody), [], "squeue may be late");
+    assert_eq!(look(4, &demand, &[], &[], &mut memory).act, None, "they count as waiting");
+    let ended = memory.note_queue(5, &[], &nobody);
+    assert_eq!(ended.len(), 4);
+    for (number, id) in ended.iter().enumerate() {
+        memory.note_end(5, id, &Ended { node: format!("n{}", number % 2), seconds: 0, by_itself: true });
+    }
+    let why = look(60, &demand, &[], &[], &mut memory).why;
+    assert!(
+        why.starts_with("paused: 4 jobs in a row ended within a minute without a worker, on n0, n1;"),
+        "{why}"
+    );
 }
 
 /// One moment of a played cluster.

@@ -93,14 +93,14 @@ pub struct Ended {
     pub by_itself: bool,
 }
 
-/// Reads the record of one job; nothing if there is none.
+/// Reads the record of one job; nothing if there is none, or if it has not ended.
 pub fn ended(record: &str) -> Option<Ended> {
     let field = |name: &str| {
         let mut words = record.split_whitespace();
         words.find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned()
     };
     let state = field("JobState=");
-    if state.is_empty() {
+    if standing(&state) != Standing::Ended {
         return None;
     }
     let node =
@@ -210,6 +210,7 @@ mod tests {
             "JobId=5 JobState=FAILED Reason=NonZeroExitCode RunTime=00:00:02 BatchHost=n2 NodeList=n2";
         assert_eq!(ended(record), Some(Ended { node: "n2".to_owned(), seconds: 2, by_itself: true }));
         assert!(!ended("JobState=PREEMPTED RunTime=00:00:02 NodeList=n2").unwrap().by_itself);
+        assert_eq!(ended("JobState=PENDING RunTime=00:00:00"), None);
         assert_eq!(ended("slurm_load_jobs error: Invalid job id specified"), None);
     }
 

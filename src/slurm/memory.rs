@@ -8,6 +8,9 @@ use super::jobs::{Ended, Job, JobId, Refusal, Standing};
 /// How long an id that `sbatch` has returned counts although `squeue` does not show it, in seconds.
 const FRESH: u64 = 60;
 
+/// When `squeue` should show what was submitted, in seconds.
+const LATE: u64 = 5;
+
 /// How long a node is left out, in seconds.
 const EXCLUDED: u64 = 3_600;
 
@@ -81,11 +84,20 @@ impl Memory {
         }
         let alive = |id: &JobId| jobs.iter().any(|job| job.id == *id && job.standing != Standing::Ended);
         let gone: Vec<JobId> = self.running.keys().filter(|id| !alive(id)).cloned().collect();
-        gone.into_iter().filter(|id| self.running.remove(id) == Some(false)).collect()
+        let gone = gone.into_iter().filter(|id| self.running.remove(id) == Some(false)).collect::<Vec<_>>();
+        gone.into_iter().chain(self.never_seen(now)).collect()
+    }
+
+    /// Jobs that `squeue` should show by now: perhaps they began and ended between two looks.
+    fn never_seen(&self, now: u64) -> Vec<JobId> {
+        let late = self.fresh.iter().filter(|(_, _, at)| now >= at + LATE);
+        late.flat_map(|(array, count, _)| (0..*count).map(move |task| JobId(format!("{array}_{task}"))))
+            .collect()
     }
 
     /// A job has ended whose worker never joined.
-    pub fn note_end(&mut self, now: u64, ended: &Ended) {
+    pub fn note_end(&mut self, now: u64, id: &JobId, ended: &Ended) {
+        self.fresh.retain(|(array, ..)| !id.is_of(array)); // `squeue` shows none of its tasks: all have ended
         if !ended.by_itself || ended.seconds >= EARLY || ended.node.is_empty() {
             return;
         }

@@ -89,7 +89,7 @@ impl Page {
     }
 
     /// How one comes here from another machine.
-    pub fn from_elsewhere(&self) -> String {
+    pub fn elsewhere(&self) -> String {
         format!(
             "from another machine: `ssh -L {0}:127.0.0.1:{0} THIS-HOST`, and the same link there",
             self.port

@@ -82,7 +82,7 @@ fn taken(pool: &str, held: &Held, now: Timestamp) -> String {
     let message = format!("pool `{pool}` is held by {}, heard of {seconds} s ago", held.holder);
     let advice =
         format!("choose another name with --pool, or stop that one with `togl slurm down --pool {pool}`");
-    hint::beside(message, Some(&advice))
+    hint::below(message, advice)
 }
 
 #[cfg(test)]

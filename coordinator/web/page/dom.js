@@ -20,9 +20,13 @@ function fill(element, attributes, children) {
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child)))));
+    .map((child) => (child instanceof Node ? child : document.createTextNode(visible(String(child))))));
   return element;
 }
+
+// Characters that turn text around or mean something to terminals are spelt out.
+const OBEYED = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const visible = (text) => text.replace(OBEYED, (sign) => `\\u{${sign.codePointAt(0).toString(16)}}`);
 
 // Listeners are looked up when they are needed, so that the patcher can replace them.
 function dispatch(event) {

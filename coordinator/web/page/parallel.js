@@ -12,9 +12,12 @@ export async function parallel(view) {
   views.set(view, chart);
   chart.show(seen);
   return [h("p", { class: "dim" }, `${number.format(seen.trials.length)} of ${number.format(seen.total)} trials. ${seen.caption}`),
-    h("div", { class: "row", "data-key": "best" }, h("label", null, "Only the best", chart.slider, chart.said), chart.clear),
-    h("div", { "data-key": "canvas", "data-keep": "" }, chart.canvas, h("p", { class: "dim" }, "Drag along an axis to choose a part of it. A click on the head of an axis switches it to a logarithm.")),
-    chart.list];
+    kept(chart.controls), kept(chart.picture), kept(chart.list)];
+}
+
+/** What is on the page already stays as it is: a place with its key is enough for the patcher. */
+function kept(place) {
+  return place.isConnected ? h("div", { "data-key": place.dataset.key, "data-keep": "" }) : place;
 }
 
 class Chart {
@@ -23,10 +26,13 @@ class Chart {
     this.logs = new Set();
     this.best = 100;
     this.canvas = h("canvas", { role: "img", "aria-label": "Trials as lines through their settings; the list below has the same numbers" });
-    this.slider = h("input", { type: "range", min: 1, max: 100, value: 100, "data-keep": "", oninput: (event) => { this.best = Number(event.target.value); this.draw(); } });
-    this.said = h("span", { "data-keep": "" });
-    this.clear = h("button", { type: "button", "data-keep": "", onclick: () => { this.brushes.clear(); this.logs.clear(); this.best = 100; this.slider.value = 100; this.draw(); } }, "Clear");
-    this.list = h("div", { "data-keep": "", "data-key": "list" });
+    this.slider = h("input", { type: "range", min: 1, max: 100, value: 100, oninput: (event) => { this.best = Number(event.target.value); this.draw(); } });
+    this.said = h("span");
+    const clear = h("button", { type: "button", onclick: () => { this.brushes.clear(); this.logs.clear(); this.best = 100; this.slider.value = 100; this.draw(); } }, "Clear");
+    this.controls = h("div", { class: "row", "data-key": "best", "data-keep": "" }, h("label", null, "Only the best", this.slider), this.said, clear);
+    this.picture = h("div", { "data-key": "canvas", "data-keep": "" }, this.canvas,
+      h("p", { class: "dim" }, "Drag along an axis to choose a part of it. A click on the head of an axis switches it to a logarithm."));
+    this.list = h("div", { "data-key": "list", "data-keep": "" });
     this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());

@@ -49,7 +49,7 @@ export function overview() {
       const slots = all.reduce((sum, worker) => sum + worker.slots, 0);
       const busy = all.reduce((sum, worker) => sum + worker.running.length, 0);
       return [h("h1", null, "Sweeps"),
-        h("p", null, h("a", { href: "/workers" }, `${all.length} workers`), ` · ${busy} of ${slots} slots busy`),
+        h("p", null, h("a", { href: "/workers" }, `${all.length} ${all.length === 1 ? "worker" : "workers"}`), ` · ${busy} of ${slots} slots busy`),
         disputes.map((data) => h("p", { class: "note", "data-key": `d-${data}` }, `Results disagree about the data set ${data}; togl disputes says how.`)),
         all.length === 0 && sweeps.some((sweep) => sweep.pending > 0) ? h("p", { class: "note", "data-key": "none" }, "No worker is connected, and folds wait; togl serve prints how to add one.") : null,
         sweeps.length === 0 ? h("p", { "data-key": "empty" }, "No sweep yet; togl submit FILE sends one.") : null,
@@ -104,7 +104,8 @@ export function chart(title, points, lines) {
     svg("text", { x: left - 6, y: y(low) + 4, "text-anchor": "end" }, low.toPrecision(3)),
     svg("text", { x: left, y: height - 10 }, "0"), svg("text", { x: width - 12, y: height - 10, "text-anchor": "end" }, `epoch ${last}`),
     svg("text", { x: left + 6, y: 14 }, `${title}: ${lines.map(([label, , style]) => `${label} (${style})`).join(", ")}`),
-    lines.map(([, name], at) => svg("path", { class: at ? "two" : "one", d: path(name) })));
+    lines.map(([, name], at) => [svg("path", { class: at ? "two" : "one", d: path(name) }),
+      points.length === 1 ? svg("circle", { class: at ? "two" : "one", cx: x(points[0].epoch), cy: y(points[0][name]), r: at ? 5 : 3 }) : null]));
 }
 
 const when = (at) => (at ? new Date(at).toISOString().replace("T", " ").slice(0, 19) : "");

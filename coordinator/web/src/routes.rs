@@ -27,6 +27,9 @@ const LONGEST: usize = 4 * 1024;
 const PAGE: u64 = 200;
 const LARGEST_PAGE: u64 = 500;
 
+/// The last whole number that browsers tell from its neighbours.
+const LAST: u64 = (1 << 53) - 1;
+
 type Page<S> = State<Arc<Web<S>>>;
 type Name = Result<Path<String>, PathRejection>;
 
@@ -271,6 +274,9 @@ async fn folds<S: Source>(
     if !(1..=LARGEST_PAGE).contains(&limit) {
         let words = format!("limit is 1 to {LARGEST_PAGE}; ask for the next page with from");
         return answer::wrong(StatusCode::BAD_REQUEST, &words);
+    }
+    if from > LAST {
+        return answer::wrong(StatusCode::BAD_REQUEST, "no sweep has so many folds");
     }
     let asked = FoldsAsked { state, class, worker, trial, from, limit };
     answer::data(&headers, web.source.folds(&name, asked).await)

@@ -21,11 +21,11 @@ use togl_web::{Settings, Web};
 use tower_service::Service;
 
 /// A page with a visitor, who keeps his cookie.
-pub struct World {
-    pub source: Arc<Played>,
-    pub web: Arc<Web<Played>>,
+struct World {
+    source: Arc<Played>,
+    web: Arc<Web<Played>>,
     router: Router,
-    pub cookie: Option<String>,
+    cookie: Option<String>,
 }
 
 thread_local! {
@@ -33,7 +33,7 @@ thread_local! {
 }
 
 /// Moves the clock of this test.
-pub fn pass(time: Duration) {
+fn pass(time: Duration) {
     CLOCK.set(CLOCK.get() + time);
 }
 
@@ -43,31 +43,31 @@ fn secret() -> String {
 }
 
 /// An answer that has arrived.
-pub struct Seen {
-    pub status: StatusCode,
-    pub headers: header::HeaderMap,
-    pub body: Vec<u8>,
+struct Seen {
+    status: StatusCode,
+    headers: header::HeaderMap,
+    body: Vec<u8>,
 }
 
 impl Seen {
-    pub fn json(&self) -> Value {
+    fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 }
 
 impl World {
-    pub fn new(may_steer: bool) -> Self {
+    fn new(may_steer: bool) -> Self {
         let source = Arc::new(Played::default());
         let settings = Settings { port: 7448, may_steer, now: || CLOCK.get(), secret };
         let web = Web::new(source.clone(), settings);
         Self { source, router: web.router(), web, cookie: None }
     }
 
-    pub async fn signed_in(may_steer: bool) -> Self {
+    async fn signed_in(may_steer: bool) -> Self {
         let mut world = Self::new(may_steer);
         let code = world.code();
         assert_eq!(world.sign_in(&code).await.status, StatusCode::OK);
@@ -75,12 +75,12 @@ impl World {
     }
 
     /// The code of a new link.
-    pub fn code(&self) -> String {
+    fn code(&self) -> String {
         let link = self.web.link();
         link.strip_prefix("http://127.0.0.1:7448/#").unwrap().to_owned()
     }
 
-    pub async fn sign_in(&mut self, code: &str) -> Seen {
+    async fn sign_in(&mut self, code: &str) -> Seen {
         let body = serde_json::json!({ "code": code }).to_string();
         let seen = self.send(self.post("/api/v1/session", &body)).await;
         if let Some(cookie) = seen.headers.get(header::SET_COOKIE) {
@@ -90,27 +90,27 @@ impl World {
     }
 
     /// A request as the page itself makes it.
-    pub fn request(&self, method: Method, path: &str) -> axum::http::request::Builder {
+    fn request(&self, method: Method, path: &str) -> axum::http::request::Builder {
         let builder = Request::builder().method(method).uri(path).header("Host", "127.0.0.1:7448");
         self.cookie.iter().fold(builder, |builder, cookie| builder.header("Cookie", cookie))
     }
 
-    pub fn post(&self, path: &str, body: &str) -> Request<Body> {
+    fn post(&self, path: &str, body: &str) -> Request<Body> {
         let builder = self.request(Method::POST, path).header("Origin", "http://127.0.0.1:7448");
         let builder = builder.header("X-Togl", "1").header("Content-Type", "application/json");
         builder.body(Body::from(body.to_owned())).unwrap()
     }
 
-    pub async fn get(&self, path: &str) -> Seen {
+    async fn get(&self, path: &str) -> Seen {
         self.send(self.request(Method::GET, path).body(Body::empty()).unwrap()).await
     }
 
     /// The answer, before its body has come.
-    pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
+    async fn answer(&self, request: Request<Body>) -> Response<Body> {
         self.router.clone().call(request).await.unwrap()
     }
 
-    pub async fn send(&self, request: Request<Body>) -> Seen {
+    async fn send(&self, request: Request<Body>) -> Seen {
         let (parts, body) = self.answer(request).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes().to_vec();
         Seen { status: parts.status, headers: parts.headers, body }

@@ -11,7 +11,7 @@ use togl_web::api::ROUTES;
 use crate::{World, pass};
 
 /// An address of a route that the played source knows.
-pub fn address(path: &str) -> String {
+pub(crate) fn address(path: &str) -> String {
     let named = path.replace("{name}", "played").replace("{trial}", &"0".repeat(32));
     let named = named.replace("{split}", "0").replace("{seed}", "0");
     if named.ends_with("/compare") { format!("{named}?a=0&b=1") } else { named }
@@ -157,6 +157,7 @@ async fn bad_requests_are_answered_in_one_line() {
         "/api/v1/sweeps/played/folds?limit=0",
         "/api/v1/sweeps/played/folds?from=-1",
         "/api/v1/sweeps/played/folds?from=x",
+        "/api/v1/sweeps/played/folds?from=9007199254740992",
         "/api/v1/sweeps/played/table/text?form=pdf",
         "/api/v1/sweeps/played/compare?a=1",
         "/api/v1/sweeps/%ff/table",
