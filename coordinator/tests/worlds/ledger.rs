@@ -60,6 +60,8 @@ pub struct Notes {
     /// How far the checkpoints are that the coordinator said it holds, now and when each attempt was issued.
     brought: BTreeMap<FoldKey, u32>,
     brought_before: BTreeMap<(FoldKey, Attempt), u32>,
+    /// Whether there are two coordinators, each of which holds what was brought to it.
+    pub has_standby: bool,
     /// Whether the coordinator's disk has changed bytes of a checkpoint.
     pub damaged: bool,
     /// Machines in this world.
@@ -204,7 +206,11 @@ impl Ledger {
     pub fn leased_with(&self, fold: FoldKey, attempt: Attempt, held: Option<Held>) {
         let epochs = held.map_or(0, |held| held.epochs);
         let brought = self.notes().brought_before.get(&(fold, attempt)).copied().unwrap_or(0);
-        if epochs < brought && !self.notes().damaged {
+        let may_be_less = {
+            let notes = self.notes();
+            notes.damaged || notes.has_standby
+        };
+        if epochs < brought && !may_be_less {
             self.broken(format!(
                 "{fold}, attempt {attempt}, begins after epoch {epochs}, and {brought} were held"
             ));

@@ -31,16 +31,16 @@ const SWEEPS: [(&str, &str); 2] = [
 pub struct Operator {
     pub token: String,
     pub machines: Vec<Machine>,
-    /// Where the coordinator holds checkpoints.
-    pub checkpoints: PathBuf,
+    /// Where each coordinator holds checkpoints.
+    pub checkpoints: Vec<PathBuf>,
     pub ledger: Ledger,
     pub rng: SmallRng,
     submitted: BTreeSet<&'static str>,
 }
 
 impl Operator {
-    /// `places`: the machines of the workers, and where the coordinator holds checkpoints.
-    pub fn new(token: String, places: (Vec<Machine>, PathBuf), ledger: Ledger, seed: u64) -> Self {
+    /// `places`: the machines of the workers, and where each coordinator holds checkpoints.
+    pub fn new(token: String, places: (Vec<Machine>, Vec<PathBuf>), ledger: Ledger, seed: u64) -> Self {
         let (machines, checkpoints) = places;
         let rng = SmallRng::seed_from_u64(seed);
         Self { token, machines, checkpoints, ledger, rng, submitted: BTreeSet::new() }
@@ -81,7 +81,8 @@ impl Operator {
             let is_over =
                 |sweep: &wire::SweepSummary| sweep.state == "active" && sweep.pending + sweep.running == 0;
             let delivered = self.machines.iter().all(|machine| machine.spooled().is_empty());
-            let tidy = self.ledger.is_tidy(&self.checkpoints);
+            // One that does not serve puts its folder in order when it serves again.
+            let tidy = self.checkpoints.iter().any(|folder| self.ledger.is_tidy(folder));
             if sweeps.iter().all(is_over) && delivered && tidy && !meddling {
                 return Ok(());
             }

@@ -92,7 +92,8 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
         let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
         sim.host("viewer", move || viewer::look(token.clone(), ledger.clone(), seed));
     }
-    let places = (machines.clone(), checkpoints.path().to_owned());
+    ledger.notes().has_standby = has_standby;
+    let places = (machines.clone(), held[..1 + usize::from(has_standby)].to_vec());
     let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
     if rng.random_range(0..2) == 0 {
@@ -103,9 +104,8 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
         faults.extend(losses(&mut chance, FAULTY));
         faults.sort_by_key(|(at, _)| *at);
     }
-    let looping = vec![];
-    let mut hosts =
-        Hosts { workers, mending: vec![], dead, lock, jumps, ledger: ledger.clone(), looping, held };
+    let (of, looping) = (ledger.clone(), vec![]);
+    let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: of, looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b"]);
     judge(seed, ended, &machines, &ledger);
