@@ -159,6 +159,12 @@ impl Ledger {
         notes.spoilt.contains(&(fold, attempt))
     }
 
+    /// Workers are newer than the coordinator from now on.
+    pub fn outdate(&self) {
+        let mut notes = self.notes();
+        (notes.outdated, notes.was_outdated) = (true, true);
+    }
+
     /// A worker hears that its report is safe.
     pub fn acknowledged(&self, fold: FoldKey, attempt: Attempt) {
         let mut notes = self.notes();

@@ -47,7 +47,7 @@ pub struct Moving {
 /// The bytes of a checkpoint: nobody else has the same.
 pub fn content(fold: FoldKey, epochs: u32) -> Vec<u8> {
     let line = format!("{fold} after epoch {epochs}\n");
-    let lines = if fold.split % 3 == 0 { 400 } else { 4 };
+    let lines = if fold.split.is_multiple_of(3) { 400 } else { 4 };
     line.repeat(lines).into_bytes()
 }
 

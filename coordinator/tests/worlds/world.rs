@@ -88,10 +88,8 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     ];
     let dead = places.map(|place| place.host(&mut sim));
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
-    {
-        let (token, ledger, seed) = (tokens.operator.clone(), ledger.clone(), rng.random());
-        sim.host("viewer", move || viewer::look(token.clone(), ledger.clone(), seed));
-    }
+    let (token, of, seed_of_viewer) = (tokens.operator.clone(), ledger.clone(), rng.random());
+    sim.host("viewer", move || viewer::look(token.clone(), of.clone(), seed_of_viewer));
     ledger.notes().has_standby = has_standby;
     let places = (machines.clone(), held[..1 + usize::from(has_standby)].to_vec());
     let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
@@ -341,20 +339,15 @@ impl Hosts {
                 ("held links", Some((until(lasts), Mend::Release(n))))
             }
             Fault::Jump(milliseconds) => {
-                self.ledger.jumped(milliseconds);
-                self.jumps.jump(milliseconds);
+                self.jump(milliseconds);
                 ("clock jumps", None)
             }
             Fault::CrashLoop(n, lasts) => {
-                // All workers of the same machine: a result of one would speak for the others.
-                let machines = self.ledger.notes().machines;
-                let its = (0..self.workers.len()).filter(|number| number % machines == n % machines);
-                self.looping.extend(its.map(|number| (number, until(lasts))));
+                self.keep_crashing(n, until(lasts));
                 ("crash loops", None)
             }
             Fault::Outdate => {
-                let mut notes = self.ledger.notes();
-                (notes.outdated, notes.was_outdated) = (true, true);
+                self.ledger.outdate();
                 ("old coordinators", Some((FAULTY, Mend::UpgradeCoordinator)))
             }
             Fault::Spoil => {
@@ -371,6 +364,19 @@ impl Hosts {
             }
             _ => return None,
         })
+    }
+
+    /// The clock of whoever serves jumps ahead.
+    fn jump(&self, milliseconds: u64) {
+        self.ledger.jumped(milliseconds);
+        self.jumps.jump(milliseconds);
+    }
+
+    /// All workers of the same machine: a result of one would speak for the others.
+    fn keep_crashing(&mut self, n: usize, until: Duration) {
+        let machines = self.ledger.notes().machines;
+        let its = (0..self.workers.len()).filter(|number| number % machines == n % machines);
+        self.looping.extend(its.map(|number| (number, until)));
     }
 
     /// The coordinator's disk changes a byte of every checkpoint.
