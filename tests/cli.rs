@@ -162,7 +162,7 @@ fn a_configuration_that_is_damaged_or_open_to_others_is_named() {
     std::fs::set_permissions(&config, PermissionsExt::from_mode(0o666)).unwrap();
     let (code, _, err) = with_config(&config, &["sweeps"], &[]);
     assert!(code == 2 && err.contains("chmod go-w"), "{err}");
-    assert_eq!(with_config(&config, &["version"], &[]).0, 0, "who talks to nobody needs none");
+    assert_eq!(with_config(&config, &["schema"], &[]).0, 0, "who talks to nobody needs none");
 }
 
 #[test]
@@ -332,7 +332,8 @@ fn a_check_says_whether_a_store_is_whole_and_damage_is_answered_with_restore() {
     bytes[last] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let damaged = seen(&["check", "--store", &address]);
-    assert!(damaged.starts_with("exit 1\nthe file: a page does not fit its checksum\nerror: "), "{damaged}");
+    assert!(damaged.starts_with("exit 1\nthe file: "), "{damaged}");
+    assert!(damaged.contains("does not fit its checksum\n") && !damaged.contains("***"), "{damaged}");
     assert!(
         damaged.contains("\n\n  hint: `togl restore FILE --replace` puts a backup in its place"),
         "{damaged}"

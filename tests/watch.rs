@@ -203,6 +203,7 @@ fn a_coordinator_that_goes_away_and_comes_back_is_noticed() {
     let mut lab = Lab::new();
     let Some(mut terminal) = Terminal::start(&lab, (80, 24), ONCE) else { return };
     terminal.shows("connected");
+    terminal.shows("depth"); // there is a picture
     lab.kill();
     terminal.shows("away since");
     terminal.shows("depth"); // the picture stays

@@ -65,6 +65,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("submit", "togl submit sweep.yaml\ntogl submit sweep.yaml depth=4 --context lab"),
     ("sweeps", "togl sweeps\ntogl sweeps --archived --format json"),
     ("table", "togl table zinc-depth\ntogl table zinc-depth --format latex --bold not-significantly-worse"),
+    ("token bundle", "togl token bundle secrets"),
     ("token create", "togl token create --role viewer --name wall --expires 30d"),
     ("token list", "togl token list"),
     ("token revoke", "togl token revoke 1f3a"),

@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn a_curve_goes_from_its_lowest_to_its_highest_value() {
-        assert_eq!(spark(&[(1, 0.2), (2, 0.5), (3, 0.8)]), "▁▅█");
+        assert_eq!(spark(&[(1, 0.25), (2, 0.5), (3, 0.75)]), "▁▅█");
         assert_eq!((spark(&[]), spark(&[(1, 0.5)])), (String::new(), "▅".to_owned()));
         assert_eq!(spark(&[(1, f64::NAN)]), "");
         let long: Vec<(u32, f64)> = (0..500).map(|n| (n, f64::from(n))).collect();

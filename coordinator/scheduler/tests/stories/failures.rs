@@ -46,7 +46,7 @@ fn losses_on_one_host_are_free_ten_times() {
     }
     let failure = world.failure(fold(0));
     assert_eq!(failure.class, FailureClass::WorkerLost);
-    assert!(failure.message.ends_with("lost or preempted 10 times, which is the limit"), "{failure}");
+    assert!(failure.message.ends_with("its workers were lost 10 times, which is the limit"), "{failure}");
 }
 
 #[test]

@@ -87,6 +87,15 @@ fn die(world: &mut World, name: &str) -> usize {
     leases
 }
 
+/// The same without a word.
+fn crash(world: &mut World, name: &str) -> usize {
+    let joined = world.join(name, "bad", 1);
+    let leases = world.leases(name, 1).len();
+    world.tell(Event::WorkerDisconnected { worker: worker(name), session: joined.session });
+    world.pass(2_000);
+    leases
+}
+
 fn with_a_good_host() -> World {
     let mut world = World::default();
     world.submit(submission("s", 0..40));
@@ -220,7 +229,7 @@ fn the_only_host_is_not_kept_out_and_undrain_pardons_one() {
 fn lose_again_and_again(world: &mut World, wish: usize, elsewhere: &[&Lease]) -> usize {
     let mut lost = 0;
     for life in 0..200 {
-        lost += die(world, &format!("b{life}"));
+        lost += crash(world, &format!("b{life}"));
         if lost >= wish || world.view("s").counts.failed > 0 {
             break;
         }

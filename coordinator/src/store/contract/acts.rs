@@ -56,6 +56,7 @@ pub(super) fn acts_of_a_deleted_sweep_go_with_it(make: Make<'_>) {
     let reader = script.store.reader().unwrap();
     let acts = told(reader.as_ref(), None);
     assert_eq!((acts.len(), acts[0].2.as_str()), (ACTS, "5"), "of too many the last ones");
+    drop(reader); // who reads holds what is to be deleted
     let Some(address) = backend.address() else { return }; // what is in memory goes by itself
     script.store.commit(&[steered(Act::Drain, About::Worker(worker("s")), "")]).unwrap();
     script.store.close().unwrap();

@@ -66,7 +66,10 @@ pub(in super::super) fn inspect(connection: &Connection) -> Result<Vec<String>, 
         check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()
     });
     match checked {
-        Ok(lines) => found.extend(lines.into_iter().filter(|line| line != "ok")),
+        Ok(complaints) => {
+            let lines = complaints.iter().flat_map(|complaint| complaint.lines());
+            found.extend(lines.filter(|line| *line != "ok" && !line.starts_with("***")).map(str::to_owned));
+        }
         Err(error) => found.extend(Some(damage(&error).ok_or(error)?)),
     }
     Ok(found)
