@@ -181,9 +181,16 @@ impl Remove {
 
 /// The context that a command means: the one that was named, else the current one. None if the command talks to nobody, or
 /// was told to whom.
-pub(super) fn meant(matches: &ArgMatches, file: Option<&Path>) -> Result<Option<Context>, Problem> {
+pub(super) fn meant(
+    grammar: &Command,
+    matches: &ArgMatches,
+    file: Option<&Path>,
+) -> Result<Option<Context>, Problem> {
+    if !talks(grammar, matches) {
+        return Ok(None);
+    }
     let verb = deepest(matches);
-    let Ok(coordinator) = verb.try_get_raw("coordinator") else { return Ok(None) };
+    let coordinator = verb.try_get_raw("coordinator").ok().flatten();
     let typed = |option| verb.value_source(option) == Some(ValueSource::CommandLine);
     let named = verb.try_get_one::<String>("context").ok().flatten();
     if typed("coordinator") && typed("context") {
@@ -205,6 +212,15 @@ pub(super) fn meant(matches: &ArgMatches, file: Option<&Path>) -> Result<Option<
         context.token_file = None;
     }
     Ok(Some(context))
+}
+
+/// Whether the verb that is carried out may ask a coordinator. Matches do not tell an option that was left out from one that
+/// there is not.
+fn talks(grammar: &Command, matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((name, below)) => grammar.find_subcommand(name).is_some_and(|verb| talks(verb, below)),
+        None => grammar.get_arguments().any(|argument| argument.get_id() == "coordinator"),
+    }
 }
 
 /// What was said to the verb that is carried out.

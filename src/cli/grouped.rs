@@ -41,7 +41,7 @@ pub(super) fn parse() -> Result<Togl, Instead> {
     }
     let mut command = command();
     let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
-    if let Some(context) = context::meant(&matches, Contexts::place().as_deref())? {
+    if let Some(context) = context::meant(&command, &matches, Contexts::place().as_deref())? {
         command = context::with(self::command(), &context);
         matches = command.try_get_matches_from_mut(std::env::args_os())?;
     }

@@ -127,8 +127,9 @@ fn asked() -> Result<Target, Problem> {
     let parse = |command: Command| {
         command.ignore_errors(true).try_get_matches_from(words.clone()).map_err(Problem::usage)
     };
-    let mut matches = parse(grouped::command())?;
-    if let Some(context) = context::meant(&matches, Contexts::place().as_deref())? {
+    let grammar = grouped::command();
+    let mut matches = parse(grammar.clone())?;
+    if let Some(context) = context::meant(&grammar, &matches, Contexts::place().as_deref())? {
         matches = parse(context::with(grouped::command(), &context))?;
     }
     Target::from_arg_matches(context::deepest(&matches)).map_err(Problem::usage)
