@@ -100,7 +100,7 @@ impl Pile {
 }
 
 /// A result at its trial's place.
-fn at(trial: &PlannedTrial, row: ResultRow) -> FoldRow {
+pub fn at(trial: &PlannedTrial, row: ResultRow) -> FoldRow {
     FoldRow {
         position: trial.position,
         fold: row.fold,

@@ -16,7 +16,7 @@ use tonic::async_trait;
 use crate::problem::Problem;
 use crate::remote::{ListedSweep, ListedWorker, SweepStatus, Target};
 
-pub use self::collected::{Collected, Depth, collected};
+pub use self::collected::{Collected, Depth, at, collected};
 pub use self::remote::Remote;
 pub use self::stored::Stored;
 

@@ -14,10 +14,10 @@ use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialConfig, TrialId};
 use togl_web::source::{Answer, FoldsAsked, TableForm};
 use togl_web::{Trouble, view};
 
-use super::sweep::{Made, at, results_of};
+use super::sweep::{Made, results_of};
 use super::views;
 use crate::cli::explained;
-use crate::facts::{Facts as _, Remote, sweep_name, title};
+use crate::facts::{Facts as _, Remote, at, sweep_name, title};
 use crate::problem::Problem;
 use crate::remote::{Client, refused};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use togl_analysis::frame::{FoldFrame, FoldRow};
+use togl_analysis::frame::FoldFrame;
 use togl_analysis::{LiveFolds, Plan, Table};
 use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_proto::{convert, wire};
@@ -21,7 +21,7 @@ use super::live::Connection;
 use super::views;
 use crate::cli;
 use crate::clock;
-use crate::facts::{Facts as _, Remote};
+use crate::facts::{Facts as _, Remote, at};
 use crate::problem::Problem;
 use crate::remote::{self, SweepStatus};
 
@@ -297,18 +297,6 @@ impl Shared {
 
     fn changed(&self) {
         self.version.send_modify(|version| *version += 1);
-    }
-}
-
-/// A result at its trial's place.
-pub fn at(trial: &PlannedTrial, row: togl_coordinator::store::ResultRow) -> FoldRow {
-    FoldRow {
-        position: trial.position,
-        fold: row.fold,
-        config: trial.config.clone(),
-        attempt: row.attempt.0,
-        worker: row.worker.to_string(),
-        result: row.result,
     }
 }
 
