@@ -20,7 +20,7 @@ pub enum Mark {
     MixedCode,
     /// Its folds saw different data under the same name.
     MixedData,
-    /// Its folds were trained on different kinds of devices.
+    /// Its folds were trained on different kinds of devices or processors, whose last digits differ.
     MixedDevices,
     /// Its folds were trained by numerics that are known to differ.
     MixedNumerics,
@@ -37,7 +37,7 @@ impl Mark {
             }
             Self::MixedCode => ("†", "mixed-code", "folds of different code versions"),
             Self::MixedData => ("‡", "mixed-data", "folds of different data under the same name"),
-            Self::MixedDevices => ("§", "mixed-devices", "folds of different kinds of devices"),
+            Self::MixedDevices => ("§", "mixed-devices", "folds of different kinds of devices or processors"),
             Self::MixedNumerics => {
                 ("¶", "mixed-numerics", "folds of different numerics versions, which should not be compared")
             }

@@ -18,13 +18,14 @@ use crate::schema::{self, SETTINGS};
 use crate::table::Mark;
 
 /// Columns that must be the same in all folds of a cell, and the mark if they are not.
-const MUST_AGREE: [(&str, Mark); 7] = [
+const MUST_AGREE: [(&str, Mark); 8] = [
     ("code_version", Mark::MixedCode),
     ("commit", Mark::MixedCode),
     ("dirty", Mark::MixedCode),
     ("libtorch", Mark::MixedCode),
     ("data_digest", Mark::MixedData),
     ("device", Mark::MixedDevices),
+    ("processor", Mark::MixedDevices),
     ("numerics", Mark::MixedNumerics),
 ];
 

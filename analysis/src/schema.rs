@@ -18,7 +18,7 @@ pub const SCHEMA_VERSION: u64 = newest();
 
 /// Columns that are no settings and that older versions did not have, with the first version that has them. Rows of
 /// older versions have no value in them; of a later setting they have the default, which means "as before".
-const LATER: [(&str, u64); 7] = [
+const LATER: [(&str, u64); 8] = [
     ("train_size", 2),
     ("validation_size", 2),
     ("test_size", 2),
@@ -26,6 +26,7 @@ const LATER: [(&str, u64); 7] = [
     ("energy_joules", 4),
     ("test_f1", 5),
     ("test_roc_auc", 5),
+    ("processor", 6),
 ];
 
 const fn newest() -> u64 {
@@ -200,7 +201,7 @@ fn is_scored_by_roc_auc(row: &FoldRow) -> bool {
 }
 
 /// How it was trained, where, and with what.
-pub const PROVENANCE: [ColumnSpec; 23] = recorded! {
+pub const PROVENANCE: [ColumnSpec; 24] = recorded! {
     Count "best_epoch": |row| Some(row.result.best_epoch.into()), "epoch of the best checkpoint, from 0";
     Count "epochs": |row| Some(row.result.epochs.into()), "epochs trained";
     Number "seconds": |row| Some(row.result.seconds), "seconds of training";
@@ -219,6 +220,8 @@ pub const PROVENANCE: [ColumnSpec; 23] = recorded! {
     Flag "dirty": |row| Some(row.result.provenance.dirty), "whether its tree had uncommitted changes";
     Text "libtorch": |row| row.result.provenance.libtorch.clone(), "version of libtorch";
     Text "device": |row| row.result.provenance.device.clone(), "device kind and name";
+    Text "processor": |row| row.result.provenance.processor.clone(),
+        "what decides the last digits on the device: vector instructions, or a GPU's model; empty if not known";
     Text "host": |row| row.result.provenance.host.clone(), "host name of the worker";
     Text "worker": |row| row.worker.clone(), "the worker that trained it";
     Count "attempt": |row| Some(row.attempt.into()), "which attempt at the fold this is, from 1";

@@ -93,6 +93,8 @@ fn a_cell_of_different_code_data_devices_or_numerics_is_marked() {
     assert_eq!(marks_after(|result| result.provenance.dirty = true), [Mark::MixedCode]);
     assert_eq!(marks_after(|result| result.data_digest = "other".to_owned()), [Mark::MixedData]);
     assert_eq!(marks_after(|result| result.provenance.device = "cuda".to_owned()), [Mark::MixedDevices]);
+    let other_processor = marks_after(|result| result.provenance.processor = "avx2".to_owned());
+    assert_eq!(other_processor, [Mark::MixedDevices]);
     assert_eq!(marks_after(|result| result.numerics += 1), [Mark::MixedNumerics]);
 }
 

@@ -119,15 +119,15 @@ impl TryFrom<wire::Failure> for Failure {
 
 impl From<Provenance> for wire::Provenance {
     fn from(p: Provenance) -> Self {
-        let Provenance { code_version, commit, dirty, libtorch, device, host, worker } = p;
-        Self { code_version, commit, dirty, libtorch, device, host, worker }
+        let Provenance { code_version, commit, dirty, libtorch, device, processor, host, worker } = p;
+        Self { code_version, commit, dirty, libtorch, device, processor, host, worker }
     }
 }
 
 impl From<wire::Provenance> for Provenance {
     fn from(p: wire::Provenance) -> Self {
-        let wire::Provenance { code_version, commit, dirty, libtorch, device, host, worker } = p;
-        Self { code_version, commit, dirty, libtorch, device, host, worker }
+        let wire::Provenance { code_version, commit, dirty, libtorch, device, processor, host, worker } = p;
+        Self { code_version, commit, dirty, libtorch, device, processor, host, worker }
     }
 }
 

@@ -27,7 +27,9 @@ struct Replicate {
     kind: String,
     attempt: u32,
     worker: String,
+    processor: String,
     accepted_attempt: u32,
+    accepted_processor: String,
     agrees: bool,
     largest_difference: f64,
     differences: Vec<Difference>,
@@ -44,7 +46,8 @@ struct Difference {
 impl From<replicates::Replicate> for Replicate {
     fn from(r: replicates::Replicate) -> Self {
         let accepted_attempt = r.counted.as_ref().map_or(0, |counted| counted.attempt.0);
-        let differences = r.counted.map(|counted| counted.differences).unwrap_or_default();
+        let (accepted_processor, differences) =
+            r.counted.map(|counted| (counted.processor, counted.differences)).unwrap_or_default();
         let differences = differences.into_iter().map(|d| Difference {
             field: d.field,
             accepted: d.accepted,
@@ -57,7 +60,9 @@ impl From<replicates::Replicate> for Replicate {
             kind: r.kind.as_str().to_owned(),
             attempt: r.attempt.0,
             worker: r.worker.to_string(),
+            processor: r.processor,
             accepted_attempt,
+            accepted_processor,
             agrees: differences.is_empty() && accepted_attempt > 0,
             largest_difference: differences.iter().map(|d| d.distance).fold(0.0, f64::max),
             differences,
@@ -65,10 +70,22 @@ impl From<replicates::Replicate> for Replicate {
     }
 }
 
+impl Replicate {
+    /// On what both were trained: two kinds of processors may disagree in the last digits, one may not.
+    fn processors(&self) -> String {
+        let known = |processor: &str| if processor.is_empty() { "?".to_owned() } else { processor.to_owned() };
+        match (known(&self.accepted_processor), known(&self.processor)) {
+            (one, other) if one == other => one,
+            (counted, other) => format!("{counted}, {other}"),
+        }
+    }
+}
+
 impl ListRow for Replicate {
     const COLUMNS: &'static [&'static str] =
-        &["FOLD", "KIND", "ATTEMPT", "COUNTED", "WORKER", "AGREES", "LARGEST", "DIFFERS IN"];
-    const ALSO: &'static [&'static str] = &["accepted_attempt", "largest_difference", "differences"];
+        &["FOLD", "KIND", "ATTEMPT", "COUNTED", "WORKER", "PROCESSORS", "AGREES", "LARGEST", "DIFFERS IN"];
+    const ALSO: &'static [&'static str] =
+        &["processor", "accepted_attempt", "accepted_processor", "largest_difference", "differences"];
 
     fn cells(&self) -> Vec<String> {
         let fields: Vec<&str> = self.differences.iter().map(|d| d.field.as_str()).collect();
@@ -78,6 +95,7 @@ impl ListRow for Replicate {
             self.attempt.to_string(),
             self.accepted_attempt.to_string(),
             self.worker.clone(),
+            self.processors(),
             if self.agrees { "yes" } else { "no" }.to_owned(),
             format!("{:.3e}", self.largest_difference),
             fields.join(" "),
@@ -129,11 +147,15 @@ mod tests {
             worker: "w".parse().unwrap(),
             kind: ResultKind::Replicate,
             test_accuracy: 0.5,
+            processor: "avx2".to_owned(),
             counted,
         };
-        let counted = |differences| Some(Counted { attempt: Attempt(2), test_accuracy: 0.5, differences });
+        let counted = |differences| {
+            let processor = "avx512".to_owned();
+            Some(Counted { attempt: Attempt(2), test_accuracy: 0.5, processor, differences })
+        };
         let differing = of(counted(vec![differ("test.loss", 0.125), differ("epochs", 3.0)]));
-        assert_eq!(Replicate::from(differing).cells()[5..], ["no", "3.000e0", "test.loss epochs"]);
+        assert_eq!(Replicate::from(differing).cells()[5..], ["avx512, avx2", "no", "3.000e0", "test.loss epochs"]);
         assert!(Replicate::from(of(counted(Vec::new()))).agrees);
         assert!(!Replicate::from(of(None)).agrees, "there is nothing to agree with");
     }

@@ -205,6 +205,7 @@ fn replicate(row: wire::Replicate) -> Result<Replicate, Problem> {
         attempt => Some(Counted {
             attempt: Attempt(attempt),
             test_accuracy: row.accepted_test_accuracy.ok_or_else(missing)?,
+            processor: row.accepted_processor,
             differences: row.differences.into_iter().map(difference).collect(),
         }),
     };
@@ -215,6 +216,7 @@ fn replicate(row: wire::Replicate) -> Result<Replicate, Problem> {
         worker: word(&row.worker)?,
         kind: word::<ResultKind>(&row.kind)?,
         test_accuracy: row.test_accuracy.ok_or_else(missing)?,
+        processor: row.processor,
         counted,
     })
 }

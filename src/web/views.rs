@@ -287,6 +287,7 @@ fn outcome(result: FoldResult) -> view::Outcome {
         ("host", from.host.clone()),
         ("worker", from.worker.clone()),
         ("device", from.device.clone()),
+        ("processor", from.processor.clone()),
         ("version", from.code_version.clone()),
         ("commit", from.commit.clone()),
         ("libtorch", from.libtorch.clone()),

@@ -55,6 +55,10 @@ pub struct Provenance {
     pub libtorch: String,
     /// Device kind: `cpu`, `cuda` or `mps`.
     pub device: String,
+    /// What decides the last digits there: libtorch's vector instructions, such as `avx2` or `avx512`, or the GPU's model
+    /// and compute capability; older results do not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub processor: String,
     /// Host name of the worker.
     pub host: String,
     /// The worker that trained it.
@@ -245,7 +249,7 @@ impl FoldResult {
     }
 
     fn check_names(&self) -> Result<(), ResultError> {
-        let Provenance { code_version, commit, dirty: _, libtorch, device, host, worker } = &self.provenance;
+        let Provenance { code_version, commit, dirty: _, libtorch, device, processor, host, worker } = &self.provenance;
         let names = [
             ("data_digest", &self.data_digest),
             ("split_digest", &self.split_digest),
@@ -253,6 +257,7 @@ impl FoldResult {
             ("commit", commit),
             ("libtorch", libtorch),
             ("device", device),
+            ("processor", processor),
             ("host", host),
             ("worker", worker),
         ];

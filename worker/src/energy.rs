@@ -1,5 +1,6 @@
-//! How much energy a fold took: counters of NVIDIA's devices before and after it. Owns the rule of when a difference
-//! is the fold's own; says nothing and costs nothing where there is no such device or no driver.
+//! What NVIDIA's driver knows about the device of a fold: its model, and how much energy the fold took by counters before
+//! and after it. Owns the rule of when a difference is the fold's own; says nothing and costs nothing where there is no
+//! such device or no driver.
 //!
 //! libtorch counts devices in another order than the driver does, and may be shown only some of them. So the device is
 //! found by what it runs: it is the one with this process on it, and with no other.
@@ -7,6 +8,7 @@
 use std::ffi::OsStr;
 
 use nvml_wrapper::Nvml;
+use nvml_wrapper::structs::device::CudaComputeCapability;
 use togl_learning::Device;
 
 /// The name that drivers install; the plain `.so` comes with development files only.
@@ -15,6 +17,8 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 /// What one device says at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
+    /// Model and compute capability, such as `NVIDIA A100 8.0`: what decides the last digits.
+    model: Option<String>,
     /// Joules since the driver was loaded, if the device counts them.
     joules: Option<f64>,
     /// The processes that compute on it.
@@ -45,12 +49,15 @@ impl Meter for Nvml {
         let reading = |index| {
             let device = self.device_by_index(index).ok()?;
             let processes = device.running_compute_processes().ok()?;
+            let capability = |c: CudaComputeCapability| format!("{}.{}", c.major, c.minor);
+            let model = device.name().ok().zip(device.cuda_compute_capability().ok().map(capability));
             Some(Reading {
+                model: model.map(|(name, capability)| format!("{name} {capability}")),
                 joules: device.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3),
                 processes: processes.into_iter().map(|process| process.pid).collect(),
             })
         };
-        let unknown = Reading { joules: None, processes: Vec::new() };
+        let unknown = Reading { model: None, joules: None, processes: Vec::new() };
         let count = self.device_count().unwrap_or(0);
         (0..count).map(|index| reading(index).unwrap_or_else(|| unknown.clone())).collect()
     }
@@ -75,6 +82,21 @@ impl Watch {
         let after = self.meter.as_ref()?.read();
         taken(&self.before, &after, self.process)
     }
+
+    /// The model of the device that it runs on.
+    pub fn gpu(&self) -> Option<String> {
+        model(&self.meter.as_ref()?.read(), self.process)
+    }
+}
+
+/// The model of the devices that this process is on. Process numbers differ within containers: where it is on none, all
+/// devices have to be of one model.
+fn model(readings: &[Reading], process: u32) -> Option<String> {
+    let is_here = |reading: &&Reading| reading.processes.contains(&process);
+    let here: Vec<&Reading> = readings.iter().filter(is_here).collect();
+    let candidates = if here.is_empty() { readings.iter().collect() } else { here };
+    let first = candidates.first()?.model.clone()?;
+    candidates.iter().all(|reading| reading.model.as_ref() == Some(&first)).then_some(first)
 }
 
 fn taken(before: &[Reading], after: &[Reading], process: u32) -> Option<f64> {
@@ -95,7 +117,7 @@ mod tests {
     const OTHER: u32 = 8;
 
     fn reading(joules: f64, processes: &[u32]) -> Reading {
-        Reading { joules: Some(joules), processes: processes.to_vec() }
+        Reading { model: None, joules: Some(joules), processes: processes.to_vec() }
     }
 
     /// Plays what devices say, reading by reading.
@@ -133,11 +155,21 @@ mod tests {
 
     #[test]
     fn where_it_cannot_be_known_nothing_is_said() {
-        let silent = [Reading { joules: None, processes: vec![ME] }];
+        let silent = [Reading { model: None, joules: None, processes: vec![ME] }];
         assert_eq!(watched(&silent, &silent), None, "the device does not count");
         assert_eq!(watched(&[reading(9.0, &[])], &[reading(1.0, &[ME])]), None, "the driver was loaded anew");
         assert_eq!(watched(&[reading(1.0, &[])], &[reading(2.0, &[])]), None, "trained elsewhere");
         assert_eq!(Watch::start(None, ME).joules(), None);
         assert!(meter(Device::Cpu).is_none() && meter(Device::Mps).is_none());
+    }
+    #[test]
+    fn the_model_is_that_of_the_device_it_ran_on_and_nothing_where_that_is_not_known() {
+        let of = |name: &str, processes: &[u32]| Reading { model: Some(name.to_owned()), ..reading(1.0, processes) };
+        let mixed = [of("A100 8.0", &[OTHER]), of("H100 9.0", &[ME])];
+        assert_eq!(model(&mixed, ME).as_deref(), Some("H100 9.0"));
+        assert_eq!(model(&mixed, 99), None, "in a container, with two models");
+        let alike = [of("A100 8.0", &[OTHER]), of("A100 8.0", &[])];
+        assert_eq!(model(&alike, 99).as_deref(), Some("A100 8.0"), "in a container, with one model");
+        assert_eq!(model(&[], ME), None);
     }
 }

@@ -161,7 +161,7 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     Ok(result)
 }
 
-/// Adds what only the program knows, at the end of a fold; device and libtorch are already in.
+/// Adds what only the program knows, at the end of a fold; device, libtorch and vector instructions are already in.
 pub fn sign(trained: &mut Trained, memory: &PeakMemory, energy: &Watch) {
     let result = &mut trained.result;
     result.finished_at = clock::milliseconds_since_1970();
@@ -173,6 +173,9 @@ pub fn sign(trained: &mut Trained, memory: &PeakMemory, energy: &Watch) {
     provenance.commit = version::COMMIT.to_owned();
     provenance.dirty = version::dirty();
     provenance.host = host::name();
+    if let Some(gpu) = energy.gpu() {
+        provenance.processor = gpu;
+    }
 }
 
 /// A line for the fold's log, which `togl logs` shows.

@@ -168,6 +168,7 @@ fn replicate(row: Replicate) -> wire::Replicate {
         distance,
     };
     wire::Replicate {
+        accepted_processor: counted.map(|counted| counted.processor.clone()).unwrap_or_default(),
         fold: Some(row.fold.into()),
         attempt: row.attempt.0,
         worker: row.worker.to_string(),
@@ -180,6 +181,7 @@ fn replicate(row: Replicate) -> wire::Replicate {
         config: row.trial,
         test_accuracy: Some(row.test_accuracy),
         accepted_test_accuracy,
+        processor: row.processor,
     }
 }
 

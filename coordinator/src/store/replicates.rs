@@ -22,6 +22,8 @@ pub struct Replicate {
     pub kind: ResultKind,
     /// Its accuracy on the test part.
     pub test_accuracy: f64,
+    /// What decided its last digits; empty if it does not say.
+    pub processor: String,
     /// What it is compared with; none if that was set aside since.
     pub counted: Option<Counted>,
 }
@@ -33,6 +35,8 @@ pub struct Counted {
     pub attempt: Attempt,
     /// Its accuracy on the test part.
     pub test_accuracy: f64,
+    /// What decided its last digits.
+    pub processor: String,
     /// Where the other one differs; nowhere if both say the same numbers.
     pub differences: Vec<Difference>,
 }
@@ -77,6 +81,7 @@ fn compare(kind: ResultKind, accepted: Option<&ResultRow>, row: ResultRow) -> Re
         counted: accepted.map(|accepted| Counted {
             attempt: accepted.attempt,
             test_accuracy: accepted.result.test.accuracy,
+            processor: accepted.result.provenance.processor.clone(),
             differences: differences(&accepted.result, &row.result),
         }),
         fold: row.fold,
@@ -85,6 +90,7 @@ fn compare(kind: ResultKind, accepted: Option<&ResultRow>, row: ResultRow) -> Re
         worker: row.worker,
         kind,
         test_accuracy: row.result.test.accuracy,
+        processor: row.result.provenance.processor,
     }
 }
 

@@ -18,6 +18,7 @@
 #endif
 
 #include <ATen/ATen.h>
+#include <ATen/Version.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -341,4 +342,6 @@ void togl_keep_memory(void) {
 }
 
 char *togl_libtorch_version(void) { return strdup(TORCH_VERSION); }
+
+char *togl_cpu_capability(void) { return strdup(at::get_cpu_capability().c_str()); }
 }

@@ -68,4 +68,7 @@ int64_t togl_peak_memory(int cuda, int index);
 
 // Version of the libtorch that is loaded, as text to be freed.
 char *togl_libtorch_version(void);
+
+// The vector instructions that libtorch uses on this processor, as text to be freed.
+char *togl_cpu_capability(void);
 }

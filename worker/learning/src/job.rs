@@ -7,6 +7,7 @@ use togl_sweeps::trial::{NUMERICS, TrialConfig};
 
 use crate::checkpoint::Checkpoint;
 use crate::device::{self, Device};
+use crate::native;
 
 /// One fold to train.
 #[derive(Clone, Copy)]
@@ -92,6 +93,7 @@ pub(crate) fn result(
     test: Metrics,
     history: Vec<EpochRecord>,
 ) -> FoldResult {
+    let processor = if device == "cpu" { native::cpu_capability() } else { String::new() };
     let (device, libtorch) = (device.to_owned(), device::libtorch_version());
     FoldResult {
         version: RESULT_VERSION,
@@ -111,7 +113,7 @@ pub(crate) fn result(
         part_sizes: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
         data_digest: dataset.digest().to_string(),
         split_digest: split.digest().to_string(),
-        provenance: Provenance { device, libtorch, ..Provenance::default() },
+        provenance: Provenance { device, libtorch, processor, ..Provenance::default() },
         history,
     }
 }

@@ -56,6 +56,7 @@ unsafe extern "C" {
     fn togl_restart_memory(cuda: i32, index: i32);
     fn togl_peak_memory(cuda: i32, index: i32) -> i64;
     fn togl_libtorch_version() -> *mut c_char;
+    fn togl_cpu_capability() -> *mut c_char;
     fn free(pointer: *mut c_void);
 }
 
@@ -212,4 +213,10 @@ pub(crate) fn peak_memory(device: tch::Device) -> Option<u64> {
 pub(crate) fn libtorch_version() -> String {
     // SAFETY: returns an owned C string.
     take_text(unsafe { togl_libtorch_version() }).unwrap_or_default()
+}
+
+/// The vector instructions that libtorch uses on this processor, in small letters.
+pub(crate) fn cpu_capability() -> String {
+    // SAFETY: returns an owned C string.
+    take_text(unsafe { togl_cpu_capability() }).unwrap_or_default().to_lowercase()
 }
