@@ -141,6 +141,44 @@ fn every_source_file_says_what_it_owns() {
     assert!(silent.is_empty(), "no paragraph at the top of {silent:#?}");
 }
 
+/// The lint of the compiler would ask for a comment above every field, and get one that repeats its name.
+#[test]
+fn what_other_crates_may_use_says_what_it_is_for() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut silent = Vec::new();
+    for folder in ["analysis/src", "coordinator", "durable/src", "proto/src", "sweeps/src", "worker"] {
+        visit(&root.join(folder), &mut |path, text| {
+            let of_programs = path.starts_with(root.join("worker/src"));
+            let of_tests = path
+                .components()
+                .any(|part| ["tests", "examples", "fuzz"].contains(&part.as_os_str().to_str().unwrap()));
+            if !of_programs && !of_tests {
+                silent.extend(undocumented(text).map(|line| format!("{}: {line}", path.display())));
+            }
+        });
+    }
+    assert!(silent.is_empty(), "no comment above {silent:#?}");
+    let planted = "pub struct Said;\n/// Says it.\n#[derive(Debug)]\npub enum Word {\n    Yes,\n}\n";
+    assert_eq!(undocumented(planted).collect::<Vec<_>>(), ["pub struct Said;"]);
+}
+
+/// Public types and functions without a comment, up to the tests of a file.
+fn undocumented(text: &str) -> impl Iterator<Item = &str> {
+    let lines: Vec<&str> =
+        text.lines().map_while(|line| (line != "#[cfg(test)]").then(|| line.trim())).collect();
+    let kinds =
+        ["pub fn ", "pub async fn ", "pub const fn ", "pub struct ", "pub enum ", "pub trait ", "pub type "];
+    let is_public = move |line: &str| kinds.iter().any(|kind| line.starts_with(kind));
+    let mut said = false;
+    lines.into_iter().filter(move |line| {
+        let silent = is_public(line) && !said;
+        // Attributes stand between a comment and what it is about; some take several lines.
+        said = line.starts_with("///")
+            || (said && !is_public(line) && !line.is_empty() && !line.ends_with(['{', ';']));
+        silent
+    })
+}
+
 fn visit(folder: &std::path::Path, look: &mut impl FnMut(&std::path::Path, &str)) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -20,7 +20,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a frame, a selection or a table could not be made.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// What was asked for, or what was given, cannot be; nobody needs more of it than the words.
     #[error("{0}")]

@@ -27,7 +27,6 @@ const SERVER_YEARS: i32 = 10;
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum CertificateError {
     /// A file cannot be read or written.
     #[error("cannot use {}: {source}", path.display())]

@@ -16,7 +16,6 @@ pub mod trust;
 
 /// The generated types and services of `togl.v1`; the `.proto` files are their documentation.
 #[allow(
-    missing_docs,
     unused_qualifications,
     clippy::all,
     clippy::allow_attributes_without_reason,

@@ -73,7 +73,8 @@ impl From<replicates::Replicate> for Replicate {
 impl Replicate {
     /// On what both were trained: two kinds of processors may disagree in the last digits, one may not.
     fn processors(&self) -> String {
-        let known = |processor: &str| if processor.is_empty() { "?".to_owned() } else { processor.to_owned() };
+        let known =
+            |processor: &str| if processor.is_empty() { "?".to_owned() } else { processor.to_owned() };
         match (known(&self.accepted_processor), known(&self.processor)) {
             (one, other) if one == other => one,
             (counted, other) => format!("{counted}, {other}"),
@@ -155,7 +156,10 @@ mod tests {
             Some(Counted { attempt: Attempt(2), test_accuracy: 0.5, processor, differences })
         };
         let differing = of(counted(vec![differ("test.loss", 0.125), differ("epochs", 3.0)]));
-        assert_eq!(Replicate::from(differing).cells()[5..], ["avx512, avx2", "no", "3.000e0", "test.loss epochs"]);
+        assert_eq!(
+            Replicate::from(differing).cells()[5..],
+            ["avx512, avx2", "no", "3.000e0", "test.loss epochs"]
+        );
         assert!(Replicate::from(of(counted(Vec::new()))).agrees);
         assert!(!Replicate::from(of(None)).agrees, "there is nothing to agree with");
     }

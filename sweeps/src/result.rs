@@ -112,7 +112,6 @@ pub struct FoldResult {
 
 /// Why a result cannot be accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ResultError {
     /// Written by a newer program.
     #[error("result has version {found}, this program knows up to {RESULT_VERSION}; upgrade it")]
@@ -249,7 +248,8 @@ impl FoldResult {
     }
 
     fn check_names(&self) -> Result<(), ResultError> {
-        let Provenance { code_version, commit, dirty: _, libtorch, device, processor, host, worker } = &self.provenance;
+        let Provenance { code_version, commit, dirty: _, libtorch, device, processor, host, worker } =
+            &self.provenance;
         let names = [
             ("data_digest", &self.data_digest),
             ("split_digest", &self.split_digest),

@@ -164,7 +164,10 @@ mod tests {
     }
     #[test]
     fn the_model_is_that_of_the_device_it_ran_on_and_nothing_where_that_is_not_known() {
-        let of = |name: &str, processes: &[u32]| Reading { model: Some(name.to_owned()), ..reading(1.0, processes) };
+        let of = |name: &str, processes: &[u32]| Reading {
+            model: Some(name.to_owned()),
+            ..reading(1.0, processes)
+        };
         let mixed = [of("A100 8.0", &[OTHER]), of("H100 9.0", &[ME])];
         assert_eq!(model(&mixed, ME).as_deref(), Some("H100 9.0"));
         assert_eq!(model(&mixed, 99), None, "in a container, with two models");

@@ -200,7 +200,8 @@ pub fn environment(frame: &FoldFrame) -> Result<String> {
     if frame.is_empty() {
         return Ok(paragraph("Nothing has finished."));
     }
-    let made_by = ["code_version", "commit", "dirty", "numerics", "libtorch", "device", "processor", "host", "worker"];
+    let made_by =
+        ["code_version", "commit", "dirty", "numerics", "libtorch", "device", "processor", "host", "worker"];
     let data = ["dataset", "data_digest"];
     let programs = distinct(frame, &made_by)?;
     let mixed = distinct(frame, &made_by[..4])?.len() > 1;

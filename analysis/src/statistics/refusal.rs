@@ -3,7 +3,6 @@
 
 /// Why values cannot be compared by the test that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TestRefusal {
     /// All values come from one split, so they differ only by training seed.
     #[error(

@@ -59,7 +59,6 @@ impl Tokens {
 
 /// Why there are no tokens.
 #[derive(Debug, thiserror::Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TokenError {
     /// The file cannot be read or written.
     #[error("cannot use the token file {}: {source}", path.display())]

@@ -11,7 +11,6 @@ use crate::structure::StructureError;
 
 /// Why a data set could not be opened or split.
 #[derive(Debug, Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Error {
     /// No source has this name.
     #[error("unknown data set `{name}`{}", searched(.looked_at))]

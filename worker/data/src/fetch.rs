@@ -69,7 +69,6 @@ pub struct Fetched {
 
 /// Why a file could not be fetched. What was downloaded so far is kept unless it is known to be wrong.
 #[derive(Debug, ThisError)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FetchError {
     /// The data set is not known.
     #[error(transparent)]

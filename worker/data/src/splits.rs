@@ -121,7 +121,6 @@ impl fmt::Display for ValidSplits {
 
 /// Why a split cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SplitError {
     /// The split number is not one of the rule's.
     #[error("split {split} of {dataset} does not exist")]
