@@ -38,6 +38,7 @@ scripts:
 	for script in $$(grep -rlI '^#!/usr/bin/env python3' deploy) deploy/*/*.py; do \
 		python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" $$script || exit 1; done
 	PYTHONDONTWRITEBYTECODE=1 python3 deploy/python/tests/test_package.py
+	PYTHONDONTWRITEBYTECODE=1 python3 deploy/python/tests/test_program.py
 
 clippy: bootstrap
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
@@ -111,6 +112,9 @@ test-browser: build ## The page in a real Chromium; pictures go to target/screen
 fuzz-api: build ## Fuzz the API of the page with schemathesis
 	deploy/browser-tools
 	deploy/fuzz-api
+
+test-programs: build ## Train the examples of programs, kill a worker in the middle (installs scikit-learn into target/programs-venv)
+	deploy/test-programs
 
 test-hosts: build ## `togl hosts` against four sshd in network namespaces, one without disk, one that hangs
 	deploy/test-hosts

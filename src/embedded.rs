@@ -60,6 +60,7 @@ fn use_the_other(served: Option<&Served>) -> String {
 }
 
 /// What a coordinator's problem means for the user.
+#[expect(clippy::too_many_lines, reason = "a dispatcher: one sentence a problem")]
 pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
     match error {
         // The port is taken because this very state is served, which is what the user should hear.
@@ -92,6 +93,14 @@ pub fn explain(error: ServiceError, state: &StateDir) -> Problem {
         ServiceError::Exposed { ref folder } => {
             let hint = format!("`chmod o-w {}` keeps others out", folder.display());
             Problem::usage(error).hint(hint)
+        }
+        ServiceError::Programs { ref source, .. } => {
+            let full = source.kind() == std::io::ErrorKind::StorageFull;
+            Problem::usage(error).hint(if full {
+                FULL
+            } else {
+                "see who may write there, or leave --programs out"
+            })
         }
         ServiceError::Store(_) | ServiceError::Tokens(_) | ServiceError::Certificates(_) => {
             Problem::usage(error)

@@ -43,6 +43,8 @@ pub struct LocalWorker {
     pub state: PathBuf,
     /// Where data sets are.
     pub data_dir: Option<PathBuf>,
+    /// Whether it runs programs that sweeps bring along.
+    pub programs: bool,
 }
 
 /// Deaths in a row, each soon after the start, after which it makes no sense to go on.
@@ -63,6 +65,9 @@ impl LocalWorker {
         }
         if let Some(device) = &self.device {
             command.arg("--device").arg(device);
+        }
+        if self.programs {
+            command.arg("--programs");
         }
         if self.background {
             command.arg("--background");

@@ -20,6 +20,7 @@ mod log;
 mod mounts;
 mod pager;
 mod problem;
+mod program_files;
 mod progress;
 mod remote;
 mod slurm;

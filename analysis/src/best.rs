@@ -86,7 +86,7 @@ impl Best {
             for (rank, trial) in ranks.zip(whole.into_iter().chain(rest)) {
                 let validation = summary(&candidates[trial].values);
                 let test = summary(&tested[trial]);
-                let setting = |name: &&str| Ok(((*name).to_owned(), plan.label(trial, name)?));
+                let setting = |name: &String| Ok((name.clone(), plan.label(trial, name)?));
                 ranked.push(RankedTrial {
                     rank,
                     trial: plan.id(trial).to_string(),

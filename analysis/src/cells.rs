@@ -14,7 +14,6 @@ use crate::error::{Error, Result, backticked};
 use crate::frame::FoldFrame;
 use crate::level;
 use crate::plan::Plan;
-use crate::schema::{self, SETTINGS};
 use crate::table::Mark;
 
 /// Columns that must be the same in all folds of a cell, and the mark if they are not.
@@ -70,7 +69,7 @@ pub fn row_settings(spec: &TableSpec) -> Vec<String> {
 /// Groups the folds into cells; refuses a cell that would average over trials that differ in more than the
 /// settings `among` which a choice was made per fold.
 pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String]) -> Result<GroupedCells> {
-    let names = label_settings(spec)?;
+    let names = label_settings(spec, plan)?;
     let places = Places::of(plan, &names)?;
     refuse_mixed_cells(&places, &names, plan, among)?;
     let mut cells: Vec<CellFolds> = places.labels.iter().map(|labels| cell(labels, spec)).collect();
@@ -110,18 +109,18 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
 /// The table block with as many more row settings as it takes to have one trial per cell, where a choice was made
 /// per fold `among` some settings.
 pub fn separated(spec: &TableSpec, plan: &Plan, among: &[String]) -> Result<TableSpec> {
-    let names = label_settings(spec)?;
+    let names = label_settings(spec, plan)?;
     let more = settings_that_differ(&Places::of(plan, &names)?.mixed(), &names, plan)?;
     let more = more.into_iter().filter(|name| !among.contains(name));
     let rows = spec.rows.iter().cloned().chain(more).collect();
     Ok(TableSpec { rows, ..spec.clone() })
 }
 
-fn label_settings(spec: &TableSpec) -> Result<Vec<String>> {
+fn label_settings(spec: &TableSpec, plan: &Plan) -> Result<Vec<String>> {
     let mut names = row_settings(spec);
     names.extend(spec.group.iter().filter(|name| **name != spec.columns).cloned());
     names.push(spec.columns.clone());
-    names.iter().try_for_each(|name| schema::check_label(name))?;
+    names.iter().try_for_each(|name| plan.check_label(name))?;
     Ok(names)
 }
 
@@ -191,12 +190,11 @@ fn refuse_mixed_cells(places: &Places, names: &[String], plan: &Plan, among: &[S
 /// The settings in which the trials of some cell differ, in the order of the schema.
 fn settings_that_differ(mixed: &[(usize, Vec<usize>)], names: &[String], plan: &Plan) -> Result<Vec<String>> {
     let mut differ = Vec::new();
-    let others =
-        SETTINGS.iter().map(|spec| spec.name).filter(|name| !names.iter().any(|label| label == name));
+    let others = plan.settings().into_iter().filter(|name| !names.contains(name));
     for name in others {
         for (_, trials) in mixed {
-            if plan.differs(trials, name)? {
-                differ.push(name.to_owned());
+            if plan.differs(trials, &name)? {
+                differ.push(name);
                 break;
             }
         }

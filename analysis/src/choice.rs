@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
-use crate::schema::SETTINGS;
 use crate::statistics::Summary;
 #[cfg(doc)]
 use crate::validation::ValidationView;
@@ -56,8 +55,8 @@ pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection, spec: &Tabl
 fn searched(plan: &Plan, labels: &[&str]) -> Result<Vec<String>> {
     let trials: Vec<usize> = plan.trials_with_folds().into_iter().collect();
     let mut searched = plan.varied(&trials)?;
-    searched.retain(|name| !labels.contains(name) && !SAME_SPLITS.contains(name));
-    Ok(searched.into_iter().map(str::to_owned).collect())
+    searched.retain(|name| !labels.contains(&name.as_str()) && !SAME_SPLITS.contains(&name.as_str()));
+    Ok(searched)
 }
 
 /// Chooses one trial of each family by the mean of all its folds.
@@ -274,11 +273,11 @@ struct Families {
 impl Families {
     /// Trials that share a family also share the labels of a table.
     fn of(plan: &Plan, among: &[String], labels: &[&str]) -> Result<Self> {
-        let others: Vec<&str> = SETTINGS
-            .iter()
-            .map(|spec| spec.name)
-            .filter(|name| !among.iter().any(|chosen| chosen == name))
-            .chain(labels.iter().copied())
+        let others: Vec<String> = plan
+            .settings()
+            .into_iter()
+            .filter(|name| !among.contains(name))
+            .chain(labels.iter().map(|label| (*label).to_owned()))
             .collect();
         let mut families: Distinct<Vec<String>> = Distinct::default();
         let family = |trial: usize| Ok(families.place(plan.labels(trial, &others)?));

@@ -5,7 +5,7 @@ use polars::prelude::{
     AnyValue, BooleanChunked, Column, DataFrame, DataType, NamedFrom, NewChunkedArray, Series, UInt64Chunked,
 };
 use serde_json::{Map, Value};
-use togl_sweeps::{FoldKey, TrialConfig, TrialId};
+use togl_sweeps::{FoldKey, TrialConfig, TrialId, settings};
 
 use crate::error::{Error, Result};
 use crate::schema::{ColumnKind, SETTINGS, check_label};
@@ -43,6 +43,17 @@ pub fn identity_columns(folds: &[FoldIdentity<'_>]) -> Vec<Column> {
     columns
 }
 
+/// One column for each setting that programs declare and that we have none of.
+pub fn declared_columns(folds: &[FoldIdentity<'_>]) -> Vec<Column> {
+    if folds.iter().all(|fold| fold.config.program.is_none()) {
+        return Vec::new();
+    }
+    let configs = DistinctConfigs::of(folds);
+    let names = settings::names_of(folds.iter().map(|fold| fold.config));
+    let declared = names.iter().skip(SETTINGS.len());
+    declared.map(|name| configs.setting(name, configs.kind(name))).collect()
+}
+
 /// Configurations taken apart once each, although many folds share one.
 struct DistinctConfigs {
     settings: Vec<Map<String, Value>>,
@@ -68,6 +79,17 @@ impl DistinctConfigs {
         distinct
     }
 
+    /// What a declared setting holds, by its values.
+    fn kind(&self, name: &str) -> ColumnKind {
+        let values = || self.settings.iter().filter_map(|settings| settings.get(name));
+        match () {
+            () if values().all(Value::is_boolean) => ColumnKind::Flag,
+            () if values().all(Value::is_u64) => ColumnKind::Count,
+            () if values().all(Value::is_number) => ColumnKind::Number,
+            () => ColumnKind::Text,
+        }
+    }
+
     fn setting(&self, name: &str, kind: ColumnKind) -> Column {
         let get = |at: &usize| self.settings[*at].get(name);
         match kind {
@@ -80,10 +102,13 @@ impl DistinctConfigs {
 }
 
 fn settings_of(config: &TrialConfig) -> Map<String, Value> {
-    match serde_json::to_value(config) {
+    let mut settings = match serde_json::to_value(config) {
         Ok(Value::Object(settings)) => settings,
         _ => Map::new(), // a struct of numbers and words always serialises to an object
-    }
+    };
+    // A program's setting that is called as one of ours shares its column.
+    settings.extend(config.program.iter().flat_map(|program| program.settings.clone()));
+    settings
 }
 
 fn plain_text(value: &Value) -> String {
@@ -185,8 +210,10 @@ pub fn is_among(label: &str, values: &[String]) -> bool {
 pub fn matching(data: &DataFrame, filter: &[(String, Vec<String>)]) -> Result<BooleanChunked> {
     let mut kept = vec![true; data.height()];
     for (name, values) in filter {
-        check_label(name)?;
-        let column = data.column(name)?;
+        let Ok(column) = data.column(name) else {
+            check_label(name)?;
+            continue;
+        };
         let mut last: Option<(AnyValue<'_>, bool)> = None;
         for (row, kept) in kept.iter_mut().enumerate() {
             let value = column.get(row)?;

@@ -59,7 +59,7 @@ pub fn name(config: &TrialConfig, differ: &[String]) -> String {
 pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
     let mut configs: Vec<&TrialConfig> = rows.iter().map(|row| &row.config).collect();
     configs.dedup();
-    let differs = |name: &&str| {
+    let differs = |name: &str| {
         let mut values: BTreeMap<(String, &str), String> = BTreeMap::new();
         configs.iter().any(|config| {
             let value = config.show(name).unwrap_or_default();
@@ -67,7 +67,8 @@ pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
             *known != value
         })
     };
-    settings::names().filter(|name| *name != "dataset").filter(differs).map(str::to_owned).collect()
+    let names = settings::names_of(configs.iter().copied()).into_iter();
+    names.filter(|name| name != "dataset").filter(|name| differs(name)).collect()
 }
 
 fn gathered(rows: &[&FoldRow], label: impl Fn(&TrialConfig) -> String) -> Vec<CurveGroup> {

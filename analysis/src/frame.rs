@@ -57,6 +57,7 @@ impl FoldFrame {
         let identities: Vec<FoldIdentity<'_>> = rows.iter().map(FoldRow::identity).collect();
         let mut columns = identity_columns(&identities);
         columns.extend(schema::METRICS.iter().chain(&schema::PROVENANCE).map(|spec| spec.of(&rows)));
+        columns.extend(columns::declared_columns(&identities));
         Self::from_data(&DataFrame::new(rows.len(), columns)?, "the results")
     }
 

@@ -5,7 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::DataFrame;
-use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
+use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId, settings};
 
 use crate::columns::{self, is_among};
 use crate::distinct::Distinct;
@@ -69,7 +69,9 @@ impl Plan {
 
     /// This plan, and after it the folds of a frame that it does not have.
     pub fn with_frame(mut self, frame: &FoldFrame) -> Result<Self> {
-        let names = KEYS.iter().chain(&SETTINGS).map(|spec| spec.name);
+        let others = frame.data().columns().iter().map(|column| column.name().as_str());
+        let others = others.filter(|name| !schema::columns().any(|spec| spec.name == *name));
+        let names = KEYS.iter().chain(&SETTINGS).map(|spec| spec.name).chain(others);
         self.sources.push(frame.data().select(names)?);
         let source = self.sources.len() - 1;
         let next = self.folds.last().map_or(0, |last| last.position + 1);
@@ -100,7 +102,7 @@ impl Plan {
     pub fn filtered(&self, filter: &[(String, Vec<String>)]) -> Result<Self> {
         let mut plan = self.clone();
         for (name, values) in filter {
-            schema::check_label(name)?;
+            self.check_label(name)?;
             let labels: Vec<String> =
                 (0..self.trials.len()).map(|trial| self.label(trial, name)).collect::<Result<_>>()?;
             let kept: Vec<bool> = labels.iter().map(|label| is_among(label, values)).collect();
@@ -218,14 +220,32 @@ impl Plan {
     }
 
     /// The settings in which some of these trials differ, in the order of the schema.
-    pub(crate) fn varied(&self, trials: &[usize]) -> Result<Vec<&'static str>> {
+    pub(crate) fn varied(&self, trials: &[usize]) -> Result<Vec<String>> {
         let mut varied = Vec::new();
-        for name in SETTINGS.iter().map(|spec| spec.name) {
-            if self.differs(trials, name)? {
+        for name in self.settings() {
+            if self.differs(trials, &name)? {
                 varied.push(name);
             }
         }
         Ok(varied)
+    }
+
+    /// The names of all settings of its trials: ours, and what programs declare.
+    pub(crate) fn settings(&self) -> Vec<String> {
+        let written = self.trials.iter().filter_map(|trial| match &trial.settings {
+            Settings::Written(config) => Some(config.as_ref()),
+            Settings::Row { .. } => None,
+        });
+        settings::names_of(written)
+    }
+
+    /// Refuses a name that cannot make rows or columns of a table of these trials.
+    pub(crate) fn check_label(&self, name: &str) -> Result<()> {
+        let saved = || self.sources.iter().any(|source| source.column(name).is_ok());
+        if self.settings().iter().any(|known| known == name) || saved() {
+            return Ok(());
+        }
+        schema::check_label(name)
     }
 
     /// The place of every trial.
@@ -246,9 +266,10 @@ impl Plan {
         }
         match &trial.settings {
             Settings::Written(config) => Ok(config.show(name).unwrap_or_default()),
-            Settings::Row { source, row } => {
-                Ok(columns::label(&self.sources[*source].column(name)?.get(*row)?))
-            }
+            Settings::Row { source, row } => match self.sources[*source].column(name) {
+                Ok(column) => Ok(columns::label(&column.get(*row)?)),
+                Err(_) => Ok(String::new()), // declared by the program of another trial
+            },
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod liveness;
 pub mod log_limit;
 pub mod metrics;
 pub mod private;
+pub mod programs;
 pub mod reads;
 pub mod server;
 pub mod service;

@@ -18,7 +18,8 @@ use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
 use crate::private;
-use crate::server::{self, Admission, Bounds, Protection, ServeError};
+use crate::programs::Programs;
+use crate::server::{self, Admission, Bounds, Protection, Rooms, ServeError};
 use crate::standby;
 use crate::store::address::StoreAddress;
 use crate::store::{Store, StoreError};
@@ -66,6 +67,14 @@ pub enum ServiceError {
         /// What the system said.
         source: io::Error,
     },
+    /// The files of programs cannot be kept.
+    #[error("cannot keep the files of programs in {}: {source}", folder.display())]
+    Programs {
+        /// Where.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The driver ended, or did not start.
     #[error(transparent)]
     Driver(#[from] DriverError),
@@ -97,6 +106,8 @@ pub struct Settings {
     pub standby: bool,
     /// Bytes of all checkpoints that are held so that folds can move; 0 for none.
     pub checkpoint_room: u64,
+    /// Whether sweeps may bring programs that workers run.
+    pub programs: bool,
 }
 
 impl Settings {
@@ -116,6 +127,7 @@ impl Settings {
             bounds,
             standby,
             checkpoint_room,
+            programs: false,
         }
     }
 
@@ -145,6 +157,14 @@ impl Settings {
             tracing::warn!(folder = %folder.display(), %error, "no checkpoints are held, so folds do not move with theirs");
         };
         opened.inspect_err(trouble).ok()
+    }
+
+    /// What lies beside the store. The lock on the store keeps others out of these folders.
+    fn rooms(&self) -> Result<Rooms, ServiceError> {
+        let folder = self.folder().join("programs");
+        let programs = self.programs.then(|| Programs::open(&folder)).transpose();
+        let programs = programs.map_err(|source| ServiceError::Programs { folder, source })?;
+        Ok(Rooms { checkpoints: self.checkpoints(), programs })
     }
 
     /// Makes or finds CA and tokens.
@@ -260,7 +280,7 @@ impl Coordinator {
         // The ports first: if one is taken, nothing has been made yet.
         let Ports { port, address, page } = Ports::take(&settings).await?;
         let store = settings.open_store().await?;
-        let checkpoints = settings.checkpoints(); // the lock on the store keeps others out of its folder
+        let rooms = settings.rooms()?;
         let listener = port.open().map_err(|source| ServiceError::Listen { address, source })?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
@@ -276,7 +296,7 @@ impl Coordinator {
         });
         let (shutdown, mut told) = watch::channel(false);
         let (report, served) = oneshot::channel();
-        let serve = server::serve(listener, handle.clone(), protection, checkpoints, async move {
+        let serve = server::serve(listener, handle.clone(), protection, rooms, async move {
             let _ = told.wait_for(|stop| *stop).await; // an error means that nobody is left to tell
         });
         tasks::spawn("server", async move {

@@ -152,7 +152,7 @@ impl Stage {
         let begin = clock::now();
         let yaml = sweep(folds);
         let spec = SweepSpec::parse(&yaml).map_err(Problem::ours)?;
-        let source = Source { yaml, spec };
+        let source = Source { yaml, spec, program: None };
         let (_, longest_wait) =
             longest_silence(listener, submit::submit(&mut client, source, &Because::default())).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();

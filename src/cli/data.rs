@@ -128,6 +128,9 @@ pub fn check_names(names: &BTreeSet<&str>, data_dir: Option<PathBuf>) -> Result<
 
 /// Refuses a sweep with a split that its data set is known not to have; what nobody knows here may have it elsewhere.
 pub fn check_splits(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
+    if spec.program.is_some() {
+        return Ok(()); // a program may make splits of its own
+    }
     let folders = Folders::choose(data_dir)?;
     let mut highest: BTreeMap<&str, u32> = BTreeMap::new();
     for trial in &spec.trials {
@@ -150,6 +153,9 @@ fn is_offline() -> bool {
 
 /// Tells of data sets of a sweep that nobody knows on this machine. Workers elsewhere may have them, so that is no error.
 pub fn mention_unknown(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
+    if spec.program.is_some() {
+        return Ok(()); // it may know data that nobody else does
+    }
     let folders = Folders::choose(data_dir)?;
     for name in spec.datasets() {
         if let Err(error) = togl_data::known_or_present(name, Some(&folders.data)) {

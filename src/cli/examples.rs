@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("hosts status", "togl hosts status hosts.yaml --format json"),
     ("hosts up", "togl hosts up hosts.yaml"),
     ("import wandb", "togl import wandb runs.csv --out runs.parquet"),
+    ("init", "togl init --program train.py"),
     ("logs", "togl logs 2f9c/3/0\ntogl logs -f 2f9c/3/0"),
     ("migrate", "togl migrate --to postgres://togl@db/togl"),
     ("pause", "togl pause zinc-depth --reason 'the cluster is needed until Monday'"),

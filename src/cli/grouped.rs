@@ -8,7 +8,7 @@ use crate::contexts::Contexts;
 
 /// What one wants to do, and the verbs for it, the most used first.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run sweeps", &["run", "plan", "serve", "submit", "worker", "hosts", "slurm"]),
+    ("Run sweeps", &["run", "init", "plan", "serve", "submit", "worker", "hosts", "slurm"]),
     (
         "Look",
         &["sweeps", "status", "watch", "web", "folds", "workers", "demand", "explain", "logs", "history"],

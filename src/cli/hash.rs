@@ -46,7 +46,7 @@ impl ListRow for Identity {
 
 impl Hash {
     pub(super) fn run(self) -> Result<(), Problem> {
-        let (_, spec) = super::read_sweep(&self.file)?;
+        let (_, spec, _) = super::read_sweep(&self.file)?;
         let trials = &spec.trials;
         if let Some(pair) = &self.explain {
             let [a, b] = pair.as_slice() else { return Err(Problem::usage("--explain takes two trials")) };

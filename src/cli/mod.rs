@@ -18,6 +18,7 @@ mod health;
 mod history;
 mod hosts;
 mod import;
+mod init;
 mod install;
 mod lists;
 mod logs;
@@ -47,10 +48,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use togl_sweeps::bundle::Bundle;
 use togl_sweeps::{SweepSpec, bounded};
 
 use crate::output;
 use crate::problem::Problem;
+use crate::program_files;
 
 pub use self::history::rfc3339;
 pub use self::serve::LogFormat;
@@ -119,6 +122,8 @@ enum Verb {
     Run(run::Run),
     /// Serve a coordinator
     Serve(serve::Serve),
+    /// Write a sweep file for a program of your own, and a first script
+    Init(init::Init),
     /// Say what a sweep file would do
     Plan(plan::Plan),
     /// Show the identity of every trial of a sweep file
@@ -262,6 +267,7 @@ impl Togl {
         match self.verb {
             Verb::Run(verb) => verb.run().await,
             Verb::Serve(verb) => done(verb.run().await),
+            Verb::Init(verb) => done(verb.run()),
             Verb::Plan(verb) => verb.run().await,
             Verb::Hash(verb) => done(verb.run()),
             Verb::Schema(verb) => done(verb.run()),
@@ -314,7 +320,7 @@ fn done(outcome: Result<(), Problem>) -> Outcome {
 }
 
 /// Reads and checks a sweep file; errors carry its name.
-fn read_sweep(file: &Path) -> Result<(String, SweepSpec), Problem> {
+fn read_sweep(file: &Path) -> Result<(String, SweepSpec, Option<Bundle>), Problem> {
     let name = file.display();
     let text = std::fs::File::open(file).and_then(|file| bounded::text(file, bounded::WRITTEN_BY_HAND));
     let text = text.map_err(|error| {
@@ -326,7 +332,7 @@ fn read_sweep(file: &Path) -> Result<(String, SweepSpec), Problem> {
         let lines = error.to_string().replace('\n', &format!("\n{name}:"));
         Problem::usage(format!("{name}{colon}{lines}"))
     })?;
-    Ok((text, spec))
+    program_files::freeze(text, spec, file)
 }
 
 #[cfg(test)]

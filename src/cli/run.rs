@@ -70,12 +70,14 @@ impl Run {
         let Embedded { coordinator, announcement } =
             Embedded::start(&state, ([127, 0, 0, 1], 0).into(), |settings| {
                 settings.checkpoint_room = 0; // its only worker has them already
+                settings.programs = true; // whoever runs it here could run the program too
             })
             .await?;
         let coordinator_address = coordinator.address();
         let address = coordinator_address.to_string();
         let tokens = coordinator.tokens().clone();
-        let worker = self.worker(program, address.clone(), tokens.worker.clone(), &state);
+        let programs = sources.iter().any(|source| source.spec.program.is_some());
+        let worker = self.worker(program, (address.clone(), tokens.worker.clone()), &state, programs);
         let (finish, mut finished) = watch::channel(false);
         let serving = coordinator.run(async move {
             let _ = finished.wait_for(|done| *done).await; // an error means that this command is over
@@ -96,7 +98,13 @@ impl Run {
         outcome
     }
 
-    fn worker(&self, program: PathBuf, address: String, token: String, state: &StateDir) -> LocalWorker {
+    fn worker(
+        &self,
+        program: PathBuf,
+        (address, token): (String, String),
+        state: &StateDir,
+        programs: bool,
+    ) -> LocalWorker {
         LocalWorker {
             program,
             address,
@@ -106,6 +114,7 @@ impl Run {
             background: self.background,
             state: state.path().to_owned(),
             data_dir: self.data_dir.clone(),
+            programs,
         }
     }
 
@@ -242,6 +251,9 @@ impl Run {
 
 /// A data set that does not exist should not wait for a worker to say so.
 fn check_datasets(spec: &SweepSpec, data_dir: Option<PathBuf>) -> Result<(), Problem> {
+    if spec.program.is_some() {
+        return Ok(()); // it may know data that we do not; splits of ours are checked by the worker
+    }
     data::check_splits(spec, data_dir.clone())?;
     data::check_names(&spec.datasets(), data_dir)
 }

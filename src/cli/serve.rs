@@ -50,6 +50,10 @@ pub struct Serve {
     /// Room for the checkpoints that workers bring, so that folds can go on elsewhere; 0 for none
     #[arg(long, value_name = "MEGABYTES", env = "TOGL_HELD_MEGABYTES", default_value_t = 10_000)]
     held_megabytes: u64,
+    /// Take sweeps that bring programs of their own (`program:`), for workers that were started with --programs: whoever has
+    /// an operator token can then run code on those
+    #[arg(long, env = "TOGL_PROGRAMS")]
+    programs: bool,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,
@@ -120,6 +124,7 @@ impl Serve {
             settings.client_ca = self.client_ca.clone();
             settings.metrics = metrics;
             settings.standby = self.standby;
+            settings.programs = self.programs;
             settings.checkpoint_room = self.held_megabytes.saturating_mul(1_000_000);
         })
         .await

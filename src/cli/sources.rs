@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use togl_sweeps::SweepSpec;
+use togl_sweeps::bundle::Bundle;
 use togl_sweeps::overrides::{Override, overridden};
+use togl_sweeps::settings::Setting;
 
 use crate::problem::Problem;
 
@@ -23,12 +25,14 @@ pub struct Sources {
 pub struct Source {
     pub yaml: String,
     pub spec: SweepSpec,
+    /// The files of its program.
+    pub program: Option<Bundle>,
 }
 
 impl Sources {
     /// Reads all files and checks what they say with the settings given.
     pub fn read(&self) -> Result<Vec<Source>, Problem> {
-        let (given, files) = self.split()?;
+        let (given, files) = self.split();
         if files.is_empty() {
             return Err(Problem::usage("these are settings, but no sweep file")
                 .hint("name the file too, such as sweeps/quickstart.yaml depth=4"));
@@ -36,8 +40,16 @@ impl Sources {
         if self.name.is_some() && files.len() > 1 {
             return Err(Problem::usage("--name is for one file; several would all be called the same"));
         }
-        let sources: Vec<Source> =
-            files.iter().map(|file| self.source(file, &given)).collect::<Result<_, _>>()?;
+        let read: Vec<Source> = files.iter().map(|file| source(file)).collect::<Result<_, _>>()?;
+        let declared = read.iter().filter_map(|source| source.spec.program.as_ref());
+        let declared: Vec<&'static Setting> = declared.flat_map(|program| program.settings.clone()).collect();
+        let given: Vec<Override> = given
+            .into_iter()
+            .map(|text| Override::parse(text, &declared))
+            .collect::<Result<_, _>>()
+            .map_err(Problem::usage)?;
+        let with = |(source, file): (Source, &&PathBuf)| self.with(source, file, &given);
+        let sources: Vec<Source> = read.into_iter().zip(&files).map(with).collect::<Result<_, _>>()?;
         for (at, source) in sources.iter().enumerate() {
             if let Some(before) = sources[..at].iter().position(|other| other.spec.name == source.spec.name) {
                 let (a, b) = (files[before].display(), files[at].display());
@@ -56,28 +68,32 @@ impl Sources {
     }
 
     /// Settings and files. A file that is there is a file, whatever it is called.
-    fn split(&self) -> Result<(Vec<Override>, Vec<&PathBuf>), Problem> {
+    fn split(&self) -> (Vec<&str>, Vec<&PathBuf>) {
         let (mut given, mut files) = (Vec::new(), Vec::new());
         for what in &self.what {
             match what.to_str().filter(|text| Override::is_meant(text) && !what.exists()) {
-                Some(text) => given.push(Override::parse(text).map_err(Problem::usage)?),
+                Some(text) => given.push(text),
                 None => files.push(what),
             }
         }
-        Ok((given, files))
+        (given, files)
     }
 
-    fn source(&self, file: &Path, given: &[Override]) -> Result<Source, Problem> {
-        let (yaml, spec) = super::read_sweep(file)?;
+    fn with(&self, source: Source, file: &Path, given: &[Override]) -> Result<Source, Problem> {
         if given.is_empty() && self.name.is_none() {
-            return Ok(Source { yaml, spec });
+            return Ok(source);
         }
         let shown = file.display().to_string();
         let refuse = |error: togl_sweeps::spec::SpecError| {
             Problem::usage(format!("{shown} with these settings: {}", error.message))
         };
-        let yaml = overridden(&yaml, given, self.name.as_deref(), &shown).map_err(refuse)?;
+        let yaml = overridden(&source.yaml, given, self.name.as_deref(), &shown).map_err(refuse)?;
         let spec = SweepSpec::parse(&yaml).map_err(refuse)?;
-        Ok(Source { yaml, spec })
+        Ok(Source { yaml, spec, program: source.program })
     }
+}
+
+fn source(file: &Path) -> Result<Source, Problem> {
+    let (yaml, spec, program) = super::read_sweep(file)?;
+    Ok(Source { yaml, spec, program })
 }

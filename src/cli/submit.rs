@@ -47,7 +47,7 @@ pub struct Consent {
 impl Consent {
     /// Shows what a file would change in the sweep that has its name, and asks if folds would be dropped.
     pub async fn ask(self, client: &mut Client, yaml: &str) -> Result<(), Problem> {
-        let request = wire::SubmitRequest { yaml: yaml.to_owned(), data_digests: HashMap::new() };
+        let request = wire::SubmitRequest { yaml: yaml.to_owned(), ..Default::default() };
         let change = match client.preview(request).await {
             Ok(reply) => reply.into_inner().change,
             Err(status) if status.code() == Code::Unimplemented => None, // an older coordinator
@@ -111,10 +111,14 @@ impl Submitted {
 /// Submits the text of a sweep file.
 pub async fn submit(
     client: &mut Client,
-    Source { yaml, spec }: Source,
+    Source { yaml, spec, program }: Source,
     because: &Because,
 ) -> Result<Submitted, Problem> {
-    let request = because.ask(wire::SubmitRequest { data_digests: expected_digests(&spec), yaml });
+    let request = because.ask(wire::SubmitRequest {
+        data_digests: expected_digests(&spec),
+        yaml,
+        program: program.map_or_else(Vec::new, |files| files.to_bytes()),
+    });
     let reply = client.submit(request).await.map_err(remote::refused)?.into_inner();
     let wire::SubmitReply { sweep, trials, folds, done, added, removed } = reply;
     Ok(Submitted { sweep, trials, folds, done, added, removed })

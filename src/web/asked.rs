@@ -186,7 +186,7 @@ pub async fn compare(
         (one != other).then_some([name, one, other])
     };
     let names = [title(&configs[0]), title(&configs[1])];
-    let settings = settings::names().map(str::to_owned).filter_map(differ).collect();
+    let settings = settings::names_of(&configs).into_iter().filter_map(differ).collect();
     Ok(view::Comparison {
         names,
         settings,

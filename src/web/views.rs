@@ -262,7 +262,7 @@ pub fn fold(known: Known) -> view::Fold {
 /// The settings of a trial that are not the default.
 fn settings(config: &TrialConfig) -> BTreeMap<String, String> {
     let usual = TrialConfig::default();
-    let names = settings::names().map(str::to_owned).chain(["dataset".to_owned()]);
+    let names = settings::names_of([config]).into_iter().chain(["dataset".to_owned()]);
     names
         .filter(|name| config.show(name) != usual.show(name) || name == "dataset" || name == "model")
         .filter_map(|name| Some((name.clone(), config.show(&name)?)))

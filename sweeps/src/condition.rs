@@ -18,7 +18,7 @@ struct Test {
 impl Test {
     fn holds(&self, trial: &TrialConfig) -> bool {
         let mut text = Vec::new();
-        (self.setting.write)(trial, &mut text);
+        self.setting.write(trial, &mut text);
         self.written.binary_search(&text).is_ok()
     }
 }
@@ -34,8 +34,8 @@ impl Condition {
     pub(crate) fn and(&mut self, setting: &'static Setting, values: &[Value]) {
         let written = |value| {
             let (mut trial, mut text) = (defaults().clone(), Vec::new());
-            (setting.set)(&mut trial, value);
-            (setting.write)(&trial, &mut text);
+            setting.set(&mut trial, value);
+            setting.write(&trial, &mut text);
             text
         };
         let mut written: Vec<Vec<u8>> = values.iter().map(written).collect();

@@ -220,15 +220,19 @@ impl Estimate {
     }
 }
 
-/// A kernel is fitted once, whatever it counts as its epochs.
+/// A kernel is fitted once, whatever it counts as its epochs; how long a program trains is its own business.
+fn is_one_piece(trial: &TrialConfig) -> bool {
+    trial.model.is_kernel() || trial.program.is_some()
+}
+
 fn length(trial: &TrialConfig, epochs: u32) -> f64 {
-    if trial.model.is_kernel() { 1.0 } else { f64::from(epochs.max(1)) }
+    if is_one_piece(trial) { 1.0 } else { f64::from(epochs.max(1)) }
 }
 
 /// The fewest and the most epochs that training may take: the learning rate must be halved until it is below its
 /// minimum, and each halving needs more epochs without improvement than the patience.
 pub fn epochs(trial: &TrialConfig) -> [u32; 2] {
-    if trial.model.is_kernel() {
+    if is_one_piece(trial) {
         return [1, 1];
     }
     let mut rate = trial.lr;

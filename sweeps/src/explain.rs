@@ -1,9 +1,11 @@
 //! Why two trials are the same or not: every setting that differs as written, and whether the difference matters. The
 //! answer behind `togl hash FILE --explain A B`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::identity::is_default;
+use crate::program::Code;
 use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
 
@@ -30,7 +32,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingDifference {
     /// The setting.
-    pub name: &'static str,
+    pub name: String,
     /// Its value in the first trial.
     pub a: String,
     /// Its value in the second trial.
@@ -47,9 +49,34 @@ pub struct SettingDifference {
 /// verdict is [`Verdict::Matters`].
 pub fn explain(a: &TrialConfig, b: &TrialConfig) -> Vec<SettingDifference> {
     let (kept_a, kept_b) = (a.relevant(), b.relevant());
-    let written =
-        SETTINGS.iter().filter(|setting| !(setting.same)(a, b) || !(setting.same)(&kept_a, &kept_b));
-    written.map(|setting| difference(setting, (a, b), (&kept_a, &kept_b))).collect()
+    let written = SETTINGS.iter().filter(|setting| !setting.same(a, b) || !setting.same(&kept_a, &kept_b));
+    let own = written.map(|setting| difference(setting, (a, b), (&kept_a, &kept_b)));
+    own.chain(of_programs(a, b)).collect()
+}
+
+/// What differs in the programs of two trials: every difference there makes two trials.
+fn of_programs(a: &TrialConfig, b: &TrialConfig) -> Vec<SettingDifference> {
+    let parts = |trial: &TrialConfig| -> BTreeMap<String, String> {
+        let Some(program) = &trial.program else { return BTreeMap::new() };
+        let Code { bundle, lock, run, version } = program.code.as_ref();
+        let code = [("files", bundle), ("lock", lock), ("version", version)].into_iter();
+        let code = code.filter_map(|(name, part)| Some((format!("program.{name}"), part.clone()?)));
+        let run = [("program.run".to_owned(), run.join(" "))];
+        let show = |name: &String| Some((name.clone(), trial.show(name)?));
+        code.chain(run).chain(program.settings.keys().filter_map(show)).collect()
+    };
+    let (of_a, of_b) = (parts(a), parts(b));
+    let names: BTreeSet<&String> = of_a.keys().chain(of_b.keys()).collect();
+    let differ = names.into_iter().filter(|name| of_a.get(*name) != of_b.get(*name));
+    let difference = |name: &String| SettingDifference {
+        name: name.clone(),
+        a: of_a.get(name).cloned().unwrap_or_else(|| "nothing".to_owned()),
+        b: of_b.get(name).cloned().unwrap_or_else(|| "nothing".to_owned()),
+        a_is_default: false,
+        b_is_default: false,
+        verdict: Verdict::Matters,
+    };
+    differ.map(difference).collect()
 }
 
 fn difference(
@@ -59,13 +86,13 @@ fn difference(
 ) -> SettingDifference {
     let needs = setting.needs.words;
     let verdict = match (setting.needs.hold(a), setting.needs.hold(b)) {
-        _ if !(setting.same)(kept_a, kept_b) => Verdict::Matters,
+        _ if !setting.same(kept_a, kept_b) => Verdict::Matters,
         (false, false) => Verdict::NoEffect { needs },
         (true, true) => Verdict::SameNetwork,
         _ => Verdict::NoEffectInOne { needs },
     };
     SettingDifference {
-        name: setting.name,
+        name: setting.name.to_owned(),
         a: a.show(setting.name).unwrap_or_default(),
         b: b.show(setting.name).unwrap_or_default(),
         a_is_default: is_default(setting, a),
@@ -133,7 +160,7 @@ mod tests {
             let mut c = a.clone();
             for (at, setting) in SETTINGS.iter().enumerate().filter(|(at, _)| mix >> at & 1 == 1) {
                 let _ = at;
-                (setting.copy)(&b, &mut c);
+                setting.copy(&b, &mut c);
             }
             let matters = explain(&a, &c).iter().any(|difference| difference.verdict == Verdict::Matters);
             prop_assert_eq!(matters, a.id() != c.id());

@@ -58,7 +58,7 @@ pub struct PointError {
 impl Choice {
     fn apply(&self, trial: &mut TrialConfig) {
         for (setting, value) in &self.settings {
-            (setting.set)(trial, value);
+            setting.set(trial, value);
         }
     }
 

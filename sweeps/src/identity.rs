@@ -3,12 +3,14 @@
 //! may change for an existing trial without raising [`NUMERICS`]: results are found by these hashes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use serde_json::Value;
 
 use crate::datasets;
 use crate::ids::TrialId;
+use crate::program::Code;
 use crate::settings::{self, SETTINGS, Setting};
 use crate::trial::{Placement, Position, TrialConfig};
 
@@ -24,7 +26,7 @@ impl TrialConfig {
     pub fn relevant(&self) -> Self {
         let mut config = self.with_layers_spelled_out().into_owned();
         for setting in SETTINGS.iter().filter(|setting| !setting.needs.hold(self)) {
-            (setting.copy)(defaults(), &mut config);
+            setting.copy(defaults(), &mut config);
         }
         config
     }
@@ -53,18 +55,31 @@ impl TrialConfig {
     fn write_canonical(&self, text: &mut Vec<u8>) {
         let spelled = self.with_layers_spelled_out();
         let counts = |setting: &Setting| !is_default(setting, &spelled) && setting.needs.hold(self);
-        let mut fixed = [("canonical", CANONICAL_VERSION), ("numerics", NUMERICS)].into_iter().peekable();
+        let mut fixed = self.fixed().into_iter().flatten().peekable();
         text.push(b'{');
         for setting in settings::by_name().iter().filter(|setting| counts(setting)) {
-            while let Some((name, version)) = fixed.next_if(|(name, _)| *name < setting.name) {
-                write_version(text, name, version);
+            while let Some((name, entry)) = fixed.next_if(|(name, _)| *name < setting.name) {
+                write_entry(text, name, |out| entry.write(out));
             }
-            write_entry(text, setting.name, |out| (setting.write)(&spelled, out));
+            write_entry(text, setting.name, |out| setting.write(&spelled, out));
         }
-        for (name, version) in fixed {
-            write_version(text, name, version);
+        for (name, entry) in fixed {
+            write_entry(text, name, |out| entry.write(out));
         }
         text.push(b'}');
+    }
+
+    /// The entries that are no settings of ours, sorted: what versions it is of, or which program it runs.
+    fn fixed(&self) -> [Option<(&'static str, Fixed<'_>)>; 3] {
+        let canonical = Some(("canonical", Fixed::Version(CANONICAL_VERSION)));
+        match &self.program {
+            None => [canonical, Some(("numerics", Fixed::Version(NUMERICS))), None],
+            Some(program) => [
+                canonical,
+                Some(("program", Fixed::Code(&program.code))),
+                Some(("settings", Fixed::Settings(&program.settings))),
+            ],
+        }
     }
 
     /// Identity: equal for trials that train the same network on the same data in the same way.
@@ -97,14 +112,25 @@ pub(crate) fn defaults() -> &'static TrialConfig {
 
 /// Whether a trial leaves a setting at its frozen default.
 pub(crate) fn is_default(setting: &Setting, trial: &TrialConfig) -> bool {
-    (setting.same)(trial, defaults())
+    setting.same(trial, defaults())
 }
 
-fn write_version(text: &mut Vec<u8>, name: &str, version: u32) {
-    write_entry(text, name, |out| {
-        // Writing to memory cannot fail.
-        let _ = write!(out, "{version}");
-    });
+/// An entry of canonical JSON that is no setting of ours.
+enum Fixed<'a> {
+    Version(u32),
+    Code(&'a Code),
+    Settings(&'a BTreeMap<String, Value>),
+}
+
+impl Fixed<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        // Writing numbers and texts to memory cannot fail.
+        match self {
+            Self::Version(version) => drop(write!(out, "{version}")),
+            Self::Code(code) => drop(serde_json::to_writer(out, code)),
+            Self::Settings(settings) => drop(serde_json::to_writer(out, settings)),
+        }
+    }
 }
 
 fn write_entry(text: &mut Vec<u8>, name: &str, value: impl FnOnce(&mut Vec<u8>)) {

@@ -16,7 +16,7 @@ fn as_map(config: &TrialConfig) -> Map<String, Value> {
 /// The definition, through a sorted map of JSON values.
 fn slow_canonical(config: &TrialConfig) -> String {
     let default = as_map(&TrialConfig::default());
-    let mut settings: std::collections::BTreeMap<String, Value> = as_map(&config.relevant())
+    let mut settings: BTreeMap<String, Value> = as_map(&config.relevant())
         .into_iter()
         .filter(|(name, value)| default.get(name) != Some(value))
         .collect();
@@ -43,7 +43,7 @@ pub(crate) fn any_trial() -> impl Strategy<Value = TrialConfig> {
     values.prop_map(|values| {
         let mut trial = TrialConfig { dataset: "x".to_owned(), ..TrialConfig::default() };
         for (setting, value) in SETTINGS.iter().zip(values) {
-            let fits = value.is_none_or(|value| (setting.set)(&mut trial, &value));
+            let fits = value.is_none_or(|value| setting.set(&mut trial, &value));
             assert!(fits, "{}", setting.name);
         }
         trial
@@ -62,7 +62,7 @@ proptest! {
     fn a_setting_whose_need_is_not_met_never_changes_the_identity(trial in any_trial(), other in any_trial()) {
         for setting in SETTINGS.iter().filter(|setting| !setting.needs.hold(&trial)) {
             let mut changed = trial.clone();
-            (setting.copy)(&other, &mut changed);
+            setting.copy(&other, &mut changed);
             prop_assert_eq!(changed.id(), trial.id(), "{}", setting.name);
         }
     }

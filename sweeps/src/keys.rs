@@ -57,6 +57,18 @@ fn prints(_: &Value) -> Value {
     one_or_list(reference("published"))
 }
 
+fn digest(_: &Value) -> Value {
+    json!({"type": "string", "pattern": "^[0-9a-f]{64}$"})
+}
+
+fn number(_: &Value) -> Value {
+    json!({"type": "number"})
+}
+
+fn declared() -> Value {
+    json!({"anyOf": [{"enum": KINDS}, list(text(&Value::Null)), object(DECLARED, &["from", "to"])]})
+}
+
 fn same(value: &Value) -> Value {
     value.clone()
 }
@@ -88,6 +100,8 @@ pub(crate) const SWEEP: Block = &[
     key("union", |_| list(reference("part")), "several grids in one sweep, each with its own keys"),
     SPLITS,
     SEEDS,
+    key("program", |_| object(PROGRAM, &["run"]), "a program of your own to train instead of our networks"),
+    key("frozen", digest, "digest of the program's files as they were submitted; togl writes it"),
     key("limits", |_| object(LIMITS, &[]), "guards"),
     key("resources", |_| object(RESOURCES, &[]), "what a fold needs"),
     key("priority", |_| json!({"type": "integer"}), "higher runs first"),
@@ -137,6 +151,25 @@ pub(crate) const LAW: Block = block! {
     "log_uniform": |value| list(value.clone()), "two bounds; every order of magnitude between is as likely";
     "choice": |value| list(value.clone()), "a list; every value is as likely";
 };
+
+/// `program`.
+pub(crate) const PROGRAM: Block = block! {
+    "run": |_| list(text(&Value::Null)), "the command and its arguments, such as `[python3, train.py]`; no shell";
+    "files": |_| list(text(&Value::Null)), "the files that it consists of, beside the sweep file; sent with the sweep";
+    "version": |_| json!({"type": ["string", "number"]}), "in place of files: what you vouch for yourself";
+    "lock": text, "a file that lists the packages it needs; sent with the sweep";
+    "settings": |_| mapping_to(declared()), "the settings that it takes, each with its values";
+};
+
+/// A setting of a program that is numbers in a range.
+pub(crate) const DECLARED: Block = block! {
+    "from": number, "smallest value";
+    "to": number, "largest value";
+    "whole": |_| json!({"type": "boolean"}), "whether it is a whole number";
+};
+
+/// Kinds of settings of a program, in a word.
+pub(crate) const KINDS: &[&str] = &["number", "whole", "flag", "text"];
 
 /// `limits`.
 pub(crate) const LIMITS: Block = block! {

@@ -6,6 +6,8 @@
 pub mod baselines;
 pub mod blocks;
 pub mod bounded;
+pub mod bundle;
+pub mod capability;
 pub mod condition;
 pub mod datasets;
 pub mod draws;
@@ -21,6 +23,7 @@ pub mod nearest;
 pub mod overrides;
 pub mod plan;
 pub mod presets;
+pub mod program;
 pub mod published;
 pub mod random;
 mod read;
@@ -34,6 +37,7 @@ pub mod visible;
 mod words;
 mod yaml;
 
+pub use capability::Capability;
 pub use explain::explain;
 pub use failure::{Failure, FailureClass};
 pub use grid::Grid;

@@ -3,7 +3,7 @@
 //! text means is checked by `read`, as for any file.
 
 use crate::nearest;
-use crate::settings;
+use crate::settings::{self, Setting};
 use crate::spec::SpecError;
 use crate::visible::visible_in_line;
 use crate::yaml::{self, Key, Node, NodeKind};
@@ -32,14 +32,17 @@ impl Override {
         text.split_once('=').is_some_and(|(key, _)| is_key(key))
     }
 
-    /// Reads an override; says what is wrong with it.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// Reads an override; says what is wrong with it. A program may have declared settings of its own.
+    pub fn parse(text: &str, declared: &[&'static Setting]) -> Result<Self, String> {
         let (key, values) = text.split_once('=').ok_or_else(|| format!("`{text}` is not KEY=VALUE"))?;
-        let setting = settings::find(key);
+        let setting = declared.iter().copied().find(|own| own.name == key).or_else(|| settings::find(key));
         if setting.is_none() && !OTHERS.contains(&key) {
             return Err(format!(
                 "no setting `{key}`; {}",
-                nearest::hint(key, settings::names().chain(OTHERS))
+                nearest::hint(
+                    key,
+                    declared.iter().map(|own| own.name).chain(settings::names()).chain(OTHERS)
+                )
             ));
         }
         let inside = values.strip_prefix('[').and_then(|values| values.strip_suffix(']')).unwrap_or(values);
@@ -220,7 +223,7 @@ mod tests {
     use crate::SweepSpec;
 
     fn made(yaml: &str, given: &[&str]) -> SweepSpec {
-        let given: Vec<Override> = given.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let given: Vec<Override> = given.iter().map(|text| Override::parse(text, &[]).unwrap()).collect();
         let text = overridden(yaml, &given, None, "x.yaml").unwrap();
         SweepSpec::parse(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
     }
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn the_recorded_text_tells_what_is_run() {
-        let given = [Override::parse("depth=4").unwrap()];
+        let given = [Override::parse("depth=4", &[]).unwrap()];
         insta::assert_snapshot!(overridden(GRID, &given, Some("mine"), "a\nb.yaml").unwrap(), @r"
         # a\nb.yaml with depth=4
         version: 1
@@ -270,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_no_setting_or_does_not_fit_is_said() {
-        let said = |text: &str| Override::parse(text).unwrap_err();
+        let said = |text: &str| Override::parse(text, &[]).unwrap_err();
         assert_eq!(said("dpeth=4"), "no setting `dpeth`; did you mean `depth`?");
         assert_eq!(said("depth=99"), "depth: 99 is not in 0..=64");
         assert_eq!(said("depth=2,,4"), "`depth=2,,4` lacks a value; write depth=VALUE or depth=VALUE,VALUE");

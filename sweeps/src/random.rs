@@ -54,7 +54,7 @@ impl Distribution {
     /// Puts the n-th draw into a trial.
     pub fn draw(&self, seed: u64, index: u64, trial: &mut TrialConfig) {
         let unit = Draws::new(seed, self.setting.name).unit(index.into());
-        (self.setting.set)(trial, &self.value(unit));
+        self.setting.set(trial, &self.value(unit));
     }
 
     fn value(&self, unit: f64) -> Value {

@@ -11,14 +11,29 @@ use crate::spec::Metric;
 
 /// The schema.
 pub fn schema() -> Value {
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "togl sweep",
+        "if": {"required": ["program"]},
+        "then": of_a_program(),
+        "else": object(keys::SWEEP, &["version", "name"]),
+        "$defs": definitions(),
+    })
+}
+
+/// A sweep of a program names settings that only the file knows; what names settings is left to the reader.
+fn of_a_program() -> Value {
     let mut root = object(keys::SWEEP, &["version", "name"]);
-    if let Value::Object(map) = &mut root {
-        map.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
-        map.insert("title".to_owned(), json!("togl sweep"));
-        map.insert("$defs".to_owned(), definitions());
+    for key in NAMING_SETTINGS {
+        let about = root["properties"][key]["description"].take();
+        root["properties"][key] = json!({"type": ["object", "array"], "description": about});
     }
     root
 }
+
+/// Keys of a sweep under which settings are named.
+const NAMING_SETTINGS: [&str; 9] =
+    ["base", "grid", "zip", "exclude", "random", "union", "table", "figure", "published"];
 
 fn definitions() -> Value {
     json!({

@@ -2,12 +2,14 @@
 //! functions that read, compare, copy and write it. Checks, identities, conditions, the JSON schema and error
 //! messages all come from this one table. It decides nothing about combinations: that is [`TrialConfig::check`].
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::datasets;
 use crate::nearest;
+use crate::program;
 use crate::trial::SettingError;
 use crate::yaml;
 
@@ -56,10 +58,23 @@ pub struct Setting {
     pub about: &'static str,
     /// The first version of files of folds that has it as a column; older ones were trained with its default.
     pub since: u64,
-    pub(crate) set: fn(&mut TrialConfig, &Value) -> bool,
-    pub(crate) same: fn(&TrialConfig, &TrialConfig) -> bool,
-    pub(crate) copy: fn(&TrialConfig, &mut TrialConfig),
-    pub(crate) write: fn(&TrialConfig, &mut Vec<u8>),
+    pub(crate) place: Place,
+}
+
+/// Where a trial has the value of a setting.
+pub(crate) enum Place {
+    /// In a field of its own.
+    Field(Field),
+    /// Among the settings that its program declares.
+    Program,
+}
+
+/// How a field of a trial is read and written.
+pub(crate) struct Field {
+    set: fn(&mut TrialConfig, &Value) -> bool,
+    same: fn(&TrialConfig, &TrialConfig) -> bool,
+    copy: fn(&TrialConfig, &mut TrialConfig),
+    write: fn(&TrialConfig, &mut Vec<u8>),
 }
 
 impl std::fmt::Debug for Setting {
@@ -75,6 +90,38 @@ impl PartialEq for Setting {
 }
 
 impl Setting {
+    /// Gives a trial this value; says whether it is of the right kind.
+    pub(crate) fn set(&self, trial: &mut TrialConfig, value: &Value) -> bool {
+        match &self.place {
+            Place::Field(field) => (field.set)(trial, value),
+            Place::Program => program::set(trial, self.name, self.kind, value),
+        }
+    }
+
+    /// Whether two trials have the same value.
+    pub(crate) fn same(&self, a: &TrialConfig, b: &TrialConfig) -> bool {
+        match &self.place {
+            Place::Field(field) => (field.same)(a, b),
+            Place::Program => program::get(a, self.name) == program::get(b, self.name),
+        }
+    }
+
+    pub(crate) fn copy(&self, from: &TrialConfig, to: &mut TrialConfig) {
+        match &self.place {
+            Place::Field(field) => (field.copy)(from, to),
+            Place::Program => program::copy(from, to, self.name),
+        }
+    }
+
+    /// Its value in a trial as JSON; `null` where a program is not given one.
+    pub(crate) fn write(&self, trial: &TrialConfig, out: &mut Vec<u8>) {
+        match &self.place {
+            Place::Field(field) => (field.write)(trial, out),
+            // Writing a number or a word to memory cannot fail; a failure would leave the value out.
+            Place::Program => drop(serde_json::to_writer(out, &program::get(trial, self.name))),
+        }
+    }
+
     /// Checks one value on its own: type, word and range.
     pub fn check(&self, value: &Value) -> Result<(), SettingError> {
         self.apply(&mut TrialConfig::default(), value)
@@ -82,7 +129,7 @@ impl Setting {
 
     /// Gives a trial a value that fits.
     pub(crate) fn apply(&self, trial: &mut TrialConfig, value: &Value) -> Result<(), SettingError> {
-        if !(self.set)(trial, value) {
+        if !self.set(trial, value) {
             return Err(SettingError::new(self.name, self.misfit(value)));
         }
         self.check_range(value)
@@ -91,7 +138,7 @@ impl Setting {
     /// A value in its one spelling: people may write names of data sets in any case.
     pub(crate) fn spelled(&self, value: Value) -> Value {
         match value {
-            Value::String(name) if self.kind == ValueKind::Text => datasets::spelled(&name).into(),
+            Value::String(name) if self.name == "dataset" => datasets::spelled(&name).into(),
             other => other,
         }
     }
@@ -123,6 +170,7 @@ impl Setting {
             ValueKind::Flag => "`true` or `false`".to_owned(),
             ValueKind::Whole(least, u64::MAX) => format!("a whole number from {least}"),
             ValueKind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            ValueKind::Real(f64::MIN, f64::MAX) => "a number".to_owned(),
             ValueKind::Real(least, most) => format!("a number from {least} to {most}"),
             ValueKind::Position => "a number of layers or `last`".to_owned(),
         };
@@ -133,7 +181,7 @@ impl Setting {
     /// The setting's value in a trial, as JSON.
     pub fn value(&self, trial: &TrialConfig) -> Value {
         let mut text = Vec::new();
-        (self.write)(trial, &mut text);
+        self.write(trial, &mut text);
         serde_json::from_slice(&text).unwrap_or(Value::Null)
     }
 }
@@ -153,12 +201,17 @@ macro_rules! settings {
             #[doc = $about]
             $(#[serde(rename = $key)])?
             pub $field: $type,
-        )+)+}
+        )+)+
+            /// The program that is run instead of training one of our networks; then the settings above are not used, but
+            /// for those of the data.
+            #[serde(skip)]
+            pub program: Option<Box<ProgramTrial>>,
+        }
 
         impl Default for TrialConfig {
             /// The frozen defaults. The data set has none.
             fn default() -> Self {
-                Self {$($($field: $default,)+)+}
+                Self {$($($field: $default,)+)+ program: None}
             }
         }
 
@@ -170,13 +223,15 @@ macro_rules! settings {
             needs: &needs::$needs,
             about: $about,
             since: or!($($since)?, 1),
-            set: |trial, value| Deserialize::deserialize(value).map(|read| trial.$field = read).is_ok(),
-            same: |a, b| a.$field == b.$field,
-            copy: |from, to| to.$field.clone_from(&from.$field),
-            write: |trial, out| {
-                // Writing a number or a word to memory cannot fail; a failure would leave the value out.
-                let _ = serde_json::to_writer(out, &trial.$field);
-            },
+            place: Place::Field(Field {
+                set: |trial, value| Deserialize::deserialize(value).map(|read| trial.$field = read).is_ok(),
+                same: |a, b| a.$field == b.$field,
+                copy: |from, to| to.$field.clone_from(&from.$field),
+                write: |trial, out| {
+                    // Writing a number or a word to memory cannot fail; a failure would leave the value out.
+                    let _ = serde_json::to_writer(out, &trial.$field);
+                },
+            }),
         }),+),+];
     };
 }
@@ -192,7 +247,7 @@ macro_rules! or {
 }
 
 #[path = "settings_needs.rs"]
-mod needs;
+pub(crate) mod needs;
 #[path = "settings_table.rs"]
 mod table;
 pub use table::{SETTINGS, TrialConfig};
@@ -210,6 +265,14 @@ pub(crate) fn by_name() -> &'static [&'static Setting] {
         sorted.sort_unstable_by_key(|setting| setting.name);
         sorted
     })
+}
+
+/// The names of all settings of some trials: those of the table, then what their programs declare.
+pub fn names_of<'a>(trials: impl IntoIterator<Item = &'a TrialConfig>) -> Vec<String> {
+    let programs = trials.into_iter().filter_map(|trial| trial.program.as_ref());
+    let declared: BTreeSet<&String> = programs.flat_map(|program| program.settings.keys()).collect();
+    let declared = declared.into_iter().filter(|name| find(name).is_none());
+    names().map(str::to_owned).chain(declared.cloned()).collect()
 }
 
 /// The names of all settings, in the order of the table.

@@ -10,7 +10,7 @@ fn deepset(trial: &TrialConfig) -> bool {
 
 macro_rules! needs {
     ($($name:ident = $words:literal, $holds:expr;)+) => {
-        $(pub(super) const $name: Needs = Needs { words: $words, holds: $holds };)+
+        $(pub(crate) const $name: Needs = Needs { words: $words, holds: $holds };)+
     };
 }
 

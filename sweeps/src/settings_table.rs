@@ -8,7 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::ValueKind::{self, Flag, Position as Layers, Real, Text, Whole, Word};
-use super::{Setting, needs};
+use super::{Field, Place, Setting, needs};
+use crate::program::ProgramTrial;
 use crate::words::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
     WlLabels,

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::ids::{FoldKey, SweepName, TrialId};
+use crate::program::Program;
 use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
 use crate::union::Union;
@@ -49,6 +50,8 @@ pub struct SweepSpec {
     pub figures: Vec<FigureSpec>,
     /// Numbers from print, for comparison.
     pub published: Vec<Published>,
+    /// The program that it trains; none if it trains our networks.
+    pub program: Option<Program>,
     /// The distinct trials, in the order of the grid.
     pub trials: Vec<PlannedTrial>,
     /// Which parts hold a trial; only where the parts differ in splits or seeds.
@@ -111,8 +114,9 @@ impl SweepSpec {
     /// The settings that are not the same in all trials, in the order of the table of settings.
     pub fn varying(&self) -> Vec<&'static Setting> {
         let Some((first, rest)) = self.trials.split_first() else { return Vec::new() };
-        let varies = |setting: &&Setting| rest.iter().any(|t| !(setting.same)(&first.config, &t.config));
-        SETTINGS.iter().filter(varies).collect()
+        let varies = |setting: &&Setting| rest.iter().any(|t| !setting.same(&first.config, &t.config));
+        let declared = self.program.iter().flat_map(|program| program.settings.iter().copied());
+        SETTINGS.iter().chain(declared).filter(varies).collect()
     }
 
     /// The data sets of all trials.

@@ -4,12 +4,15 @@
 use serde_json::{Map, Value};
 
 use crate::baselines;
+use crate::capability::Capability;
 use crate::datasets;
 use crate::nearest;
+use crate::program::ProgramTrial;
 use crate::settings::{self, SETTINGS};
 
 use crate::identity::CANONICAL_VERSION;
 pub use crate::identity::NUMERICS;
+use crate::program::SHARED;
 pub use crate::settings::TrialConfig;
 pub use crate::words::{
     Aggregation, Backbone, DeepsetType, Features, LastActivation, LastEpoch, LastHeads, Placement, Position,
@@ -44,6 +47,7 @@ struct Canonical {
     settings: Map<String, Value>,
     version: Option<u64>,
     numerics: Option<u64>,
+    program: Option<Box<ProgramTrial>>,
 }
 
 impl Canonical {
@@ -51,20 +55,24 @@ impl Canonical {
         let mut settings: Map<String, Value> = serde_json::from_str(text)?;
         let mut number = |key| settings.remove(key).and_then(|number| number.as_u64());
         let (version, numerics) = (number("canonical"), number("numerics"));
-        Ok(Self { settings, version, numerics })
+        let program = ProgramTrial::take(&mut settings)?.map(Box::new);
+        Ok(Self { settings, version, numerics, program })
     }
 }
 
 impl TrialConfig {
     /// A complete trial from some settings; the rest take their defaults.
     pub fn from_settings(settings: &Map<String, Value>) -> Result<Self, SettingError> {
-        let config = Self::as_spelled(settings)?;
+        let config = Self::as_spelled(settings, None)?;
         let dataset = datasets::spelled(&config.dataset).to_owned();
         Ok(Self { dataset, ..config })
     }
 
-    fn as_spelled(settings: &Map<String, Value>) -> Result<Self, SettingError> {
-        let mut config = Self::default();
+    fn as_spelled(
+        settings: &Map<String, Value>,
+        program: Option<Box<ProgramTrial>>,
+    ) -> Result<Self, SettingError> {
+        let mut config = Self { program, ..Self::default() };
         for (name, value) in settings {
             find_setting(name)?.apply(&mut config, value)?;
         }
@@ -75,23 +83,25 @@ impl TrialConfig {
     /// Reads the canonical JSON that travels with a lease. Names stay spelt as they are: the identity is made of them.
     pub fn from_canonical(text: &str) -> Result<Self, SettingError> {
         let unreadable = |reason: String| SettingError::new("canonical form", reason);
-        let Canonical { settings, version, numerics } =
+        let Canonical { settings, version, numerics, program } =
             Canonical::parse(text).map_err(|error| unreadable(error.to_string()))?;
-        if version != Some(CANONICAL_VERSION.into()) || numerics != Some(NUMERICS.into()) {
+        // What a program computes is its own business.
+        let expected = program.is_none().then_some(NUMERICS.into());
+        if version != Some(CANONICAL_VERSION.into()) || numerics != expected {
             return Err(unreadable(format!(
                 "made for another version (canonical {version:?}, numerics {numerics:?}); \
                  this program has canonical {CANONICAL_VERSION}, numerics {NUMERICS}"
             )));
         }
-        Self::as_spelled(&settings)
+        Self::as_spelled(&settings, program)
     }
 
     /// The trial of canonical JSON of any version, as far as its settings are known, and the numerics that it asks for.
     pub fn of_any_version(text: &str) -> Option<(Self, Option<u64>)> {
-        let Canonical { settings, numerics, .. } = Canonical::parse(text).ok()?;
-        let mut config = Self::default();
+        let Canonical { settings, numerics, program, .. } = Canonical::parse(text).ok()?;
+        let mut config = Self { program, ..Self::default() };
         for (name, value) in &settings {
-            settings::find(name).map(|setting| (setting.set)(&mut config, value));
+            settings::find(name).map(|setting| setting.set(&mut config, value));
         }
         Some((config, numerics))
     }
@@ -116,8 +126,15 @@ impl TrialConfig {
 
     /// Refuses combinations that cannot be built; every value is known to be in its range.
     pub(crate) fn check_combination(&self) -> Result<(), SettingError> {
+        if self.dataset.is_empty() && self.program.is_some() {
+            let reason = "missing; name a data set, such as `PROTEINS`, or call your own data something";
+            return Err(SettingError::new("dataset", reason));
+        }
         if self.dataset.is_empty() {
             return Err(SettingError::new("dataset", "missing; name a data set, such as `necklaces`"));
+        }
+        if self.program.is_some() {
+            return Ok(()); // what it cannot train it refuses itself
         }
         baselines::check(self)?;
         let room = match self.placement {
@@ -174,6 +191,9 @@ impl TrialConfig {
 
     /// What the network is called, after what was built: `GCN-4`, `GCN-4-TOGL-1 (DeepSet)`.
     pub fn method(&self) -> String {
+        if let Some(program) = &self.program {
+            return program.code.name().to_owned();
+        }
         let backbone = match self.model {
             Backbone::Gcn => "GCN",
             Backbone::Gin => "GIN",
@@ -200,10 +220,19 @@ impl TrialConfig {
         if name == "method" {
             return Some(self.method());
         }
-        settings::find(name).map(|setting| match setting.value(self) {
+        let plain = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),
-        })
+        };
+        match &self.program {
+            Some(program) if !SHARED.contains(&name) => program.settings.get(name).cloned().map(plain),
+            _ => settings::find(name).map(|setting| plain(setting.value(self))),
+        }
+    }
+
+    /// What a worker must offer to train it; nothing if every worker can.
+    pub fn needs(&self) -> Option<Capability> {
+        self.program.is_some().then_some(Capability::Programs)
     }
 }
 

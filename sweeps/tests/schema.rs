@@ -85,6 +85,7 @@ fn the_documentation_has_the_table_of_settings() {
 }
 
 /// The first place where a value does not fit.
+#[expect(clippy::too_many_lines, reason = "a dispatcher: one line a word of the schema")]
 fn misfit(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), String> {
     let wrong = |why: &str| Err(format!("{path}: {why}"));
     for (word, rule) in schema.as_object().unwrap() {
@@ -95,7 +96,16 @@ fn misfit(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(),
                 misfit(root, target, value, path)?;
                 true
             }
-            "type" => has_type(rule.as_str().unwrap(), value),
+            "then" | "else" => true,
+            "if" => {
+                let branch = if misfit(root, rule, value, path).is_ok() { "then" } else { "else" };
+                misfit(root, &schema[branch], value, path)?;
+                true
+            }
+            "type" => match rule {
+                Value::Array(types) => types.iter().any(|name| has_type(name.as_str().unwrap(), value)),
+                one => has_type(one.as_str().unwrap(), value),
+            },
             "const" => value == rule,
             "enum" => rule.as_array().unwrap().contains(value),
             "minimum" => value.as_f64().is_none_or(|number| number >= rule.as_f64().unwrap()),
@@ -177,9 +187,14 @@ fn the_schema_refuses_what_an_editor_should_mark() {
         ("grid: {depth: 3}", ".grid.depth"),
         ("table: {metric: accuracy}", ".table.metric"),
         ("limits: {attempts: 0}", ".limits.attempts"),
+        ("program: {run: python3}", ".program.run"),
+        ("program: {run: [x], settings: {lr: numbre}}", ".program.settings.lr"),
+        ("program: {run: [x]}\nbase: 3", ".base"),
     ] {
         let error = check(&format!("{head}{body}")).unwrap_err();
         assert!(error.starts_with(&format!("{where_}: ")), "{body}: {error}");
     }
     check(&format!("{head}base: {{dataset: cycles}}")).unwrap();
+    let own = "program: {run: [./train], version: 3, settings: {width: whole, lr: {from: 0, to: 1}}}";
+    check(&format!("{head}{own}\nbase: {{dataset: mine, width: 3}}")).unwrap();
 }

@@ -13,8 +13,12 @@ use togl_durable::Draft;
 use togl_learning::{Checkpoint, Header, TrainError};
 use togl_sweeps::{Attempt, FoldKey};
 
+use crate::program;
+
 /// How names of checkpoints end.
 const SUFFIX: &str = ".safetensors";
+/// The same of those that programs write.
+const SUFFIX_OF_PROGRAMS: &str = ".checkpoint";
 /// Stands for the attempt in the name of a checkpoint that came from elsewhere.
 const CAME: &str = "came";
 /// An unfinished file that is so much older than a finished one belongs to a process that is no more.
@@ -85,7 +89,8 @@ impl Checkpoints {
     pub fn furthest(&self, fold: FoldKey) -> Option<(u32, Vec<u8>)> {
         let found = self.of_fold(fold).into_iter().filter_map(|path| {
             let bytes = fs::read(path).ok()?;
-            Some((Header::from_bytes(&bytes).ok()?.epochs, bytes))
+            let of_ours = || Header::from_bytes(&bytes).ok().map(|header| header.epochs);
+            Some((program::epochs_of(&bytes).or_else(of_ours)?, bytes))
         });
         found.max_by_key(|(epochs, _)| *epochs)
     }
@@ -93,7 +98,10 @@ impl Checkpoints {
     /// Keeps a checkpoint that came from elsewhere beside those of this machine. Whether it is of use is found out by
     /// whoever goes on from it.
     pub fn receive(&self, fold: FoldKey, bytes: &[u8]) -> io::Result<()> {
-        let path = self.path_of(fold, CAME);
+        let path = match program::epochs_of(bytes) {
+            Some(_) => self.path_of_program(fold, CAME),
+            None => self.path_of(fold, CAME),
+        };
         durable::make_folder(&self.folder)?;
         durable::write(&path, bytes)?;
         self.make_room(&path)
@@ -101,6 +109,11 @@ impl Checkpoints {
 
     fn path_of(&self, fold: FoldKey, attempt: &str) -> PathBuf {
         self.folder.join(format!("{}.{attempt}{SUFFIX}", stem(fold)))
+    }
+
+    /// The same for a checkpoint of a program.
+    pub(crate) fn path_of_program(&self, fold: FoldKey, attempt: &str) -> PathBuf {
+        self.folder.join(format!("{}.{attempt}{SUFFIX_OF_PROGRAMS}", stem(fold)))
     }
 
     /// Removes the checkpoints of a fold, those of all attempts.
@@ -122,11 +135,11 @@ impl Checkpoints {
         Usage { files: files.len() as u64, bytes: files.iter().map(|file| file.bytes).sum() }
     }
 
-    fn of_fold(&self, fold: FoldKey) -> Vec<PathBuf> {
+    pub(crate) fn of_fold(&self, fold: FoldKey) -> Vec<PathBuf> {
         let beginning = format!("{}.", stem(fold));
         let is_it = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.starts_with(&beginning) && name.ends_with(SUFFIX)
+            name.starts_with(&beginning) && is_checkpoint(&name)
         };
         let mut found: Vec<PathBuf> = self.files().into_iter().map(|file| file.path).filter(is_it).collect();
         found.sort();
@@ -137,7 +150,7 @@ impl Checkpoints {
     fn files(&self) -> Vec<Found> {
         let ours = |path: &Path| {
             let name = path.to_string_lossy();
-            name.ends_with(SUFFIX) || name.ends_with(togl_durable::PARTIAL)
+            is_checkpoint(&name) || name.ends_with(togl_durable::PARTIAL)
         };
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let found = entries.filter_map(|entry| {
@@ -149,7 +162,7 @@ impl Checkpoints {
 
     /// Removes the oldest files until the rest fits, and what killed writers left. Ages are measured against the
     /// file just written, by the clock of the file system that all who share it have in common.
-    fn make_room(&self, just_written: &Path) -> io::Result<()> {
+    pub(crate) fn make_room(&self, just_written: &Path) -> io::Result<()> {
         let now = fs::metadata(just_written)?.modified()?;
         let mut files = self.files();
         files.sort_by_key(|file| file.changed);
@@ -164,6 +177,10 @@ impl Checkpoints {
         }
         Ok(())
     }
+}
+
+fn is_checkpoint(name: &str) -> bool {
+    name.ends_with(SUFFIX) || name.ends_with(SUFFIX_OF_PROGRAMS)
 }
 
 /// Somebody else may have been faster.

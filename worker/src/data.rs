@@ -29,11 +29,33 @@ pub struct Data {
 }
 
 impl Data {
+    /// Where data sets are; none without a home.
+    pub fn folder(&self) -> Option<PathBuf> {
+        self.data_dir.clone().or_else(|| own_machine::cache_folder().map(|folder| folder.join("data")))
+    }
+
     /// The data set of a trial, fetched if need be; what takes long is said.
     pub fn open(&self, trial: &TrialConfig, say: &(dyn Fn(&str) + Sync)) -> Result<Dataset, Failure> {
+        self.obtain(trial, say).map_err(|error| failure(&error))
+    }
+
+    /// The same of a data set that may be known to a program only; then there is none.
+    pub fn open_if_known(
+        &self,
+        trial: &TrialConfig,
+        say: &(dyn Fn(&str) + Sync),
+    ) -> Result<Option<Dataset>, Failure> {
+        match self.obtain(trial, say) {
+            Ok(dataset) => Ok(Some(dataset)),
+            Err(ObtainError::Open(Error::UnknownDataset { .. })) => Ok(None),
+            Err(error) => Err(failure(&error)),
+        }
+    }
+
+    fn obtain(&self, trial: &TrialConfig, say: &(dyn Fn(&str) + Sync)) -> Result<Dataset, ObtainError> {
         let cache = own_machine::cache_folder();
         let options = OpenOptions {
-            data_dir: self.data_dir.clone().or_else(|| cache.as_ref().map(|folder| folder.join("data"))),
+            data_dir: self.folder(),
             cache_dir: cache.map(|folder| folder.join("data-cache")),
             data_seed: trial.data_seed,
             features: baselines::feature_choice(trial),
@@ -47,9 +69,7 @@ impl Data {
                 say(&text);
             }
         };
-        togl_data::obtain(&trial.dataset, &options, &supply, &observer)
-            .map(|opened| opened.dataset)
-            .map_err(|error| failure(&error))
+        togl_data::obtain(&trial.dataset, &options, &supply, &observer).map(|opened| opened.dataset)
     }
 }
 

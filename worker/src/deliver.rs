@@ -95,8 +95,16 @@ impl Deliver {
         let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
         let (allocation, moves_checkpoints) = (host::allocation(), false);
         let (devices, memories) = (vec![], vec![]);
-        let identity =
-            WorkerIdentity { worker, host, code_version, devices, memories, allocation, moves_checkpoints };
+        let identity = WorkerIdentity {
+            worker,
+            host,
+            code_version,
+            devices,
+            memories,
+            allocation,
+            moves_checkpoints,
+            offers: Vec::new(),
+        };
         let habits =
             Habits { grace: Duration::ZERO, idle_exit: None, life: None, tidy: Arc::new(|_| Ok(())) };
         let (link_events, link_inbox) = mpsc::channel(256);

@@ -9,12 +9,13 @@ use anyhow::Context;
 use togl_agent::agent::{Agent, Habits, Life, Stopped, Tidy};
 use togl_agent::courier::Courier;
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
+use togl_agent::library::Library;
 use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
 use togl_proto::client::{self, Access, ConnectError};
-use togl_sweeps::bounded;
+use togl_sweeps::{Capability, bounded};
 use tokio::sync::{mpsc, watch};
 
 use crate::background::Background;
@@ -22,6 +23,8 @@ use crate::data::Data;
 use crate::devices::Wish;
 use crate::fold::Keeping;
 use crate::moving::Moving;
+use crate::program::Setup;
+use crate::program::options::Options;
 use crate::saving::{Bringing, Saving};
 use crate::slot::Program;
 use crate::{Usage, devices, host, own_coordinator, slot, version};
@@ -65,6 +68,8 @@ pub struct Join {
     saving: Saving,
     #[command(flatten)]
     bringing: Bringing,
+    #[command(flatten)]
+    programs: Options,
     /// Leave when standard input closes: the program that started this worker is gone
     #[arg(long, hide = true)]
     with_parent: bool,
@@ -79,8 +84,9 @@ impl Join {
         let access = self.access(&state, &address)?;
         let (room, spool) = Spool::open_free(&state, &host::name())?;
         let devices = self.devices.choose()?;
+        let programs = self.programs.setup(&room)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let stopped = runtime.block_on(self.work(address, access, spool, devices, life))?;
+        let stopped = runtime.block_on(self.work(address, access, spool, (devices, programs), life))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
             Stopped::Asked => Ok(told_to_leave),
@@ -159,23 +165,20 @@ impl Join {
         address: String,
         access: Access,
         spool: Spool,
-        devices: Vec<String>,
+        (devices, programs): (Vec<String>, Option<Setup>),
         life: Option<Life>,
     ) -> anyhow::Result<Stopped> {
         let keeping = self.saving.keeping();
         say_where_checkpoints_are(&keeping);
         let moves = self.saving.room().is_shared() || self.bringing.every().is_some();
-        let identity = identity(devices, moves);
+        let identity = identity(devices, moves, self.programs.offers());
         tracing::info!(worker = %identity.worker, devices = ?identity.devices, "worker starts");
         let path = std::env::current_exe().context("cannot find this program's own file")?;
-        let (worker, to) = (identity.worker.clone(), (access.clone(), address.clone()));
-        let courier = Courier::new(worker, move || {
-            let (access, address) = to.clone();
-            async move { access.checkpoints(&address).await }
-        });
+        let (courier, library) = carriers(&identity, &access, &address);
         let moving = keeping.checkpoints.clone().zip(self.bringing.every());
         let moving = moving.map(|(checkpoints, every)| Moving { courier, checkpoints, every });
         let program = Program {
+            programs: programs.map(|setup| (setup, library)),
             moving,
             path,
             threads: self.threads,
@@ -199,6 +202,21 @@ impl Join {
         let habits = Habits { grace, idle_exit, life, tidy: tidy(keeping) };
         Ok(Agent::new(identity, habits, spool, slots).run(link_inbox, slot_inbox, stopped).await)
     }
+}
+
+/// Who carries checkpoints, and who fetches the files of programs.
+fn carriers(identity: &WorkerIdentity, access: &Access, address: &str) -> (Courier, Library) {
+    let to = (access.clone(), address.to_owned());
+    let courier = Courier::new(identity.worker.clone(), move || {
+        let (access, address) = to.clone();
+        async move { access.checkpoints(&address).await }
+    });
+    let to = (access.clone(), address.to_owned());
+    let library = Library::new(move || {
+        let (access, address) = to.clone();
+        async move { access.workers(&address).await }
+    });
+    (courier, library)
 }
 
 /// What the user reads when the coordinator will never take this worker, and what can be done.
@@ -226,12 +244,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn identity(devices: Vec<String>, moves_checkpoints: bool) -> WorkerIdentity {
+fn identity(devices: Vec<String>, moves_checkpoints: bool, offers: Vec<Capability>) -> WorkerIdentity {
     let host = host::name();
     let memories = devices::memories(&devices);
     let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
     let allocation = host::allocation();
-    WorkerIdentity { worker, host, code_version, devices, memories, allocation, moves_checkpoints }
+    WorkerIdentity { worker, host, code_version, devices, memories, allocation, moves_checkpoints, offers }
 }
 
 fn start_slot(number: usize, program: &Program, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {

@@ -20,6 +20,7 @@ mod host;
 mod join;
 mod moving;
 mod own_coordinator;
+mod program;
 mod protocol;
 mod saving;
 mod signals;

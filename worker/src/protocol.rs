@@ -7,6 +7,7 @@ use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult};
 
 use crate::data::Data;
 use crate::fold::Keeping;
+use crate::program::Setup;
 
 /// What the agent asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Request {
     pub data: Data,
     /// What it leaves on disk.
     pub keeping: Keeping,
+    /// How programs of users are run; none where they are not.
+    #[serde(default)]
+    pub programs: Option<Setup>,
 }
 
 /// What the trainer answers: `Started` once it has the data, any number of `Epoch` and `Saved`, then one `Done` or `Failed`.
@@ -43,6 +47,8 @@ pub struct Request {
 pub enum TrainerEvent {
     /// The data is there and training begins.
     Started,
+    /// A program runs, as this group of processes, until the fold is over.
+    Runs(i32),
     /// An epoch was finished.
     Epoch(EpochReport),
     /// A checkpoint was written.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use togl_agent::clock::{Clock, later};
 use togl_agent::crash;
+use togl_agent::library::Library;
 use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
 use togl_learning::error::is_out_of_memory;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
@@ -20,10 +21,14 @@ use crate::background::{self, Pauses};
 use crate::data::Data;
 use crate::fold::Keeping;
 use crate::moving::{self, Moving};
+use crate::program::{Files, Setup};
 use crate::protocol::{self, Command as Ask, Request, TrainerEvent};
 
 /// "After every epoch" means: asked for so often that hardly an epoch is shorter.
 const LEAST_PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a trainer may take to end the program that it runs.
+const TO_END: Duration = Duration::from_secs(3);
 
 /// How a trainer is started, and what is the same for all folds it trains.
 #[derive(Debug, Clone)]
@@ -42,13 +47,16 @@ pub struct Program {
     pub moving: Option<Moving>,
     /// When to pause for others; none if it never steps back.
     pub pauses: Option<Pauses>,
+    /// How programs of users are run, and who fetches their files; none if they are not run.
+    pub programs: Option<(Setup, Library)>,
 }
 
 impl Program {
     fn request(&self, assignment: Assignment) -> Request {
         let Assignment { fold, attempt, trial, device, time_limit: _, held: _ } = assignment;
         let (data, keeping) = (self.data.clone(), self.keeping.clone());
-        Request { fold, attempt, config: trial.canonical(), device, data, keeping }
+        let programs = self.programs.as_ref().map(|(setup, _)| setup.clone());
+        Request { fold, attempt, config: trial.canonical(), device, data, keeping, programs }
     }
 }
 
@@ -139,7 +147,10 @@ enum Ended {
 
 struct Trainer {
     child: Child,
-    requests: ChildStdin,
+    /// Closed, it ends by itself.
+    requests: Option<ChildStdin>,
+    /// The processes of the program that it runs.
+    group: Option<i32>,
     events: Lines<BufReader<ChildStdout>>,
     log: Lines<BufReader<tokio::process::ChildStderr>>,
 }
@@ -182,16 +193,31 @@ fn start(program: &Program) -> std::io::Result<Trainer> {
         .spawn()?;
     let missing = || std::io::Error::other("no pipe to the trainer");
     Ok(Trainer {
-        requests: child.stdin.take().ok_or_else(missing)?,
+        requests: Some(child.stdin.take().ok_or_else(missing)?),
+        group: None,
         events: BufReader::new(child.stdout.take().ok_or_else(missing)?).lines(),
         log: BufReader::new(child.stderr.take().ok_or_else(missing)?).lines(),
         child,
     })
 }
 
+/// Ends a trainer. One that runs a program is first asked to end it, which it alone can do to the last process.
 async fn kill(trainer: Option<Trainer>) {
-    if let Some(mut trainer) = trainer {
-        let _ = trainer.child.kill().await; // already dead is as good
+    let Some(mut trainer) = trainer else { return };
+    if trainer.group.is_some() {
+        trainer.requests = None;
+        let _ = tokio::time::timeout(TO_END, trainer.child.wait()).await;
+    }
+    let _ = trainer.child.kill().await; // already dead is as good
+    trainer.signal_group(libc::SIGKILL);
+}
+
+impl Trainer {
+    fn signal_group(&self, signal: libc::c_int) {
+        if let Some(group) = self.group.filter(|group| *group > 1) {
+            // SAFETY: takes plain numbers; a group that is gone is as good.
+            let _ = unsafe { libc::kill(-group, signal) };
+        }
     }
 }
 
@@ -204,6 +230,9 @@ async fn train(
     reporter: &Reporter,
 ) -> Ended {
     if let Some(ended) = fetch(program, &assignment, orders, reporter).await {
+        return ended;
+    }
+    if let Some(ended) = fetch_files(program, &assignment, orders, reporter).await {
         return ended;
     }
     let limit = assignment.time_limit.unwrap_or(Duration::MAX);
@@ -230,7 +259,8 @@ async fn train(
                 Ok(Some(line)) => match understand(&line, reporter) {
                     // Fetching the data is not the fold's fault.
                     Step::Started => running.allow(limit),
-                    Step::Ended(ended) => return ended,
+                    Step::Runs(group) => trainer.group = Some(group),
+                    Step::Ended(ended) => { trainer.group = None; return ended }
                     Step::Saved => if let Some(bringer) = &mut bringer { bringer.saved() },
                     Step::Told => {}
                 },
@@ -265,10 +295,59 @@ async fn fetch(
     let (moving, held) = program.moving.as_ref().zip(assignment.held)?;
     let say = |line| reporter.log(line);
     let fetching = moving.fetch(assignment.fold, assignment.attempt, held, &say);
-    tokio::pin!(fetching);
+    meanwhile(
+        async {
+            fetching.await;
+            None
+        },
+        orders,
+        reporter,
+    )
+    .await
+}
+
+/// Fetches the files of the trial's program, if they are not here. Says how the attempt has ended if that is not to be.
+async fn fetch_files(
+    program: &Program,
+    assignment: &Assignment,
+    orders: &mut mpsc::Receiver<Order>,
+    reporter: &Reporter,
+) -> Option<Ended> {
+    let digest = assignment.trial.program.as_ref()?.code.bundle.clone()?;
+    let (setup, library) = program.programs.as_ref()?; // without, the trainer says so
+    let files = Files::of(&setup.folder);
+    let fetching = async {
+        let fetched = obtain(files, library, digest).await;
+        let failure = |error| {
+            Failure::new(FailureClass::Data, format!("the files of the program are not here: {error}"))
+        };
+        fetched.err().map(|error| Ended::Clean(Report::Failed(failure(error))))
+    };
+    meanwhile(fetching, orders, reporter).await
+}
+
+async fn obtain(files: Files, library: &Library, digest: String) -> Result<(), String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let (here, wanted) = (files.clone(), digest.clone());
+    let found = tokio::task::spawn_blocking(move || here.get(&wanted).is_some()).await;
+    if found.map_err(|error| text(&error))? {
+        return Ok(());
+    }
+    let bytes = library.fetch(&digest).await.map_err(|error| text(&error))?;
+    let put = tokio::task::spawn_blocking(move || files.put(&digest, &bytes)).await;
+    put.map_err(|error| text(&error))?.map_err(|error| text(&error))
+}
+
+/// Does something before the trainer begins, unless the attempt is told to end meanwhile.
+async fn meanwhile(
+    work: impl Future<Output = Option<Ended>>,
+    orders: &mut mpsc::Receiver<Order>,
+    reporter: &Reporter,
+) -> Option<Ended> {
+    tokio::pin!(work);
     loop {
         tokio::select! {
-            () = &mut fetching => return None,
+            ended = &mut work => return ended,
             order = orders.recv() => match order {
                 Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
                 Some(Order::Stop) => {
@@ -311,6 +390,7 @@ impl Running {
             // SAFETY: takes plain numbers; a child that was not waited for keeps its number to itself.
             let _ = unsafe { libc::kill(process.cast_signed(), signal) }; // already dead is as good
         }
+        trainer.signal_group(signal);
         let ran = self.since.map_or(0.0, |since| since.seconds());
         self.since = (!pause).then(Clock::start);
         self.allow(self.left.saturating_sub(Duration::from_secs_f64(ran)));
@@ -318,7 +398,8 @@ impl Running {
 }
 
 async fn tell(trainer: &mut Trainer, ask: &Ask) -> std::io::Result<()> {
-    trainer.requests.write_all(protocol::line(ask)?.as_bytes()).await
+    let closed = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+    trainer.requests.as_mut().ok_or_else(closed)?.write_all(protocol::line(ask)?.as_bytes()).await
 }
 
 fn over_time(limit: Duration) -> Failure {
@@ -330,6 +411,8 @@ fn over_time(limit: Duration) -> Failure {
 enum Step {
     /// The data is there: time counts from now on.
     Started,
+    /// A program runs, as this group.
+    Runs(i32),
     /// A checkpoint was written.
     Saved,
     /// Passed on.
@@ -345,6 +428,7 @@ fn understand(line: &str, reporter: &Reporter) -> Step {
             reporter.epoch(progress);
             Step::Told
         }
+        Ok(TrainerEvent::Runs(group)) => Step::Runs(group),
         Ok(TrainerEvent::Saved) => Step::Saved,
         Ok(TrainerEvent::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
         Ok(TrainerEvent::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),

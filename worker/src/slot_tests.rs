@@ -65,8 +65,16 @@ impl World {
         let (data, keeping) = (Data::default(), Keeping::default());
         let (pause, pauses) = watch::channel(false);
         let pauses = Some(Pauses::new(pauses));
-        let program =
-            Program { path: program, threads: THREADS, data, keeping, save_every, moving: None, pauses };
+        let program = Program {
+            path: program,
+            threads: THREADS,
+            data,
+            keeping,
+            save_every,
+            moving: None,
+            pauses,
+            programs: None,
+        };
         togl_agent::tasks::spawn("slot", run(0, program, inbox, sender, watch::channel(None).0));
         Self { folder, orders, events, pause }
     }

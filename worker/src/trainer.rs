@@ -11,12 +11,14 @@ use togl_agent::clock::{self, Clock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
 use togl_learning::{EpochProgress, Flow, Job, TrainError, baselines, device};
+use togl_sweeps::program::ProgramTrial;
 use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig, hint};
 
 use crate::data::Data;
 use crate::energy::{self, Watch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
+use crate::program::{self, Known};
 use crate::protocol::{self, Command, Request, TrainerEvent};
 use crate::{background, devices, host, signals, version};
 
@@ -91,6 +93,7 @@ fn listen() -> mpsc::Receiver<Request> {
 /// Ends the process at once. Training cannot be interrupted otherwise, nothing here needs tidying, and running
 /// libtorch's destructors under the training thread's feet would crash.
 fn leave() {
+    program::end_all(); // what a program has started must not go on without anybody
     // SAFETY: takes a plain number, touches no memory of ours and does not return.
     unsafe { libc::_exit(0) }
 }
@@ -117,22 +120,40 @@ impl Shelf {
         };
         Ok(&self.0.insert(held).1)
     }
+
+    /// The same where it may be that only a program knows the data set.
+    fn get_if_known(&mut self, trial: &TrialConfig, data: &Data) -> Result<Option<&Dataset>, Failure> {
+        let ordered = (trial.dataset.clone(), trial.data_seed, baselines::feature_choice(trial));
+        let held = match self.0.take().filter(|(held, _)| *held == ordered) {
+            Some(held) => Some(held),
+            None => data.open_if_known(trial, &note)?.map(|dataset| (ordered, dataset)),
+        };
+        self.0 = held;
+        Ok(self.0.as_ref().map(|(_, dataset)| dataset))
+    }
 }
 
 fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let trial = togl_proto::convert::trial(&request.config, request.fold)
         .map_err(|error| Failure::new(FailureClass::Config, error.to_string()))?;
+    match &trial.program {
+        Some(program) => run_program(request, &trial, program, shelf),
+        None => train_ours(request, &trial, shelf),
+    }
+}
+
+fn train_ours(request: &Request, trial: &TrialConfig, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     let device =
         devices::parse(&request.device).map_err(|error| Failure::new(FailureClass::Config, error))?;
-    let memory = PeakMemory::start(fold::place(&trial, device));
+    let memory = PeakMemory::start(fold::place(trial, device));
     let dataset =
-        shelf.get(&trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
+        shelf.get(trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
     let _ = say(&TrainerEvent::Started); // if nobody reads any more, the reading thread notices and leaves
-    let energy = Watch::start(energy::meter(fold::place(&trial, device)), std::process::id());
+    let energy = Watch::start(energy::meter(fold::place(trial, device)), std::process::id());
     let clock = Clock::start();
     let seconds = || clock.seconds();
     let FoldKey { split, seed, .. } = request.fold;
-    let job = Job { trial: &trial, split, seed, device, clock: &seconds };
+    let job = Job { trial, split, seed, device, clock: &seconds };
     note(&format!(
         "{} on {}, {} graphs, device {}",
         trial.method(),
@@ -140,7 +161,7 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
         dataset.graph_count(),
         request.device
     ));
-    let mut reporter = Reporter { step: fold::step_name(&trial), said: 0, memory };
+    let mut reporter = Reporter { step: fold::step_name(trial), said: 0, memory };
     let mut epoch = |progress: &EpochProgress| reporter.epoch(progress);
     let mut in_haste = signals::haste(seconds);
     let mut saved = || drop(say(&TrainerEvent::Saved)); // nobody reads: as with epochs
@@ -159,6 +180,48 @@ fn train(request: &Request, shelf: &mut Shelf) -> Result<FoldResult, Failure> {
     sign(&mut trained, &reporter.memory, &energy);
     let result = trained.result;
     Ok(result)
+}
+
+/// Runs the program that trains this trial. The data set is opened for its digest and its splits, if it is one of ours.
+fn run_program(
+    request: &Request,
+    trial: &TrialConfig,
+    program: &ProgramTrial,
+    shelf: &mut Shelf,
+) -> Result<FoldResult, Failure> {
+    let Some(setup) = &request.programs else {
+        let message = "this worker runs no programs; start it with `togl-worker join --programs`";
+        return Err(Failure::new(FailureClass::Error, message));
+    };
+    let known = match shelf.get_if_known(trial, &request.data)? {
+        Some(dataset) => known(dataset, request.fold.split)?,
+        None => Known::default(),
+    };
+    let data_dir = request.data.folder().unwrap_or_default();
+    let _ = say(&TrainerEvent::Started); // if nobody reads any more, the reading thread notices and leaves
+    note(&format!("{} on {}, device {}", program.code.name(), trial.dataset, request.device));
+    let job = program::Job { request, trial, setup, data_dir, known };
+    let mut tell = |event: &TrainerEvent| drop(say(event)); // as above
+    let outcome = program::train(&job, program, &mut tell);
+    match &outcome {
+        Ok(result) => note(&format!("test {} after {} epochs", result.test.accuracy, result.epochs)),
+        Err(failure) => note(&format!("failed: {failure}")),
+    }
+    outcome
+}
+
+/// What a program is told of a data set of ours.
+fn known(dataset: &Dataset, split: u32) -> Result<Known, Failure> {
+    let split = dataset.split(split.into()).map_err(|error| {
+        let message = error.hint().map_or_else(|| error.to_string(), |hint| hint::below(&error, hint));
+        Failure::new(FailureClass::Config, message)
+    })?;
+    Ok(Known {
+        data_digest: dataset.digest().to_string(),
+        split_digest: split.digest().to_string(),
+        part_sizes: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
+        indices: serde_json::to_string(&split).ok(),
+    })
 }
 
 /// Adds what only the program knows, at the end of a fold; device, libtorch and vector instructions are already in.

@@ -20,7 +20,11 @@ const LISTED: usize = 500;
 pub fn varied(sweep: &SweepSpec) -> Result<Vec<(String, Vec<String>)>> {
     let trials = &sweep.trials;
     let values_of = |name: &str| Distinct::of(trials.iter().filter_map(|trial| trial.config.show(name)));
-    let all = settings::names().map(|name| (name.to_owned(), values_of(name)));
+    let all = settings::names_of(trials.iter().map(|trial| &trial.config)).into_iter();
+    let all = all.map(|name| {
+        let values = values_of(&name);
+        (name, values)
+    });
     Ok(all.filter(|(_, values)| values.len() > 1).collect())
 }
 

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use smallvec::SmallVec;
-use togl_sweeps::TrialId;
 use togl_sweeps::blocks::{DeviceKind, Resources};
+use togl_sweeps::{Capability, TrialId};
 
 use crate::fold::{Fold, State};
 use crate::limits::Timestamp;
@@ -133,6 +133,7 @@ struct Need {
     resumable: bool,
     seconds: std::cmp::Reverse<Option<u64>>,
     unread: u64,
+    needs: Option<Capability>,
 }
 
 impl Scheduler {
@@ -171,6 +172,7 @@ impl Scheduler {
             resumable: trial.resumable,
             seconds: std::cmp::Reverse(sweep.pace.p90()),
             unread: trial.unread,
+            needs: trial.needs,
         })
     }
 
@@ -190,6 +192,7 @@ impl Scheduler {
                     free < folds
                         && slot.fits(&wanted, need.memory.0)
                         && need.unread & presence.version == 0
+                        && presence.offers(need.needs)
                         && presence.lasts(now, need.resumable, || need.seconds.0)
                 });
                 if let Some((_, (_, free))) = taken {

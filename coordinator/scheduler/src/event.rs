@@ -1,8 +1,10 @@
 //! What the scheduler can be told. Plain data: decisions are in the files named after the event families, answers in
 //! `reply`. The server makes events of wire messages; the driver hands them in.
 
+use std::collections::BTreeSet;
+
 use togl_sweeps::spec::{Resources, SweepLimits};
-use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
+use togl_sweeps::{Attempt, Capability, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,4 +188,6 @@ pub struct WorkerInfo {
     pub seconds_left: Option<u64>,
     /// Whether another worker can go on from the checkpoints that it saves.
     pub moves_checkpoints: bool,
+    /// What it was told to offer beyond what every worker does.
+    pub offers: BTreeSet<Capability>,
 }

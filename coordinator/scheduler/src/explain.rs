@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use togl_sweeps::blocks::DeviceKind;
-use togl_sweeps::{Attempt, Failure, FoldKey, SweepName, WorkerId};
+use togl_sweeps::{Attempt, Capability, Failure, FoldKey, SweepName, WorkerId};
 
 use crate::fit::Obstacle;
 use crate::fold::{Fold, State, Wait};
@@ -82,6 +82,11 @@ pub enum Reason {
         /// The memory that it needs, in bytes; 0 if any will do.
         memory: u64,
     },
+    /// Nobody who takes folds offers what it needs.
+    NobodyOffers {
+        /// What that is.
+        what: Capability,
+    },
     /// Everybody who could train it runs a version that cannot read its settings.
     Unreadable {
         /// Those versions.
@@ -112,6 +117,7 @@ pub enum Reason {
 }
 
 impl fmt::Display for Reason {
+    #[expect(clippy::too_many_lines, reason = "one sentence a reason")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Finished { attempt } => write!(f, "it is finished (attempt {attempt})"),
@@ -130,6 +136,9 @@ impl fmt::Display for Reason {
             Self::Quarantined { workers } => write!(f, "who could train it is kept out: {}", names(workers)),
             Self::NoSuchDevice { device, memory } => {
                 write!(f, "no connected worker has a {}", slot_words(*device, *memory))
+            }
+            Self::NobodyOffers { what } => {
+                write!(f, "no connected worker {}; {}", what.does(), what.hint())
             }
             Self::Unreadable { versions } => write!(
                 f,
@@ -182,9 +191,10 @@ struct Offers {
     quarantined: Vec<(WorkerId, Arc<str>)>,
     /// Slots of workers that take folds.
     slots: u64,
-    /// Whether one has a device that fits, and of those one that can read it, one that lives long enough, one that is
+    /// Whether one has a device that fits, and of those one that offers what it needs, one that can read it, one that lives long enough, one that is
     /// free, another one.
     fits: bool,
+    offers: bool,
     reads: bool,
     lasts: bool,
     free: bool,
@@ -239,6 +249,11 @@ impl Scheduler {
             }
             _ if offers.slots == 0 => Reason::NoWorkerTakesMore,
             _ if !offers.fits => self.no_such_device(fold, obstacle),
+            _ if !offers.offers
+                && let Some(what) = obstacle.needs =>
+            {
+                Reason::NobodyOffers { what }
+            }
             _ if !offers.reads => Reason::Unreadable { versions: self.version_names(obstacle.unread) },
             _ if !offers.lasts => Reason::NoTime { seconds: self.seconds_of(fold) },
             _ if !offers.free => Reason::AllBusy { slots: offers.slots },
@@ -311,13 +326,15 @@ impl Offers {
     ) {
         self.slots += presence.slots.len() as u64;
         let fits = wanted.iter().any(|wanted| presence.could_train(&wanted.resources, obstacle.floor));
-        let reads = fits && obstacle.unread & presence.version == 0;
+        let able = fits && presence.offers(obstacle.needs);
+        let reads = able && obstacle.unread & presence.version == 0;
         let lasts = |sweep: &&&Sweep| presence.lasts(now, obstacle.resumable, || sweep.pace.p90());
         let mut lasting = wanted.iter().filter(lasts).peekable();
         self.lasts |= reads && lasting.peek().is_some();
         let free =
             reads && lasting.any(|wanted| presence.free_slot(&wanted.resources, obstacle.floor).is_some());
         self.fits |= fits;
+        self.offers |= able;
         self.reads |= reads;
         self.free |= free;
         self.free_elsewhere |= free && !avoided;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use togl_sweeps::Capability;
 use togl_sweeps::blocks::{DeviceKind, Resources};
 
 use crate::change::{Change, TrialChange};
@@ -37,6 +38,8 @@ pub(crate) struct Obstacle {
     pub(crate) disputed: Option<DataAt>,
     /// Whether a worker can go on where another one had to stop; if not, one must have the time for all of it.
     pub(crate) resumable: bool,
+    /// What a worker must offer to train it.
+    pub(crate) needs: Option<Capability>,
 }
 
 /// What is known about devices and versions.
@@ -123,6 +126,11 @@ fn kind_number(kind: Option<DeviceKind>) -> u8 {
 }
 
 impl Presence {
+    /// Whether the worker offers what a trial needs.
+    pub(crate) fn offers(&self, needs: Option<Capability>) -> bool {
+        needs.is_none_or(|needed| self.info.offers.contains(&needed))
+    }
+
     /// A free slot for such a fold; the lowest number that fits.
     pub(crate) fn free_slot(&self, wanted: &Resources, floor: u64) -> Option<u32> {
         let fits = |number: &&u32| self.slots.get(**number as usize).is_some_and(|s| s.fits(wanted, floor));
@@ -141,7 +149,8 @@ impl Scheduler {
         let trial = self.trials.get(&fold.key.trial);
         let disputed = trial.and_then(|trial| trial.data).filter(|data| self.data.is_disputed(*data));
         let (floor, unread) = trial.map_or((0, 0), |trial| (trial.floor, trial.unread));
-        Obstacle { floor, unread, disputed, resumable: trial.is_none_or(|trial| trial.resumable) }
+        let needs = trial.and_then(|trial| trial.needs);
+        Obstacle { floor, unread, disputed, resumable: trial.is_none_or(|trial| trial.resumable), needs }
     }
 
     /// Whether a worker may have a fold of this sweep behind this obstacle.
@@ -154,6 +163,7 @@ impl Scheduler {
     ) -> bool {
         obstacle.disputed.is_none_or(|data| !self.data.is_disputed(data))
             && obstacle.unread & presence.version == 0
+            && presence.offers(obstacle.needs)
             && presence.lasts(now, obstacle.resumable, || sweep.pace.p90())
             && presence.free_slot(&sweep.resources, obstacle.floor).is_some()
     }

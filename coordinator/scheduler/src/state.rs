@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use togl_sweeps::datasets::Scoring;
-use togl_sweeps::{Attempt, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
+use togl_sweeps::{Attempt, Capability, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::data::DataBooks;
 use crate::demand::Waiting;
@@ -104,6 +104,8 @@ pub(crate) struct Trial {
     pub(crate) unread: u64,
     /// Whether a worker can go on where another one had to stop.
     pub(crate) resumable: bool,
+    /// What a worker must offer to train it.
+    pub(crate) needs: Option<Capability>,
 }
 
 #[derive(Debug)]
@@ -251,7 +253,8 @@ impl Scheduler {
         let metric = named.then(|| Scoring::of(&config.dataset));
         let numerics = numerics.and_then(|number| u32::try_from(number).ok());
         let resumable = !config.model.is_kernel();
-        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0, resumable };
+        let needs = config.needs();
+        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0, resumable, needs };
         self.trials.insert(trial, entry);
     }
 

@@ -28,6 +28,7 @@ const READ: &[Role] = &[Role::Operator, Role::Viewer];
 /// Who may call what, and what it takes. A test compares it with the services.
 pub const CALLS: &[(&str, &[Role], Kind)] = &[
     ("/togl.v1.Workers/Session", TRAIN, Kind::Session),
+    ("/togl.v1.Workers/Program", TRAIN, Kind::Checkpoint),
     ("/togl.v1.Checkpoints/Put", TRAIN, Kind::Checkpoint),
     ("/togl.v1.Checkpoints/Get", TRAIN, Kind::Checkpoint),
     ("/togl.v1.Sweeps/Submit", CHANGE, Kind::Single),

@@ -53,6 +53,7 @@ use self::sweeps::SweepsService;
 use self::workers::WorkersService;
 use crate::checkpoints::Room;
 use crate::driver::{CallError, Handle};
+use crate::programs::Programs;
 use crate::store::StoreError;
 
 pub use self::admission::{Admission, Bounds};
@@ -74,6 +75,8 @@ struct Shared {
     admission: Arc<Admission>,
     /// None where no checkpoints are held.
     checkpoints: Option<Room>,
+    /// None where no programs are run.
+    programs: Option<Programs>,
     live_progress: LiveProgress,
     watched: Feeds<watching::Picture>,
     followed: Feeds<following::Recent>,
@@ -84,8 +87,10 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(handle: Handle, admission: Arc<Admission>, checkpoints: Option<Room>) -> Self {
+    fn new(handle: Handle, admission: Arc<Admission>, rooms: Rooms) -> Self {
+        let Rooms { checkpoints, programs } = rooms;
         Self {
+            programs,
             incarnation: format!("{:016x}", handle.incarnation()),
             start: RandomState::new().hash_one("start"), // the standard library's hash keys are random
             handle,
@@ -97,6 +102,15 @@ impl Shared {
             pools: Pools::default(),
         }
     }
+}
+
+/// What lies beside the store and is handed to workers.
+#[derive(Clone, Default)]
+pub struct Rooms {
+    /// Checkpoints of folds; none where none are held.
+    pub checkpoints: Option<Room>,
+    /// Files of programs; none where no programs are run.
+    pub programs: Option<Programs>,
 }
 
 /// Why the server stopped before it was told to.
@@ -126,12 +140,12 @@ pub async fn serve(
     listener: TcpListener,
     handle: Handle,
     protection: Protection,
-    checkpoints: Option<Room>,
+    rooms: Rooms,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let Protection { admission, tls, plaintext } = protection;
     let connections = Connections { admission: admission.clone(), tls, plaintext, greetings: b"P" };
-    serve_on(connections.open(listener), handle, admission, checkpoints, shutdown).await
+    serve_on(connections.open(listener), handle, admission, rooms, shutdown).await
 }
 
 /// Serves on connections that came in some other way, such as over a simulated network.
@@ -139,15 +153,15 @@ pub async fn serve_on<IO>(
     incoming: impl Stream<Item = io::Result<IO>>,
     handle: Handle,
     admission: Arc<Admission>,
-    checkpoints: Option<Room>,
+    rooms: Rooms,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError>
 where
     IO: AsyncRead + AsyncWrite + Connected + Unpin + Send + 'static,
 {
     let liveness = handle.liveness().clone();
-    let looking_after = checkpoints::look_after(checkpoints.clone(), handle.clone());
-    let shared = Arc::new(Shared::new(handle, admission.clone(), checkpoints));
+    let looking_after = checkpoints::look_after(rooms.checkpoints.clone(), handle.clone());
+    let shared = Arc::new(Shared::new(handle, admission.clone(), rooms));
     let seats = Seats::default();
     let workers = WorkersServer::new(WorkersService(shared.clone()))
         .max_decoding_message_size(LARGEST_MESSAGE)

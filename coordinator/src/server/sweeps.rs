@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use togl_proto::wire;
 use togl_scheduler::{By, Event, Reply, Submission, Submitted};
+use togl_sweeps::program::Program;
 use togl_sweeps::{SweepName, SweepSpec, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -12,7 +13,9 @@ use tonic::{Request, Response, Status};
 
 use super::seats::Seat;
 use super::watching::look;
+use super::workers::no_programs;
 use super::{Shared, facts, following, status, views, watching};
+use crate::programs::{ProgramError, Programs};
 use crate::store::find_fold;
 use crate::store::reading::acts;
 use crate::tasks;
@@ -32,7 +35,7 @@ type Answer<T> = Result<Response<T>, Status>;
 impl wire::sweeps_server::Sweeps for SweepsService {
     async fn submit(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::SubmitReply> {
         let by = self.by(&request)?;
-        let submission = planned(request.into_inner()).await?;
+        let submission = planned(request.into_inner(), Files::Keep(self.0.programs.clone())).await?;
         let sweep = submission.name.to_string();
         let Reply::Submitted(change) = self.0.handle.submit(submission, by).await.map_err(status)? else {
             return Err(super::confused());
@@ -41,7 +44,7 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     }
 
     async fn preview(&self, request: Request<wire::SubmitRequest>) -> Answer<wire::PreviewReply> {
-        let submission = planned(request.into_inner()).await?;
+        let submission = planned(request.into_inner(), Files::LookAt(self.0.programs.clone())).await?;
         let sweep = submission.name.to_string();
         let change = self.0.handle.preview(submission).await.map_err(status)?;
         let change = change.map(|change| submitted(sweep, change));
@@ -291,9 +294,9 @@ impl SweepsService {
 }
 
 /// Enumerating a large grid takes a while; the other calls must not wait for it.
-async fn planned(request: wire::SubmitRequest) -> Result<Submission, Status> {
-    let wire::SubmitRequest { yaml, data_digests } = request;
-    let planning = tokio::task::spawn_blocking(move || plan(yaml, data_digests));
+async fn planned(request: wire::SubmitRequest, files: Files) -> Result<Submission, Status> {
+    let wire::SubmitRequest { yaml, data_digests, program } = request;
+    let planning = tokio::task::spawn_blocking(move || plan(yaml, data_digests, &files, &program));
     planning.await.map_err(|_| Status::internal("planning the sweep failed"))?
 }
 
@@ -302,9 +305,43 @@ fn submitted(sweep: String, change: Submitted) -> wire::SubmitReply {
     wire::SubmitReply { sweep, trials, folds, done, added, removed }
 }
 
+/// What is done with the files of a program, and where they are.
+enum Files {
+    Keep(Option<Programs>),
+    LookAt(Option<Programs>),
+}
+
+impl Files {
+    /// Refuses a program where none are run, and one whose files are not known.
+    fn take(&self, program: &Program, bytes: &[u8]) -> Result<(), Status> {
+        let (Self::Keep(programs) | Self::LookAt(programs)) = self;
+        let Some(programs) = programs else { return Err(no_programs()) };
+        if !program.is_frozen() {
+            return Err(Status::invalid_argument(
+                "the files of the program were not read; submit with `togl submit`",
+            ));
+        }
+        match (self, &program.frozen) {
+            (Self::Keep(_), Some(digest)) => programs.keep(digest, bytes).map_err(|error| match error {
+                ProgramError::Disk(_) => Status::unavailable(error.to_string()),
+                _ => Status::invalid_argument(error.to_string()),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Checks the text again and makes the event's content of it.
-fn plan(yaml: String, data_digests: HashMap<String, String>) -> Result<Submission, Status> {
+fn plan(
+    yaml: String,
+    data_digests: HashMap<String, String>,
+    files: &Files,
+    program: &[u8],
+) -> Result<Submission, Status> {
     let spec = SweepSpec::parse(&yaml).map_err(|error| Status::invalid_argument(error.to_string()))?;
+    if let Some(own) = &spec.program {
+        files.take(own, program)?;
+    }
     let folds = spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect();
     let trials = spec.trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
     Ok(Submission {

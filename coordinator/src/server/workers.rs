@@ -1,6 +1,7 @@
 //! The workers' service: one task per session that turns wire messages into events for the driver and its
 //! replies into wire messages. Authenticates (through `authorisation.rs`), converts, asks; decides nothing.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use futures::{FutureExt, StreamExt};
 use togl_proto::convert;
 use togl_proto::wire::{self, coordinator_message::Kind, worker_message};
 use togl_scheduler::{Event, FailureAnswer, Lease, Rejection, Reply, ResultAnswer, WorkerInfo};
-use togl_sweeps::WorkerId;
+use togl_sweeps::{Capability, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -57,6 +58,26 @@ impl wire::workers_server::Workers for WorkersService {
         tasks::spawn("worker session", converse(guest, request.into_inner()));
         Ok(Response::new(ReceiverStream::new(messages)))
     }
+
+    async fn program(
+        &self,
+        request: Request<wire::ProgramRequest>,
+    ) -> Result<Response<wire::ProgramReply>, Status> {
+        let digest = request.into_inner().digest;
+        let Some(programs) = self.0.programs.clone() else { return Err(no_programs()) };
+        let read = tokio::task::spawn_blocking(move || programs.read(&digest)).await;
+        let read = read.map_err(|_| Status::internal("reading the files of a program failed"))?;
+        let found =
+            read.map_err(|error| Status::unavailable(format!("the files cannot be read: {error}")))?;
+        let missing =
+            || Status::not_found("the coordinator does not have these files; submit the sweep again");
+        Ok(Response::new(wire::ProgramReply { bundle: found.ok_or_else(missing)? }))
+    }
+}
+
+/// Why nothing about programs is done here.
+pub(super) fn no_programs() -> Status {
+    Status::failed_precondition("this coordinator takes no programs; start it with `togl serve --programs`")
 }
 
 /// Who is at the other end, before and after it has said its name.
@@ -129,6 +150,7 @@ async fn greet(
         allocation: short(hello.allocation, LONGEST_ALLOCATION),
         seconds_left: hello.seconds_left,
         moves_checkpoints: hello.moves_checkpoints,
+        offers: offers(&hello.offers, shared),
     };
     let (host, slots) = (info.host.clone(), info.slots);
     let event = Event::WorkerJoined { worker: worker.clone(), info, running };
@@ -146,6 +168,15 @@ async fn greet(
     let welcome = wire::CoordinatorMessage { kind: Some(Kind::Welcome(welcome)) };
     let _ = guest.outgoing.send(Ok(welcome)).await; // if it is gone, the other direction notices
     Ok((worker, joined.session))
+}
+
+/// What a worker offers that this coordinator knows and lets be done.
+fn offers(words: &[String], shared: &Shared) -> BTreeSet<Capability> {
+    let known = words.iter().filter_map(|word| Capability::from_word(word));
+    let allowed = |offer: &Capability| match offer {
+        Capability::Programs => shared.programs.is_some(),
+    };
+    known.filter(allowed).collect()
 }
 
 /// How a session ended.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use togl_coordinator::checkpoints::{Room, USUAL_ROOM};
 use togl_coordinator::driver::{Driver, Handle};
-use togl_coordinator::server;
+use togl_coordinator::server::{self, Rooms};
 use togl_coordinator::tokens::Tokens;
 use togl_scheduler::Limits;
 
@@ -41,7 +41,7 @@ pub async fn run(
     ledger: Ledger,
     dead: Arc<AtomicBool>,
 ) -> turmoil::Result {
-    let room = Room::open(&checkpoints, USUAL_ROOM)?;
+    let rooms = Rooms { checkpoints: Some(Room::open(&checkpoints, USUAL_ROOM)?), programs: None };
     let (handle, driver) = Driver::new(Box::new(store), Arc::new(JumpingClock::new(jumps)), limits())?;
     tokio::spawn(watch_books(handle.clone(), ledger));
     let driver = tokio::spawn(async move {
@@ -50,7 +50,7 @@ pub async fn run(
     });
     let incoming = network::incoming().await?;
     let admission = server::Admission::of(&tokens)?;
-    server::serve_on(incoming, handle, admission, Some(room), std::future::pending()).await?;
+    server::serve_on(incoming, handle, admission, rooms, std::future::pending()).await?;
     driver.await?;
     Ok(())
 }

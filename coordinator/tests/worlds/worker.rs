@@ -193,6 +193,7 @@ impl Worker {
             memories: vec![0; self.slots],
             allocation: String::new(),
             moves_checkpoints: false,
+            offers: Vec::new(),
         }
     }
 

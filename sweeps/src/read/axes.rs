@@ -5,11 +5,10 @@ use std::collections::HashSet;
 
 use super::fields::{Fields, Result, below, entries, list, refuse};
 use super::part::{self, Varied};
-use super::values::{self, MOST_VALUES};
+use super::values::{self, MOST_VALUES, Names};
 use crate::condition::Condition;
 use crate::grid::{Axis, Choice};
 use crate::keys;
-use crate::nearest;
 use crate::settings;
 use crate::yaml::{Key, Node, NodeKind};
 
@@ -20,7 +19,12 @@ pub(super) struct ReadAxis {
 }
 
 /// The axes of a `grid` block.
-pub(super) fn grid(node: &Node, path: &str, taken: &mut HashSet<String>) -> Result<Vec<ReadAxis>> {
+pub(super) fn grid(
+    node: &Node,
+    path: &str,
+    taken: &mut HashSet<String>,
+    names: Names<'_>,
+) -> Result<Vec<ReadAxis>> {
     let entries = entries(node, path)?;
     if entries.is_empty() {
         let message =
@@ -29,7 +33,7 @@ pub(super) fn grid(node: &Node, path: &str, taken: &mut HashSet<String>) -> Resu
     }
     let read = |(key, node): &(Key, Node)| {
         let varied = Varied { name: key.text.clone(), path: below(path, &key.text), at: key.at };
-        let axis = column(key, node, path, taken)?;
+        let axis = column(key, node, path, taken, names)?;
         taken.insert(key.text.clone());
         Ok(ReadAxis { axis, varied: vec![varied] })
     };
@@ -37,16 +41,21 @@ pub(super) fn grid(node: &Node, path: &str, taken: &mut HashSet<String>) -> Resu
 }
 
 /// One `zip` block: columns of equal length that move together, and perhaps a `when`.
-pub(super) fn zip(node: &Node, path: &str, taken: &mut HashSet<String>) -> Result<ReadAxis> {
+pub(super) fn zip(
+    node: &Node,
+    path: &str,
+    taken: &mut HashSet<String>,
+    names: Names<'_>,
+) -> Result<ReadAxis> {
     let mut zipped = Axis { names: Vec::new(), choices: Vec::new(), when: None };
     let mut varied = Vec::new();
     for (key, node) in entries(node, path)? {
         let here = below(path, &key.text);
         if key.text == "when" {
-            zipped.when = Some(values::condition(node, &here)?);
+            zipped.when = Some(values::condition(node, &here, names)?);
             continue;
         }
-        let axis = column(key, node, path, taken)?;
+        let axis = column(key, node, path, taken, names)?;
         if axis.when.is_some() || axis.choices.iter().any(|choice| choice.when.is_some()) {
             return refuse(
                 node.at,
@@ -93,27 +102,26 @@ fn merge(zipped: &mut Axis, column: Axis) -> std::result::Result<(), (usize, usi
 }
 
 /// One axis: a list, a range, or a mapping with `values` or a range and a `when`.
-fn column(key: &Key, node: &Node, path: &str, taken: &HashSet<String>) -> Result<Axis> {
+fn column(key: &Key, node: &Node, path: &str, taken: &HashSet<String>, names: Names<'_>) -> Result<Axis> {
     let here = below(path, &key.text);
-    if key.text == "preset" {
+    if key.text == "preset" && names.0.is_none() {
         return presets(node, &here, taken);
     }
-    if settings::find(&key.text).is_none() {
-        let known = settings::names().chain(["preset"]);
-        return refuse(key.at, &here, format!("no such setting; {}", nearest::hint(&key.text, known)));
-    }
-    let setting = values::setting(key, path)?;
+    let Some(setting) = names.find(&key.text) else {
+        let others: &[&str] = if names.0.is_none() { &["preset"] } else { &[] };
+        return refuse(key.at, &here, names.unknown(&key.text, others));
+    };
     match &node.kind {
         NodeKind::List(_) => {
-            let choices = choices(node, &here, setting)?;
+            let choices = choices(node, &here, setting, names)?;
             Ok(Axis { names: vec![key.text.clone()], choices, when: None })
         }
         NodeKind::Map(_) => {
             let fields = Fields::read(node, &here, keys::AXIS)?;
-            let when = fields.optional("when", values::condition)?;
+            let when = fields.optional("when", |node, path| values::condition(node, path, names))?;
             let axis = match fields.get("values") {
                 Some(list) => {
-                    let choices = choices(list, &fields.below("values"), setting)?;
+                    let choices = choices(list, &fields.below("values"), setting, names)?;
                     Axis { names: vec![key.text.clone()], choices, when: None }
                 }
                 None => Axis::plain(setting, values::range(&fields, setting)?),
@@ -128,7 +136,12 @@ fn column(key: &Key, node: &Node, path: &str, taken: &HashSet<String>) -> Result
     }
 }
 
-fn choices(node: &Node, path: &str, setting: &'static settings::Setting) -> Result<Vec<Choice>> {
+fn choices(
+    node: &Node,
+    path: &str,
+    setting: &'static settings::Setting,
+    names: Names<'_>,
+) -> Result<Vec<Choice>> {
     let nodes = list(node, path)?;
     if nodes.is_empty() || nodes.len() > MOST_VALUES {
         let message = match nodes.len() {
@@ -142,7 +155,7 @@ fn choices(node: &Node, path: &str, setting: &'static settings::Setting) -> Resu
         let (written, when) = match &node.kind {
             NodeKind::Map(_) => {
                 let fields = Fields::read(node, &path, keys::VALUE)?;
-                let when = fields.optional("when", values::condition)?;
+                let when = fields.optional("when", |node, path| values::condition(node, path, names))?;
                 (fields.need("value", "a value with a condition is `{value: ..., when: {...}}`")?, when)
             }
             _ => (node, None),

@@ -3,11 +3,10 @@
 use serde_json::Value;
 
 use super::fields::{Fields, Result, below, entries, list, named, refuse, text, whole, word};
-use super::values;
+use super::values::{self, Names};
 use crate::blocks;
 use crate::datasets;
 use crate::keys;
-use crate::settings;
 use crate::spec::{
     DeviceKind, FigureSpec, Labels, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
     SweepLimits, TableSpec,
@@ -67,62 +66,63 @@ fn metric(node: &Node, path: &str) -> Result<Metric> {
 }
 
 /// A setting that a table can show, or `method`.
-fn shown(node: &Node, path: &str) -> Result<String> {
-    shown_name(text(node, path)?, node.at, path)
+fn shown(node: &Node, path: &str, names: Names<'_>) -> Result<String> {
+    shown_name(text(node, path)?, node.at, path, names)
 }
 
 /// The same as a key.
-fn known(key: &Key, path: &str) -> Result<String> {
-    shown_name(key.text.clone(), key.at, path)
+fn known(key: &Key, path: &str, names: Names<'_>) -> Result<String> {
+    shown_name(key.text.clone(), key.at, path, names)
 }
 
-fn shown_name(name: String, at: LineColumn, path: &str) -> Result<String> {
-    let names = settings::names().chain(["method"]);
-    let found = names.clone().find(|known| *known == name);
-    named(found.map(str::to_owned), at, path, "no setting", &name, names)
+fn shown_name(name: String, at: LineColumn, path: &str, names: Names<'_>) -> Result<String> {
+    let names: Vec<&str> = names.all().into_iter().chain(["method"]).collect();
+    let found = names.iter().find(|known| **known == name);
+    named(found.map(|known| (*known).to_owned()), at, path, "no setting", &name, names.iter().copied())
 }
 
-fn shown_list(node: &Node, path: &str) -> Result<Vec<String>> {
-    let names = list(node, path)?.iter().enumerate();
-    let names: Vec<String> =
-        names.map(|(at, node)| shown(node, &format!("{path}[{at}]"))).collect::<Result<_>>()?;
-    if names.is_empty() {
+fn shown_list(node: &Node, path: &str, names: Names<'_>) -> Result<Vec<String>> {
+    let listed = list(node, path)?.iter().enumerate();
+    let listed: Vec<String> =
+        listed.map(|(at, node)| shown(node, &format!("{path}[{at}]"), names)).collect::<Result<_>>()?;
+    if listed.is_empty() {
         return refuse(node.at, path, "is empty; name at least one setting, or `method`");
     }
-    Ok(names)
+    Ok(listed)
 }
 
-pub(super) fn table(node: &Node, path: &str) -> Result<(TableSpec, Option<Selection>)> {
+pub(super) fn table(node: &Node, path: &str, names: Names<'_>) -> Result<(TableSpec, Option<Selection>)> {
     let fields = Fields::read(node, path, keys::TABLE)?;
+    let shown = |node: &Node, path: &str| shown(node, path, names);
     let default = TableSpec::default();
     let table = TableSpec {
-        rows: fields.optional("rows", shown_list)?.unwrap_or(default.rows),
+        rows: fields.optional("rows", |node, path| shown_list(node, path, names))?.unwrap_or(default.rows),
         columns: fields.optional("columns", shown)?.unwrap_or(default.columns),
         metric: fields.optional("metric", metric)?.unwrap_or(default.metric),
         group: fields.optional("group", shown)?,
-        filter: fields.optional("filter", filter)?.unwrap_or_default(),
-        labels: fields.optional("labels", labels)?.unwrap_or_default(),
-        order: fields.optional("order", order)?.unwrap_or_default(),
+        filter: fields.optional("filter", |node, path| filter(node, path, names))?.unwrap_or_default(),
+        labels: fields.optional("labels", |node, path| labels(node, path, names))?.unwrap_or_default(),
+        order: fields.optional("order", |node, path| order(node, path, names))?.unwrap_or_default(),
         decimals: fields
             .optional("decimals", |node, path| Ok(whole(node, path, 0, MOST_DECIMALS)? as usize))?,
         caption: fields.optional("caption", text)?,
         label: fields.optional("label", text)?,
     };
-    Ok((table, fields.optional("select", selection)?))
+    Ok((table, fields.optional("select", |node, path| selection(node, path, names))?))
 }
 
 /// Settings and the values, spelt as tables spell them.
-fn filter(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
-    let condition = values::condition(node, path)?;
+fn filter(node: &Node, path: &str, names: Names<'_>) -> Result<Vec<(String, Vec<String>)>> {
+    let condition = values::condition(node, path, names)?;
     let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let entries = condition.entries();
     Ok(entries.map(|(name, values)| (name.to_owned(), values.into_iter().map(text).collect())).collect())
 }
 
 /// What is printed for settings: a text for the header, or a mapping for the values.
-fn labels(node: &Node, path: &str) -> Result<Vec<Labels>> {
+fn labels(node: &Node, path: &str, names: Names<'_>) -> Result<Vec<Labels>> {
     let read = |(key, node): &(Key, Node)| {
-        let setting = known(key, path)?;
+        let setting = known(key, path, names)?;
         let path = below(path, &key.text);
         let NodeKind::Map(values) = &node.kind else {
             return Ok(Labels { setting, header: Some(text(node, &path)?), values: Vec::new() });
@@ -142,9 +142,9 @@ fn spelled(setting: &str, value: &str) -> String {
 }
 
 /// Values, spelt as tables spell them, in the order in which they are to stand.
-fn order(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
+fn order(node: &Node, path: &str, names: Names<'_>) -> Result<Vec<(String, Vec<String>)>> {
     let read = |(key, node): &(Key, Node)| {
-        let (setting, path) = (known(key, path)?, below(path, &key.text));
+        let (setting, path) = (known(key, path, names)?, below(path, &key.text));
         let value = |node: &Node| match node.scalar() {
             Some(Value::String(text)) => Ok(spelled(&setting, &text)),
             Some(value) => Ok(value.to_string()),
@@ -156,7 +156,7 @@ fn order(node: &Node, path: &str) -> Result<Vec<(String, Vec<String>)>> {
     entries(node, path)?.iter().map(read).collect()
 }
 
-fn selection(node: &Node, path: &str) -> Result<Selection> {
+fn selection(node: &Node, path: &str, names: Names<'_>) -> Result<Selection> {
     let fields = Fields::read(node, path, keys::SELECT)?;
     let per = fields.optional("per", |node, path| word(node, path, Per::WORDS, Per::from_word))?;
     let per = per.unwrap_or(Per::Split);
@@ -164,7 +164,7 @@ fn selection(node: &Node, path: &str) -> Result<Selection> {
         (None, Per::Config) => None,
         _ => Some(fields.need("among", "name the settings that are chosen among, such as `[deepset]`")?),
     };
-    let among = among.map(|node| shown_list(node, &fields.below("among"))).transpose()?;
+    let among = among.map(|node| shown_list(node, &fields.below("among"), names)).transpose()?;
     let by = fields.optional("by", metric)?.unwrap_or(per.usual_metric());
     match (fields.get("by"), by) {
         (Some(node), by) if by.is_of_test() || by == Metric::TrainAccuracy => {
@@ -174,14 +174,17 @@ fn selection(node: &Node, path: &str) -> Result<Selection> {
     }
 }
 
-pub(super) fn figure(node: &Node, path: &str) -> Result<FigureSpec> {
+pub(super) fn figure(node: &Node, path: &str, names: Names<'_>) -> Result<FigureSpec> {
     let fields = Fields::read(node, path, keys::FIGURE)?;
+    let shown = |node: &Node, path: &str| shown(node, path, names);
     let x = fields.need("x", "name the setting along the axis, such as `x: depth`")?;
     Ok(FigureSpec {
         title: fields.optional("title", text)?.unwrap_or_default(),
         x: shown(x, &fields.below("x"))?,
         metric: fields.optional("metric", metric)?.unwrap_or(Metric::TestAccuracy),
-        lines: fields.optional("lines", shown_list)?.unwrap_or_else(|| vec!["method".to_owned()]),
+        lines: fields
+            .optional("lines", |node, path| shown_list(node, path, names))?
+            .unwrap_or_else(|| vec!["method".to_owned()]),
         panels: fields.optional("panels", shown)?,
     })
 }

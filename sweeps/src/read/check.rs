@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::fields::{Result, refuse};
 use super::part::ReadPart;
+use super::values::Names;
 use crate::baselines;
 use crate::grid::PointError;
 use crate::ids::TrialId;
 use crate::random::{DrawnFrom, Random};
-use crate::settings::{self, Setting};
+use crate::settings::Setting;
 use crate::spec::{PlannedTrial, SpecError, SweepSpec};
 use crate::trial::TrialConfig;
 use crate::union::GridPart;
@@ -91,7 +92,7 @@ pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
         if read.part.count() == 0 {
             return refuse(read.exclude_at, &read.path, "`exclude` leaves no point of the grid");
         }
-        let known = |name: &str| settings::find(name);
+        let known = |name: &str| Names(spec.program.as_ref()).find(name);
         let mut idle: Vec<(&Setting, usize)> = Vec::new();
         for (at, varied) in read.varied.iter().enumerate() {
             idle.extend(known(&varied.name).map(|setting| (setting, at)));

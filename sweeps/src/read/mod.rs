@@ -12,12 +12,14 @@ mod check;
 mod fields;
 mod others;
 mod part;
+mod program;
 mod published;
 mod random;
 mod values;
 
 use crate::keys;
 use fields::{Fields, Result, list, one_or_many, refuse, text, whole};
+use values::Names;
 
 /// Grids that one union may have.
 const MOST_PARTS: usize = 1000;
@@ -46,9 +48,12 @@ fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
     }
     let fields = Fields::read(node, "", keys::SWEEP)?;
     check_version(&fields)?;
-    let read = parts(&fields)?;
+    let program = program::of_file(&fields)?;
+    let names = Names(program.as_ref());
+    let read = parts(&fields, names)?;
     let limits = fields.optional("limits", blocks::limits)?.unwrap_or_default();
-    let (table, selection) = fields.optional("table", blocks::table)?.unwrap_or((TableSpec::default(), None));
+    let table = fields.optional("table", |node, path| blocks::table(node, path, names))?;
+    let (table, selection) = table.unwrap_or((TableSpec::default(), None));
     let (splits, seeds) = folds(&fields, (&[0], &[0]))?;
     let spec = SweepSpec {
         name: name(&fields)?,
@@ -61,9 +66,10 @@ fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
         priority: fields.optional("priority", blocks::priority)?.unwrap_or(0),
         table,
         selection,
-        figures: many(&fields, "figure", blocks::figure)?,
-        published: many(&fields, "published", published::published)?,
+        figures: many(&fields, "figure", |node, path| blocks::figure(node, path, names))?,
+        published: many(&fields, "published", |node, path| published::published(node, path, names))?,
         trials: Vec::new(),
+        program,
         parts_of: None,
     };
     Ok((spec, read))
@@ -100,11 +106,11 @@ fn folds(fields: &Fields<'_>, otherwise: (&[u32], &[u64])) -> Result<(Vec<u32>, 
 }
 
 /// The grids of a file: its own, or those of its union.
-fn parts(fields: &Fields<'_>) -> Result<Vec<part::ReadPart>> {
-    let base = fields.optional("base", part::base)?.unwrap_or_default();
+fn parts(fields: &Fields<'_>, names: Names<'_>) -> Result<Vec<part::ReadPart>> {
+    let base = fields.optional("base", |node, path| part::base(node, path, names))?.unwrap_or_default();
     let (splits, seeds) = folds(fields, (&[0], &[0]))?;
     let Some(union) = fields.get("union") else {
-        return Ok(vec![part::part(fields, &[&base], (&splits, &seeds))?]);
+        return Ok(vec![part::part(fields, &[&base], (&splits, &seeds), names)?]);
     };
     for key in ["grid", "zip", "exclude", "random"] {
         if let Some(key) = fields.key(key) {
@@ -120,8 +126,8 @@ fn parts(fields: &Fields<'_>) -> Result<Vec<part::ReadPart>> {
     let read = |(at, node): (usize, &yaml::Node)| {
         let path = format!("union[{at}]");
         let fields = Fields::read(node, &path, keys::PART)?;
-        let own = fields.optional("base", part::base)?.unwrap_or_default();
-        part::part(&fields, &[&base, &own], (&splits, &seeds))
+        let own = fields.optional("base", |node, path| part::base(node, path, names))?.unwrap_or_default();
+        part::part(&fields, &[&base, &own], (&splits, &seeds), names)
     };
     nodes.iter().enumerate().map(read).collect()
 }

@@ -2,13 +2,13 @@
 //! under a row of column names, so that they stay readable in the file.
 
 use super::fields::{Fields, Result, below, entries, list, named, number, refuse, text, whole, word};
-use super::values;
+use super::values::{self, Names};
 use crate::condition::Condition;
 use crate::keys::{self, CELL};
 use crate::spec::{Metric, Published, PublishedCell};
 use crate::yaml::{Node, NodeKind};
 
-pub(super) fn published(node: &Node, path: &str) -> Result<Published> {
+pub(super) fn published(node: &Node, path: &str, names: Names<'_>) -> Result<Published> {
     let fields = Fields::read(node, path, keys::PUBLISHED)?;
     let table = text(fields.need("table", "say which table it is")?, &fields.below("table"))?;
     let repeated = fields.get("columns").or(fields.get("cells")).is_some();
@@ -19,7 +19,7 @@ pub(super) fn published(node: &Node, path: &str) -> Result<Published> {
         metric: fields
             .optional("metric", |node, path| word(node, path, Metric::WORDS, Metric::from_word))?
             .unwrap_or(Metric::TestAccuracy),
-        methods: fields.optional("methods", methods)?.unwrap_or_default(),
+        methods: fields.optional("methods", |node, path| methods(node, path, names))?.unwrap_or_default(),
         datasets: fields.optional("datasets", datasets)?.unwrap_or_default(),
     })
 }
@@ -46,9 +46,9 @@ fn columns_of(node: &Node, path: &str) -> Result<Vec<&'static str>> {
     }
 }
 
-fn methods(node: &Node, path: &str) -> Result<Vec<(String, Condition)>> {
+fn methods(node: &Node, path: &str, names: Names<'_>) -> Result<Vec<(String, Condition)>> {
     let read = |(key, node): &(crate::yaml::Key, Node)| {
-        Ok((key.text.clone(), values::condition(node, &below(path, &key.text))?))
+        Ok((key.text.clone(), values::condition(node, &below(path, &key.text), names)?))
     };
     entries(node, path)?.iter().map(read).collect()
 }

@@ -3,7 +3,7 @@
 use super::axes::ReadAxis;
 use super::fields::{Fields, Result, below, entries, list, refuse, text, whole};
 use super::part::Varied;
-use super::values;
+use super::values::{self, Names};
 use crate::condition::Condition;
 use crate::keys;
 use crate::random::{Distribution, DrawnFrom, Law, Random};
@@ -12,7 +12,7 @@ use crate::spec::MOST_FOLDS;
 use crate::yaml::Node;
 
 /// Reads `random`; what is drawn from distributions varies like an axis.
-pub(super) fn random(node: &Node, path: &str) -> Result<(Random, Vec<Varied>)> {
+pub(super) fn random(node: &Node, path: &str, names: Names<'_>) -> Result<(Random, Vec<Varied>)> {
     let fields = Fields::read(node, path, keys::RANDOM_KEYS)?;
     let budget = fields.need("budget", "say how many draws, such as `budget: 50`")?;
     let budget = whole(budget, &fields.below("budget"), 1, MOST_FOLDS)?;
@@ -25,7 +25,7 @@ pub(super) fn random(node: &Node, path: &str) -> Result<(Random, Vec<Varied>)> {
             (DrawnFrom::Grid, Vec::new())
         }
         (None, Some(node)) => {
-            let (distributions, varied) = distributions(node, &fields.below("distributions"))?;
+            let (distributions, varied) = distributions(node, &fields.below("distributions"), names)?;
             (DrawnFrom::Distributions(distributions), varied)
         }
         _ => return refuse(node.at, path, "needs `from: grid` or `distributions`, one of them"),
@@ -33,14 +33,14 @@ pub(super) fn random(node: &Node, path: &str) -> Result<(Random, Vec<Varied>)> {
     Ok((Random { budget, seed, source }, varied))
 }
 
-fn distributions(node: &Node, path: &str) -> Result<(Vec<Distribution>, Vec<Varied>)> {
+fn distributions(node: &Node, path: &str, names: Names<'_>) -> Result<(Vec<Distribution>, Vec<Varied>)> {
     let entries = entries(node, path)?;
     if entries.is_empty() {
         return refuse(node.at, path, "is empty; draw something, such as `lr: {log_uniform: [1e-4, 1e-2]}`");
     }
     let (mut all, mut varied) = (Vec::new(), Vec::new());
     for (key, node) in entries {
-        let setting = values::setting(key, path)?;
+        let setting = values::setting(key, path, names)?;
         let here = below(path, &key.text);
         all.push(Distribution { setting, law: law(node, &here, setting)? });
         varied.push(Varied { name: key.text.clone(), path: here, at: key.at });

@@ -8,21 +8,42 @@ use crate::condition::Condition;
 use crate::draws::rounded;
 use crate::keys;
 use crate::nearest;
+use crate::program::Program;
 use crate::settings::{self, Setting, ValueKind};
 use crate::yaml::{Key, Node, NodeKind};
 
 /// Values that one axis, or a list of splits or seeds, may have.
 pub(super) const MOST_VALUES: usize = 100_000;
 
+/// The settings that a file may name: ours, or those of the program that it trains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Names<'a>(pub Option<&'a Program>);
+
+impl Names<'_> {
+    pub fn find(self, name: &str) -> Option<&'static Setting> {
+        self.0.map_or_else(|| settings::find(name), |program| program.find(name))
+    }
+
+    /// All of them, in order.
+    pub fn all(self) -> Vec<&'static str> {
+        self.0.map_or_else(|| settings::names().collect(), |program| program.names().collect())
+    }
+
+    /// What to say of a name that is none of them, where others are known too.
+    pub fn unknown(self, name: &str, others: &[&'static str]) -> String {
+        let known: Vec<&str> = self.all().into_iter().chain(others.iter().copied()).collect();
+        let hint = nearest::hint(name, known.iter().copied());
+        if self.0.is_none() || nearest::nearest(name, known.iter().copied()).is_some() {
+            return format!("no such setting; {hint}");
+        }
+        format!("the program declares no such setting; {hint}")
+    }
+}
+
 /// The setting that a key names.
-pub(super) fn setting(key: &Key, path: &str) -> Result<&'static Setting> {
-    settings::find(&key.text).map_or_else(
-        || {
-            let hint = nearest::hint(&key.text, settings::names());
-            refuse(key.at, &super::fields::below(path, &key.text), format!("no such setting; {hint}"))
-        },
-        Ok,
-    )
+pub(super) fn setting(key: &Key, path: &str, names: Names<'_>) -> Result<&'static Setting> {
+    let unknown = || refuse(key.at, &super::fields::below(path, &key.text), names.unknown(&key.text, &[]));
+    names.find(&key.text).map_or_else(unknown, Ok)
 }
 
 /// A value that fits a setting.
@@ -37,7 +58,7 @@ pub(super) fn value(node: &Node, path: &str, setting: &'static Setting) -> Resul
 }
 
 /// A partial setting: each key has a value, or a list of values of which one must match.
-pub(super) fn condition(node: &Node, path: &str) -> Result<Condition> {
+pub(super) fn condition(node: &Node, path: &str, names: Names<'_>) -> Result<Condition> {
     let mut condition = Condition::default();
     let entries = entries(node, path)?;
     if entries.is_empty() {
@@ -48,7 +69,7 @@ pub(super) fn condition(node: &Node, path: &str) -> Result<Condition> {
         );
     }
     for (key, node) in entries {
-        let setting = setting(key, path)?;
+        let setting = setting(key, path, names)?;
         let path = super::fields::below(path, &key.text);
         let values: Vec<Value> = match &node.kind {
             NodeKind::List(values) if !values.is_empty() => {

@@ -1,7 +1,7 @@
 //! Who a worker is: what it tells the coordinator about itself. Makes names that no other process has; looks at no
 //! device and no machine, that is done by whoever starts the agent.
 
-use togl_sweeps::WorkerId;
+use togl_sweeps::{Capability, WorkerId};
 
 /// Who this worker is and what it has.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub struct WorkerIdentity {
     pub allocation: String,
     /// Whether another worker can go on from the checkpoints that it saves.
     pub moves_checkpoints: bool,
+    /// What it was told to offer beyond what every worker does.
+    pub offers: Vec<Capability>,
 }
 
 /// A worker id that no other process has: host, process id, and a part that differs after a reboot.

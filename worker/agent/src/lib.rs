@@ -8,6 +8,7 @@ pub mod courier;
 pub mod crash;
 pub mod durable;
 pub mod identity;
+pub mod library;
 pub mod link;
 pub mod slots;
 pub mod spool;

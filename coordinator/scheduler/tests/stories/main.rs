@@ -14,6 +14,7 @@ mod hosts;
 mod leases;
 mod looking;
 mod model;
+mod offers;
 mod parts;
 mod random_worlds;
 mod restarts;

@@ -24,6 +24,7 @@ impl Agent {
             allocation: self.identity.allocation.clone(),
             seconds_left: self.end.map(|end| left(end).as_secs()),
             moves_checkpoints: self.identity.moves_checkpoints,
+            offers: self.identity.offers.iter().map(ToString::to_string).collect(),
         };
         self.send(worker_message::Kind::Hello(hello)).await;
     }

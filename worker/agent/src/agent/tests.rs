@@ -61,6 +61,7 @@ impl World {
             memories: vec![0; slots],
             allocation: "slurm:7".to_owned(),
             moves_checkpoints: true,
+            offers: vec![togl_sweeps::Capability::Programs],
         };
         let (order, orders) = mpsc::channel(8);
         let (second_order, second_orders) = mpsc::channel(8);
@@ -182,6 +183,7 @@ async fn before_its_time_is_over_it_takes_nothing_new_then_saves_and_leaves() {
     };
     assert_eq!((hello.seconds_left, hello.allocation.as_str()), (Some(3_600), "slurm:7"));
     assert!(hello.moves_checkpoints);
+    assert_eq!(hello.offers, ["programs"]);
     while world.asked().await != 0 {}
     assert_eq!(start.elapsed().as_secs(), 3_000, "its request is taken back when only the margin is left");
     assert!(matches!(world.orders.recv().await, Some(Order::Stop)));

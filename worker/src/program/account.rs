@@ -1,0 +1,179 @@
+//! What a program has reported so far, and the result that follows from it: every value is looked at where it comes in, so that
+//! a mistake of the program is said in its own words. Makes no process and writes no file.
+
+use togl_agent::clock;
+use togl_sweeps::result::{EpochRecord, Metrics, RESULT_VERSION};
+use togl_sweeps::{Failure, FailureClass, FoldResult};
+
+use super::Job;
+use super::checkpoint::Resumed;
+use super::events::{EpochLine, ResultLine};
+use crate::{host, version};
+
+/// Lines of a learning curve that are kept.
+const MOST_EPOCHS: usize = 100_000;
+
+/// The longest text of a program in a result, in bytes.
+const LONGEST: usize = 1_000;
+
+/// What is known of the data set that a program is given.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Digest of the data; empty where only the program knows what it reads.
+    pub data_digest: String,
+    /// Digest of the split.
+    pub split_digest: String,
+    /// Sizes of its parts; nothing where they are not known.
+    pub part_sizes: [u64; 3],
+    /// The parts themselves, as JSON.
+    pub indices: Option<String>,
+}
+
+/// What was reported.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    pub history: Vec<EpochRecord>,
+    /// Seconds of the attempts before.
+    seconds: f64,
+    finished: Option<ResultLine>,
+}
+
+impl Account {
+    /// Begins where an earlier attempt saved.
+    pub fn going_on(resumed: &Option<Resumed>) -> Self {
+        resumed.as_ref().map_or_else(Self::default, |resumed| Self {
+            history: resumed.history.clone(),
+            seconds: resumed.seconds,
+            finished: None,
+        })
+    }
+
+    /// Epochs that are done.
+    pub fn epochs(&self) -> u32 {
+        self.history.last().map_or(0, |record| record.epoch.saturating_add(1))
+    }
+
+    /// Seconds of training until now.
+    pub fn seconds(&self, now: f64) -> f64 {
+        self.seconds + now
+    }
+
+    /// Whether the result is there.
+    pub fn is_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    /// Adds a line to the curve.
+    pub fn epoch(&mut self, line: &EpochLine) -> Result<EpochRecord, Failure> {
+        if line.epoch < self.epochs() || self.history.len() >= MOST_EPOCHS {
+            let next = self.epochs();
+            return Err(error(format!(
+                "the program reports epoch {} where {next} or a later one is next, of at most {MOST_EPOCHS}",
+                line.epoch
+            )));
+        }
+        let train = metrics("train", line.train, line.train_loss)?;
+        let validation = metrics("validation", line.validation, line.validation_loss)?;
+        let lr = line.lr.filter(|lr| lr.is_finite() && *lr >= 0.0).unwrap_or(0.0);
+        let record = EpochRecord { epoch: line.epoch, lr, train, validation };
+        self.history.push(record);
+        Ok(record)
+    }
+
+    /// Takes the result; there is one.
+    pub fn finish(&mut self, line: ResultLine) -> Result<(), Failure> {
+        if self.finished.is_some() {
+            return Err(error("the program reported two results; a fold has one".to_owned()));
+        }
+        self.finished = Some(line);
+        Ok(())
+    }
+
+    /// The result of the fold.
+    pub fn result(self, job: &Job<'_>, seconds: f64, peak: u64) -> Result<FoldResult, Failure> {
+        let seconds = self.seconds(seconds);
+        let Self { history, finished, .. } = self;
+        let Some(line) = finished else { return Err(error("the program has no result".to_owned())) };
+        let last = history.last().copied();
+        let [test, validation, train] = outcome(&line, &history)?;
+        let epochs = last.map_or(1, |record| record.epoch + 1);
+        let text =
+            |text: Option<String>| text.unwrap_or_default().chars().take(LONGEST / 4).collect::<String>();
+        let known = &job.known;
+        let data_digest =
+            if known.data_digest.is_empty() { text(line.data_digest) } else { known.data_digest.clone() };
+        Ok(FoldResult {
+            version: RESULT_VERSION,
+            numerics: 0,
+            test,
+            validation,
+            train,
+            last_validation: last.map_or(validation, |record| record.validation),
+            best_epoch: line.best_epoch.unwrap_or(epochs - 1).min(epochs - 1),
+            epochs,
+            seconds,
+            finished_at: clock::milliseconds_since_1970(),
+            energy_joules: None,
+            peak_memory: peak,
+            parameters: line.parameters.unwrap_or(0),
+            confusion: Vec::new(),
+            part_sizes: known.part_sizes,
+            data_digest,
+            split_digest: known.split_digest.clone(),
+            provenance: provenance(job, &text(line.environment)),
+            history,
+        })
+    }
+}
+
+/// Test, validation and training values of the result. What it does not say is that of its best epoch, else of the last one.
+fn outcome(line: &ResultLine, history: &[EpochRecord]) -> Result<[Metrics; 3], Failure> {
+    let best = line.best_epoch.and_then(|best| history.iter().find(|record| record.epoch == best));
+    let then = best.or(history.last());
+    let of = |name: &str, value: Option<f64>, loss, then: Option<Metrics>| match (value, then) {
+        (None, Some(then)) => Ok(then),
+        (value, _) => metrics(name, value, loss),
+    };
+    Ok([
+        metrics("test", line.test, line.test_loss)?,
+        of("validation", line.validation, line.validation_loss, then.map(|record| record.validation))?,
+        of("train", line.train, line.train_loss, then.map(|record| record.train))?,
+    ])
+}
+
+/// Where it came from: the files by their digest, what ran them by what it says of itself.
+fn provenance(job: &Job<'_>, environment: &str) -> togl_sweeps::result::Provenance {
+    let code = job.trial.program.as_ref().map(|program| &program.code);
+    let commit = code.and_then(|code| code.bundle.clone().or(code.version.clone())).unwrap_or_default();
+    let environment = if environment.is_empty() { "unknown environment" } else { environment };
+    togl_sweeps::result::Provenance {
+        code_version: format!("{environment}, togl {}", version::VERSION),
+        commit,
+        dirty: false,
+        libtorch: String::new(),
+        device: job.request.device.split(':').next().unwrap_or_default().to_owned(),
+        host: host::name(),
+        worker: String::new(),
+    }
+}
+
+/// A value and its loss. Without a loss the value stands for it, so that lower is better as for every loss.
+fn metrics(name: &str, value: Option<f64>, loss: Option<f64>) -> Result<Metrics, Failure> {
+    let Some(accuracy) = value.filter(|value| value.is_finite()) else {
+        let message = format!(
+            "the program reports no finite number as `{name}`; every result has test, validation and train"
+        );
+        let class = if value.is_none() { FailureClass::Error } else { FailureClass::NotFinite };
+        return Err(Failure::new(class, message));
+    };
+    if !(0.0..=1.0).contains(&accuracy) {
+        return Err(error(format!(
+            "the program reports {name} = {accuracy}, which is no share in 0..1; divide percent by 100"
+        )));
+    }
+    Ok(Metrics { loss: loss.filter(|loss| loss.is_finite()).unwrap_or(-accuracy), accuracy })
+}
+
+fn error(message: String) -> Failure {
+    Failure::new(FailureClass::Error, message)
+}
