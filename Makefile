@@ -131,8 +131,12 @@ test-versions: build ## Programs of an older commit with those of today (OLD=COM
 test-standby: build ## Two coordinators on one PostgreSQL, the active one killed and stopped; the table must not change
 	deploy/test-standby
 
+test-storage: build ## Checkpoints in real S3-compatible storage: a killed worker, wrong keys, storage that goes away (builds s3s-fs, installs moto)
+	deploy/test-storage
+
 test-kubernetes: build ## Validate deploy/kubernetes strictly and offline, and start what its pods start (fetches a validator)
 	deploy/test-kubernetes
+
 test-slurm: build ## Workers that a real Slurm starts, on loopback, with all that goes wrong there (as root; installs slurm-wlm and munge)
 	deploy/test-slurm
 

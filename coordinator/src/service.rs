@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
-use crate::checkpoints::{self, Room};
+use crate::checkpoints::{self, Room, Storage};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
 use crate::metrics::{Measured, Metrics};
@@ -108,6 +108,8 @@ pub struct Settings {
     pub checkpoint_room: u64,
     /// Whether sweeps may bring programs that workers run.
     pub programs: bool,
+    /// Where they are held; none for the folder of the state.
+    pub checkpoint_storage: Option<Storage>,
 }
 
 impl Settings {
@@ -128,6 +130,7 @@ impl Settings {
             standby,
             checkpoint_room,
             programs: false,
+            checkpoint_storage: None,
         }
     }
 
@@ -149,8 +152,15 @@ impl Settings {
         }
     }
 
-    /// Where checkpoints are held; a folder that cannot be had costs time and never a result.
-    fn checkpoints(&self) -> Option<Room> {
+    /// Where checkpoints are held; a folder or storage that cannot be had costs time and never a result.
+    async fn checkpoints(&self) -> Option<Room> {
+        if let Some(storage) = self.checkpoint_storage.clone().filter(|_| self.checkpoint_room > 0) {
+            let room = Room::in_storage(storage, self.checkpoint_room);
+            let trying = room.clone();
+            let tried = tokio::task::spawn_blocking(move || trying.try_storage());
+            let _ = tokio::time::timeout(STORAGE_ANSWERS, tried).await; // whatever comes of it, it says itself
+            return Some(room);
+        }
         let (folder, room) = (self.folder().join("held-checkpoints"), self.checkpoint_room);
         let opened = (room > 0).then(|| Room::open(&folder, room))?;
         let trouble = |error: &io::Error| {
@@ -160,11 +170,11 @@ impl Settings {
     }
 
     /// What lies beside the store. The lock on the store keeps others out of these folders.
-    fn rooms(&self) -> Result<Rooms, ServiceError> {
+    async fn rooms(&self) -> Result<Rooms, ServiceError> {
         let folder = self.folder().join("programs");
         let programs = self.programs.then(|| Programs::open(&folder)).transpose();
         let programs = programs.map_err(|source| ServiceError::Programs { folder, source })?;
-        Ok(Rooms { checkpoints: self.checkpoints(), programs })
+        Ok(Rooms { checkpoints: self.checkpoints().await, programs })
     }
 
     /// Makes or finds CA and tokens.
@@ -244,6 +254,9 @@ impl Ports {
 /// Connections that may wait to be accepted; what the standard library takes.
 const BACKLOG: u32 = 1_024;
 
+/// How long storage may take to say what it holds before folds are handed out without knowing it.
+const STORAGE_ANSWERS: Duration = Duration::from_secs(3);
+
 /// How long the last calls may take to end once there is nothing left to decide.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -280,7 +293,7 @@ impl Coordinator {
         // The ports first: if one is taken, nothing has been made yet.
         let Ports { port, address, page } = Ports::take(&settings).await?;
         let store = settings.open_store().await?;
-        let rooms = settings.rooms()?;
+        let rooms = settings.rooms().await?;
         let listener = port.open().map_err(|source| ServiceError::Listen { address, source })?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;

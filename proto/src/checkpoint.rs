@@ -7,8 +7,11 @@ use std::str::FromStr;
 use crate::convert::ConvertError;
 use crate::wire;
 
-/// Bytes of the largest checkpoint that moves; larger ones stay where they are.
+/// Bytes of the largest checkpoint that moves through the coordinator.
 pub const LARGEST: u64 = 64 << 20;
+
+/// Bytes of the largest one that moves through storage; larger ones stay where they are.
+pub const LARGEST_STORED: u64 = 1 << 30;
 
 /// Bytes in one chunk, as we send them.
 pub const CHUNK: usize = 256 << 10;
@@ -83,8 +86,8 @@ impl TryFrom<wire::HeldCheckpoint> for Held {
         if epochs == 0 {
             return Err(wrong("held.epochs", "a checkpoint has at least one epoch".to_owned()));
         }
-        if size == 0 || size > LARGEST {
-            let reason = format!("{size} bytes; at least 1 and at most {} MiB move", LARGEST >> 20);
+        if size == 0 || size > LARGEST_STORED {
+            let reason = format!("{size} bytes; at least 1 and at most {} MiB move", LARGEST_STORED >> 20);
             return Err(wrong("held.size", reason));
         }
         Ok(Self { epochs, size, digest: Digest(digest) })
@@ -180,7 +183,7 @@ mod tests {
         for (bad, field) in [
             (wire::HeldCheckpoint { digest: vec![1; 31], ..good.clone() }, "held.digest"),
             (wire::HeldCheckpoint { size: 0, ..good.clone() }, "held.size"),
-            (wire::HeldCheckpoint { size: LARGEST + 1, ..good.clone() }, "held.size"),
+            (wire::HeldCheckpoint { size: LARGEST_STORED + 1, ..good.clone() }, "held.size"),
             (wire::HeldCheckpoint { size: u64::MAX, ..good.clone() }, "held.size"),
             (wire::HeldCheckpoint { epochs: 0, ..good }, "held.epochs"),
         ] {

@@ -10,6 +10,7 @@ pub mod convert;
 pub mod health;
 pub mod hostile;
 pub mod own_machine;
+pub mod storage;
 mod tls;
 pub mod token;
 pub mod trust;

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
+use togl_coordinator::checkpoints::{NotStorage, Storage};
 use togl_coordinator::service::Coordinator;
 use togl_proto::token::Token;
 use tokio::net::TcpListener;
@@ -54,6 +55,13 @@ pub struct Serve {
     /// an operator token can then run code on those
     #[arg(long, env = "TOGL_PROGRAMS")]
     programs: bool,
+    /// Keep these checkpoints in S3-compatible storage, such as https://s3.eu-central-1.amazonaws.com/BUCKET/PREFIX, with the keys in
+    /// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; workers need none
+    #[arg(long, value_name = "URL", env = "TOGL_CHECKPOINT_STORAGE")]
+    checkpoint_storage: Option<String>,
+    /// The region of that storage
+    #[arg(long, value_name = "REGION", env = "AWS_REGION", default_value = "us-east-1")]
+    checkpoint_region: String,
     /// How to write the log; what is in it is chosen with -v or RUST_LOG
     #[arg(long, value_enum, default_value = "human")]
     pub log_format: LogFormat,
@@ -76,11 +84,12 @@ pub struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
+        let storage = self.storage()?;
         let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
         let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
         let started = tokio::select! {
-            started = self.start(&state) => started?,
+            started = self.start(&state, storage) => started?,
             () = &mut stop => {
                 eprintln!("stopping before there was anything to serve");
                 return Ok(());
@@ -115,7 +124,16 @@ impl Serve {
         Ok(())
     }
 
-    async fn start(&self, state: &StateDir) -> Result<Embedded, Problem> {
+    /// Where checkpoints go, with the keys of the environment; on the command line everybody would see them.
+    fn storage(&self) -> Result<Option<Storage>, Problem> {
+        let refuse =
+            |error: NotStorage| Problem::usage(format!("--checkpoint-storage: {error}")).hint(error.hint());
+        let address = self.checkpoint_storage.as_deref().filter(|address| !address.is_empty());
+        let open = |address| Storage::new(address, &self.checkpoint_region, |name| std::env::var(name).ok());
+        address.map(open).transpose().map_err(refuse)
+    }
+
+    async fn start(&self, state: &StateDir, storage: Option<Storage>) -> Result<Embedded, Problem> {
         let address = resolve("--listen", &self.listen)?;
         let metrics = self.metrics.as_deref().map(|text| resolve("--metrics", text)).transpose()?;
         Embedded::start(state, address, |settings| {
@@ -126,6 +144,7 @@ impl Serve {
             settings.standby = self.standby;
             settings.programs = self.programs;
             settings.checkpoint_room = self.held_megabytes.saturating_mul(1_000_000);
+            settings.checkpoint_storage = storage;
         })
         .await
     }

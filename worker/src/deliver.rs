@@ -10,10 +10,10 @@ use togl_agent::agent::{Agent, Habits, Stopped};
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::spool::Spool;
 use togl_agent::{link, tasks};
-use togl_proto::client::{self, Access};
-use togl_sweeps::bounded;
+use togl_proto::client::Access;
 use tokio::sync::mpsc;
 
+use crate::calling::Caller;
 use crate::{Usage, host, version};
 
 /// Reports what a worker left.
@@ -23,12 +23,8 @@ pub struct Deliver {
     folder: PathBuf,
     /// Where the coordinator listens, as HOST:PORT
     address: String,
-    /// File that holds the worker token; otherwise TOGL_TOKEN
-    #[arg(long, value_name = "FILE")]
-    token_file: Option<PathBuf>,
-    /// PEM file with a certificate and its key, for a coordinator that asks for one
-    #[arg(long, value_name = "FILE", env = "TOGL_IDENTITY")]
-    identity: Option<PathBuf>,
+    #[command(flatten)]
+    caller: Caller,
     /// Give up after so many seconds without an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
@@ -38,8 +34,7 @@ impl Deliver {
     /// Delivers; exit code 1 if something is left.
     pub fn run(self) -> anyhow::Result<ExitCode> {
         let folder = self.spool()?;
-        client::check_address(&self.address).map_err(Usage::new)?;
-        let access = Access::new(self.token()?.trim(), self.identity.as_deref()).map_err(Usage::new)?;
+        let access = self.caller.access(&self.address)?;
         let spool = Spool::open(&folder)?;
         let before = spool.all().count();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -73,20 +68,6 @@ impl Deliver {
             Usage::new(format!("{named} is not the folder of a worker"))
                 .hint("name a folder such as worker-2 in the state directory; it has a folder `spool`")
         })?)
-    }
-
-    fn token(&self) -> anyhow::Result<String> {
-        match (&self.token_file, std::env::var("TOGL_TOKEN")) {
-            (Some(file), _) => Ok(std::fs::File::open(file)
-                .and_then(|opened| bounded::text(opened, bounded::SECRET))
-                .map_err(|error| {
-                    Usage::new(format!("cannot read the token file {}: {error}", file.display()))
-                })?),
-            (None, Ok(token)) => Ok(token),
-            (None, Err(_)) => Err(Usage::new("no token")
-                .hint("set TOGL_TOKEN to a worker token, or use --token-file")
-                .into()),
-        }
     }
 
     /// Nothing if nobody answered for too long.

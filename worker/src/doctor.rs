@@ -1,12 +1,15 @@
 //! `togl-worker doctor`: whether this machine can train, with what, and what to do if not. Looks, tries one tiny
-//! training step per device, and prints; changes nothing.
+//! training step per device, and how checkpoints would move, and prints; changes nothing.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use togl_agent::courier::{Courier, CourierError};
+use togl_agent::identity::unique_worker_id;
 use togl_learning::device::{self, CudaHalf, Inspection};
 
+use crate::calling::Caller;
 use crate::checkpoints::Usage;
 use crate::host;
 use crate::saving::Room;
@@ -18,6 +21,10 @@ const DRIVER_NEEDED: u32 = 580;
 /// Say whether this machine can train
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
+    /// A coordinator, as HOST:PORT: try, too, how checkpoints move to it, or to the storage that it names
+    address: Option<String>,
+    #[command(flatten)]
+    caller: Caller,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
@@ -41,6 +48,8 @@ struct Report {
     inspection: Inspection,
     /// Checkpoints on disk; none without a place for them.
     checkpoints: Option<CheckpointReport>,
+    /// How checkpoints move; none if no coordinator was named.
+    moving: Option<MovingReport>,
     /// What to do, if anything.
     advice: Vec<String>,
 }
@@ -54,6 +63,34 @@ struct CheckpointReport {
     usage: Usage,
     /// Why nothing can be written there, if so.
     trouble: Option<String>,
+}
+
+/// How checkpoints move to a coordinator.
+#[derive(Debug, Serialize)]
+struct MovingReport {
+    coordinator: String,
+    /// Through what, in a word or two.
+    through: &'static str,
+    /// What does not work, and what to do about it.
+    trouble: Option<String>,
+}
+
+impl MovingReport {
+    fn of(coordinator: String, tried: Result<&'static str, CourierError>) -> Self {
+        match tried {
+            Ok(through) => Self { coordinator, through, trouble: None },
+            Err(CourierError::Storage(error)) => {
+                let trouble = Some(format!("{error}: {}", error.hint()));
+                Self { coordinator, through: "storage", trouble }
+            }
+            Err(error) => Self { coordinator, through: "nothing", trouble: Some(error.to_string()) },
+        }
+    }
+
+    fn advice(&self) -> Option<String> {
+        let trouble = self.trouble.as_ref()?;
+        Some(format!("checkpoints cannot move, so folds of lost machines start anew: {trouble}"))
+    }
 }
 
 impl CheckpointReport {
@@ -82,13 +119,27 @@ impl Doctor {
                 trouble: tried.err().map(|error| error.to_string()),
             }
         });
+        report.moving = self.moving()?;
         report.advice.extend(report.checkpoints.as_ref().and_then(CheckpointReport::advice));
+        report.advice.extend(report.moving.as_ref().and_then(MovingReport::advice));
         let text = match self.format {
             Format::Human => describe(&report),
             Format::Json => serde_json::to_string_pretty(&report)? + "\n",
         };
         print(&text)?;
         Ok(ExitCode::from(if report.can_train { 0 } else { 1 }))
+    }
+
+    /// Tries how checkpoints would move, if a coordinator is named.
+    fn moving(&self) -> anyhow::Result<Option<MovingReport>> {
+        let Some(address) = self.address.clone() else { return Ok(None) };
+        let (access, to) = (self.caller.access(&address)?, address.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let courier = Courier::new(unique_worker_id(&host::name()), move || {
+            let (access, address) = (access.clone(), to.clone());
+            async move { access.checkpoints(&address).await }
+        });
+        Ok(Some(MovingReport::of(address, runtime.block_on(courier.try_out()))))
     }
 }
 
@@ -107,6 +158,7 @@ fn examine(inspection: Inspection, nvidia_driver: Option<String>) -> Report {
         cuda,
         inspection,
         checkpoints: None,
+        moving: None,
         advice,
     }
 }
@@ -197,6 +249,9 @@ fn describe(report: &Report) -> String {
             *most_bytes as f64 / 1e6,
             folder.display()
         );
+    }
+    if let Some(MovingReport { coordinator, through, trouble: _ }) = &report.moving {
+        text += &format!("moving      checkpoints through {through}, by {coordinator}\n");
     }
     for advice in &report.advice {
         text += &format!("advice      {advice}\n");

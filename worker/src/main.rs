@@ -8,6 +8,7 @@ macro_rules! eprintln {
 
 mod background;
 mod bench;
+mod calling;
 mod checkpoints;
 mod data;
 mod deliver;

@@ -28,6 +28,9 @@ pub enum Declined {
         /// The room.
         most_bytes: u64,
     },
+    /// It came through the coordinator, which has none.
+    #[error("this coordinator keeps checkpoints in storage; a worker of the same version brings them there")]
+    Elsewhere,
 }
 
 struct Entry {
@@ -59,6 +62,11 @@ impl Book {
     /// All folds that have one.
     pub(super) fn folds(&self) -> Vec<FoldKey> {
         self.entries.keys().copied().collect()
+    }
+
+    /// Everything that is held.
+    pub(super) fn all(&self) -> Vec<(FoldKey, Held)> {
+        self.entries.iter().map(|(fold, entry)| (*fold, entry.held)).collect()
     }
 
     /// Checkpoints and their bytes.

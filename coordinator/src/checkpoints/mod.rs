@@ -1,10 +1,13 @@
 //! The checkpoints that the coordinator holds, so that a fold can end on another machine than it began: one file a fold in a
-//! folder of its own, whole or not there. What is kept is decided by `book.rs`; this file reads, writes and is the only one
-//! that removes. The store knows nothing of them, because losing one costs time and never a result. Knows neither wire nor
-//! tokens; everything that touches a file may block.
+//! folder of its own, whole or not there, or one object in storage (`stored.rs`). What is kept is decided by `book.rs`; this
+//! folder reads, writes and is the only one that removes. The store knows nothing of them, because losing one costs time and
+//! never a result. Knows neither wire nor tokens; everything that touches a file or storage may block.
 
 mod book;
+mod storage;
+mod stored;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -13,12 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use togl_durable::{Draft, MINE};
 use togl_proto::checkpoint::{Comparison, Held, Torn};
+use togl_proto::storage::StorageError;
 use togl_scheduler::{Timestamp, Use};
 use togl_sweeps::FoldKey;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use self::book::Book;
 pub use self::book::Declined;
+pub use self::storage::{NotStorage, Storage};
+use self::stored::Stored;
 
 /// Room for all of them together, unless somebody says otherwise.
 pub const USUAL_ROOM: u64 = 10 << 30;
@@ -38,6 +44,9 @@ pub enum UploadError {
     /// The disk.
     #[error("the coordinator cannot keep the checkpoint: {0}")]
     Disk(#[from] io::Error),
+    /// The storage.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
 }
 
 /// The checkpoints of one coordinator.
@@ -45,19 +54,34 @@ pub enum UploadError {
 pub struct Room(Arc<Inner>);
 
 struct Inner {
-    folder: PathBuf,
+    keeping: Keeping,
     book: Mutex<Book>,
     places: Arc<Semaphore>,
 }
 
+/// Where they are.
+enum Keeping {
+    Folder(PathBuf),
+    Storage(Stored),
+}
+
 impl Room {
+    /// The room in a bucket of storage, which nobody has looked into yet.
+    pub fn in_storage(storage: Storage, most_bytes: u64) -> Self {
+        Self::with(Keeping::Storage(Stored::new(storage)), Book::with_room(most_bytes))
+    }
+
     /// The room in this folder, which is made if need be and is nobody else's. Finds what was there before.
     pub fn open(folder: &Path, most_bytes: u64) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let mut book = Book::with_room(most_bytes);
         for path in oldest_first(folder)? {
             let is_whole = |held: &Held| fs::metadata(&path).is_ok_and(|facts| facts.len() == held.size);
-            let found = read_name(&path).filter(|(_, held)| is_whole(held));
+            let found = path
+                .file_name()
+                .and_then(OsStr::to_str)
+                .and_then(read_name)
+                .filter(|(_, held)| is_whole(held));
             match found.and_then(|(fold, held)| book.keep(fold, held).ok()) {
                 Some(gone) => {
                     gone.iter().try_for_each(|(of, held)| remove(&folder.join(name(*of, *held))))?
@@ -67,8 +91,12 @@ impl Room {
         }
         let (checkpoints, bytes) = book.size();
         tracing::debug!(checkpoints, bytes, folder = %folder.display(), "checkpoints of folds");
-        let (folder, places) = (folder.to_owned(), Arc::new(Semaphore::new(AT_ONCE)));
-        Ok(Self(Arc::new(Inner { folder, book: Mutex::new(book), places })))
+        Ok(Self::with(Keeping::Folder(folder.to_owned()), book))
+    }
+
+    fn with(keeping: Keeping, book: Book) -> Self {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        Self(Arc::new(Inner { keeping, book: Mutex::new(book), places }))
     }
 
     /// What is held of a fold.
@@ -98,14 +126,16 @@ impl Room {
 
     /// Begins to write one.
     pub fn begin(&self, fold: FoldKey, promised: Held) -> io::Result<Upload> {
-        let draft = Draft::beside(&self.path(fold, promised), MINE)?;
+        let nowhere = || io::Error::other("it belongs into storage");
+        let path = self.path(fold, promised).ok_or_else(nowhere)?;
+        let draft = Draft::beside(&path, MINE)?;
         Ok(Upload { room: self.clone(), fold, promised, draft, comparison: Comparison::with(promised) })
     }
 
     /// The checkpoint of a fold, opened for reading.
     pub fn read(&self, fold: FoldKey) -> Option<(Held, File)> {
         let held = self.held(&fold)?;
-        match File::open(self.path(fold, held)) {
+        match File::open(self.path(fold, held)?) {
             Ok(file) => Some((held, file)),
             Err(error) => {
                 tracing::warn!(%fold, %error, "a checkpoint cannot be read; the fold is trained without");
@@ -130,14 +160,23 @@ impl Room {
         self.0.book.lock().unwrap_or_else(PoisonError::into_inner) // every change of it is one step
     }
 
-    fn path(&self, fold: FoldKey, held: Held) -> PathBuf {
-        self.0.folder.join(name(fold, held))
+    fn path(&self, fold: FoldKey, held: Held) -> Option<PathBuf> {
+        match &self.0.keeping {
+            Keeping::Folder(folder) => Some(folder.join(name(fold, held))),
+            Keeping::Storage(_) => None,
+        }
     }
 
     fn remove_all(&self, gone: impl IntoIterator<Item = (FoldKey, Held)>) {
-        for (fold, held) in gone {
-            if let Err(error) = remove(&self.path(fold, held)) {
-                tracing::warn!(%fold, %error, "cannot remove a checkpoint");
+        let names = gone.into_iter().map(|(fold, held)| name(fold, held));
+        match &self.0.keeping {
+            Keeping::Storage(stored) => stored.discard(names),
+            Keeping::Folder(folder) => {
+                for path in names.map(|name| folder.join(name)) {
+                    if let Err(error) = remove(&path) {
+                        tracing::warn!(path = %path.display(), %error, "cannot remove a checkpoint");
+                    }
+                }
             }
         }
     }
@@ -185,9 +224,8 @@ fn name(fold: FoldKey, held: Held) -> String {
     format!("{trial}-{split}-{seed}-{epochs}-{size}-{digest}.{SUFFIX}")
 }
 
-fn read_name(path: &Path) -> Option<(FoldKey, Held)> {
-    let parts: Vec<&str> =
-        path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_suffix('.')?.split('-').collect();
+fn read_name(name: &str) -> Option<(FoldKey, Held)> {
+    let parts: Vec<&str> = name.strip_suffix(SUFFIX)?.strip_suffix('.')?.split('-').collect();
     let [trial, split, seed, epochs, size, digest] = parts[..] else { return None };
     let fold = FoldKey { trial: trial.parse().ok()?, split: split.parse().ok()?, seed: seed.parse().ok()? };
     let held = Held { epochs: epochs.parse().ok()?, size: size.parse().ok()?, digest: digest.parse().ok()? };

@@ -9,13 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use togl_proto::checkpoint::{CHUNK, Held};
+use togl_proto::checkpoint::{CHUNK, Held, LARGEST};
 use togl_proto::convert::{self, ConvertError};
+use togl_proto::storage::StorageError;
 use togl_proto::wire::checkpoint_chunk::Kind;
+use togl_proto::wire::place_checkpoint_reply::Place;
 use togl_proto::wire::{self, CheckpointChunk, CheckpointHead};
 use togl_scheduler::Use;
 use togl_sweeps::{Attempt, FoldKey, WorkerId, hint};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -53,11 +56,7 @@ impl wire::checkpoints_server::Checkpoints for CheckpointsService {
         let peer = peer(&request);
         let taken = tokio::time::timeout(LONGEST, self.take(request.into_inner())).await;
         let taken = taken.unwrap_or_else(|_| Err(too_slow()));
-        let (kept, reason) = match taken.inspect_err(|status| self.complain(peer, status))? {
-            Ok(()) => (true, String::new()),
-            Err(declined) => (false, declined.to_string()),
-        };
-        Ok(Response::new(wire::PutCheckpointReply { kept, reason }))
+        Ok(answer(taken.inspect_err(|status| self.complain(peer, status))?))
     }
 
     async fn get(
@@ -65,19 +64,61 @@ impl wire::checkpoints_server::Checkpoints for CheckpointsService {
         request: Request<wire::GetCheckpointRequest>,
     ) -> Result<Response<Self::GetStream>, Status> {
         let (peer, room) = (peer(&request), self.room()?.clone());
-        let wire::GetCheckpointRequest { fold, attempt, worker } = request.into_inner();
+        let wire::GetCheckpointRequest { fold, attempt, worker, follows_urls } = request.into_inner();
         let about = About::read(fold, attempt, &worker)?;
         self.good_for(&about).await.inspect_err(|status| self.complain(peer, status))?;
         let About { fold, attempt, .. } = about;
-        let Some((held, file)) = apart(move || room.read(fold)).await? else {
-            return Err(Status::not_found(format!("no checkpoint of {fold} is held")));
+        let nothing = || Status::not_found(format!("no checkpoint of {fold} is held"));
+        let head = |held: Held, url| {
+            let (fold, attempt, worker) = (Some(fold.into()), attempt.0, String::new());
+            CheckpointHead { fold, attempt, worker, held: Some(held.into()), url }
         };
-        let (fold, attempt, worker) = (Some(fold.into()), attempt.0, String::new());
-        let head = CheckpointHead { fold, attempt, worker, held: Some(held.into()) };
         let (sender, chunks) = mpsc::channel(1);
-        tasks::spawn("checkpoint", hand_out(head, file, sender));
+        if room.is_in_storage() {
+            let (held, url) = room.url_to_get(fold).filter(|_| follows_urls).ok_or_else(nothing)?;
+            let chunk = CheckpointChunk { kind: Some(Kind::Head(head(held, url))) };
+            let _ = sender.try_send(Ok(chunk)); // there is room for one
+        } else {
+            let (held, file) = apart(move || room.read(fold)).await?.ok_or_else(nothing)?;
+            tasks::spawn("checkpoint", hand_out(head(held, String::new()), file, sender));
+        }
         Ok(Response::new(ReceiverStream::new(chunks)))
     }
+
+    async fn place(
+        &self,
+        request: Request<CheckpointHead>,
+    ) -> Result<Response<wire::PlaceCheckpointReply>, Status> {
+        let peer = peer(&request);
+        let place = self.place_for(request.into_inner()).await;
+        let place = Some(place.inspect_err(|status| self.complain(peer, status))?);
+        Ok(Response::new(wire::PlaceCheckpointReply { place }))
+    }
+
+    async fn placed(
+        &self,
+        request: Request<CheckpointHead>,
+    ) -> Result<Response<wire::PutCheckpointReply>, Status> {
+        let peer = peer(&request);
+        let taken = self.take_placed(request.into_inner()).await;
+        Ok(answer(taken.inspect_err(|status| self.complain(peer, status))?))
+    }
+
+    async fn try_storage(
+        &self,
+        _: Request<wire::TryStorageRequest>,
+    ) -> Result<Response<wire::TryStorageReply>, Status> {
+        let (put_url, get_url) = self.room()?.urls_to_try().unwrap_or_default();
+        Ok(Response::new(wire::TryStorageReply { put_url, get_url }))
+    }
+}
+
+fn answer(taken: Result<(), Declined>) -> Response<wire::PutCheckpointReply> {
+    let (kept, reason) = match taken {
+        Ok(()) => (true, String::new()),
+        Err(declined) => (false, declined.to_string()),
+    };
+    Response::new(wire::PutCheckpointReply { kept, reason })
 }
 
 impl CheckpointsService {
@@ -96,17 +137,56 @@ impl CheckpointsService {
         issued.then_some(good_for).ok_or_else(|| Status::permission_denied(never()))
     }
 
+    /// What a head says, and what its fold is good for.
+    async fn read(&self, head: CheckpointHead) -> Result<(FoldKey, Held, Use), Status> {
+        let about = About::read(head.fold, head.attempt, &head.worker)?;
+        let held =
+            head.held.ok_or(ConvertError::Missing("held")).and_then(Held::try_from).map_err(invalid)?;
+        let good_for = self.good_for(&about).await?;
+        Ok((about.fold, held, good_for))
+    }
+
+    /// Where one goes.
+    async fn place_for(&self, head: CheckpointHead) -> Result<Place, Status> {
+        let room = self.room()?;
+        let (fold, held, good_for) = self.read(head).await?;
+        Ok(match room.judge(&fold, held, good_for) {
+            Err(declined) => Place::Declined(declined.to_string()),
+            Ok(()) => room.url_to_put(fold, held).map_or(Place::Here(wire::Here {}), Place::Url),
+        })
+    }
+
+    /// Takes in one that is in storage.
+    async fn take_placed(&self, head: CheckpointHead) -> Result<Result<(), Declined>, Status> {
+        let room = self.room()?.clone();
+        let (fold, held, good_for) = self.read(head).await?;
+        if good_for == Use::Over {
+            room.discard(fold, held);
+            return Ok(Err(Declined::Over));
+        }
+        let kept = apart(move || room.take_placed(fold, held)).await?.map_err(refused)?;
+        let (epochs, bytes) = (held.epochs, held.size);
+        tracing::debug!(%fold, epochs, bytes, kept = kept.is_ok(), "a checkpoint is in storage");
+        Ok(kept)
+    }
+
     /// Takes one in.
     async fn take(&self, mut chunks: Streaming<CheckpointChunk>) -> Result<Result<(), Declined>, Status> {
         let room = self.room()?.clone();
         let Some(Kind::Head(head)) = next(&mut chunks).await? else {
             return Err(Status::invalid_argument("a checkpoint begins with its head"));
         };
-        let about = About::read(head.fold, head.attempt, &head.worker)?;
-        let held =
-            head.held.ok_or(ConvertError::Missing("held")).and_then(Held::try_from).map_err(invalid)?;
-        let good_for = self.good_for(&about).await?;
-        let fold = about.fold;
+        let (fold, held, good_for) = self.read(head).await?;
+        if held.size > LARGEST {
+            return Err(Status::invalid_argument(format!(
+                "held.size: {} bytes; at most {} MiB move through a coordinator",
+                held.size,
+                LARGEST >> 20
+            )));
+        }
+        if room.is_in_storage() {
+            return Ok(Err(Declined::Elsewhere));
+        }
         if let Err(declined) = room.judge(&fold, held, good_for) {
             return Ok(Err(declined));
         }
@@ -180,6 +260,8 @@ fn refused(error: UploadError) -> Status {
             tracing::warn!(%error, "a checkpoint is not kept");
             Status::internal(error.to_string())
         }
+        UploadError::Storage(StorageError::NotThere { .. }) => Status::failed_precondition(error.to_string()),
+        UploadError::Storage(_) => Status::unavailable(error.to_string()),
     }
 }
 
@@ -214,14 +296,25 @@ async fn hand_out(
 /// to, and what came while its fold ended.
 pub(super) async fn look_after(room: Option<Room>, handle: Handle) {
     let Some(room) = room else { return std::future::pending().await };
+    let mut due = tokio::time::interval(REVIEW);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        for part in room.folds().chunks(PART) {
-            if let Ok((now, uses)) = handle.uses_of_checkpoints(part.to_vec()).await {
+        tokio::select! {
+            _ = due.tick() => {
+                for part in room.folds().chunks(PART) {
+                    if let Ok((now, uses)) = handle.uses_of_checkpoints(part.to_vec()).await {
+                        let room = room.clone();
+                        let _ = apart(move || room.review(now, &uses)).await; // only a stop keeps it from that
+                    }
+                }
                 let room = room.clone();
-                let _ = apart(move || room.review(now, &uses)).await; // only a stop keeps it from that
+                let _ = apart(move || room.tidy()).await; // likewise
+            }
+            () = room.has_waste() => {
+                let room = room.clone();
+                let _ = apart(move || room.remove_waste()).await; // likewise
             }
         }
-        tokio::time::sleep(REVIEW).await;
     }
 }
 

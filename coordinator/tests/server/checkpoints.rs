@@ -40,7 +40,7 @@ impl Moving {
 
     fn head(&self, held: impl Into<wire::HeldCheckpoint>) -> wire::CheckpointHead {
         let (fold, attempt, worker) = (self.lease.fold.clone(), self.lease.attempt, "one".to_owned());
-        wire::CheckpointHead { fold, attempt, worker, held: Some(held.into()) }
+        wire::CheckpointHead { fold, attempt, worker, held: Some(held.into()), url: String::new() }
     }
 
     async fn put(&mut self, chunks: Vec<Kind>) -> Result<wire::PutCheckpointReply, Status> {
@@ -58,7 +58,7 @@ impl Moving {
 
     async fn fetch(&mut self) -> Result<(wire::CheckpointHead, Vec<u8>), Status> {
         let (fold, attempt, worker) = (self.lease.fold.clone(), self.lease.attempt, "one".to_owned());
-        let request = wire::GetCheckpointRequest { fold, attempt, worker };
+        let request = wire::GetCheckpointRequest { fold, attempt, worker, follows_urls: false };
         let mut chunks = self.client.get(request).await?.into_inner();
         let Some(Kind::Head(head)) = chunks.message().await?.unwrap().kind else { panic!("no head") };
         let mut bytes = Vec::new();
@@ -184,7 +184,7 @@ async fn only_who_was_given_a_fold_brings_or_fetches_its_checkpoint() {
         let refused = moving.put(vec![Kind::Head(head), Kind::Bytes(bytes.clone())]).await.unwrap_err();
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused}");
         assert!(refused.message().contains("never gave"), "{refused}");
-        let request = wire::GetCheckpointRequest { fold, attempt, worker };
+        let request = wire::GetCheckpointRequest { fold, attempt, worker, follows_urls: false };
         assert_eq!(moving.client.get(request).await.unwrap_err().code(), Code::PermissionDenied);
     }
     let nonsense = wire::CheckpointHead { worker: "../etc".to_owned(), attempt: 0, ..head };
@@ -192,8 +192,12 @@ async fn only_who_was_given_a_fold_brings_or_fetches_its_checkpoint() {
     for role in [Role::Viewer, Role::Operator] {
         let token = moving.world.token(role, None).0;
         let mut person = client(&moving.world, &token).await;
-        let request =
-            wire::GetCheckpointRequest { fold: good.fold.clone(), attempt: 1, worker: "one".to_owned() };
+        let request = wire::GetCheckpointRequest {
+            fold: good.fold.clone(),
+            attempt: 1,
+            worker: "one".to_owned(),
+            follows_urls: false,
+        };
         assert_eq!(person.get(request).await.unwrap_err().code(), Code::PermissionDenied);
     }
     assert_eq!((moving.files(), moving.fetch().await.unwrap().1), (1, bytes));
@@ -223,8 +227,12 @@ async fn streams_that_never_end_take_the_seats_of_their_token_and_of_nobody_else
         tokio::task::yield_now().await; // the drafts go with their streams
     }
     let mut tries = 0;
-    let request =
-        wire::GetCheckpointRequest { fold: moving.lease.fold.clone(), attempt: 1, worker: "one".to_owned() };
+    let request = wire::GetCheckpointRequest {
+        fold: moving.lease.fold.clone(),
+        attempt: 1,
+        worker: "one".to_owned(),
+        follows_urls: false,
+    };
     while hostile.get(request.clone()).await.is_err() {
         tries += 1;
         assert!(tries < 1_000, "the seats are free again");
@@ -237,8 +245,12 @@ async fn who_reads_slowly_keeps_nobody_waiting() {
     let mut moving = Moving::new().await;
     let bytes = some_bytes(8 << 20);
     assert!(moving.bring(1, &bytes).await.unwrap().kept);
-    let request =
-        wire::GetCheckpointRequest { fold: moving.lease.fold.clone(), attempt: 1, worker: "one".to_owned() };
+    let request = wire::GetCheckpointRequest {
+        fold: moving.lease.fold.clone(),
+        attempt: 1,
+        worker: "one".to_owned(),
+        follows_urls: false,
+    };
     let mut unread = Vec::new();
     for _ in 0..10 {
         unread.push(moving.client.get(request.clone()).await.unwrap());

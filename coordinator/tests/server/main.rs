@@ -12,4 +12,5 @@ mod observed;
 mod played;
 mod revoked;
 mod security;
+mod storage;
 mod stories;

@@ -134,6 +134,7 @@ impl Moving {
             attempt: attempt.0,
             worker: self.worker.clone(),
             held: Some(held.into()),
+            url: String::new(),
         };
         let chunks = [Kind::Head(head), Kind::Bytes(sent)].map(|kind| CheckpointChunk { kind: Some(kind) });
         let Ok(mut client) = network::checkpoints(self.token.clone()).await else { return };
