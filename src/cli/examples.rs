@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("import wandb", "togl import wandb runs.csv --out runs.parquet"),
     ("logs", "togl logs 2f9c/3/0\ntogl logs -f 2f9c/3/0"),
     ("migrate", "togl migrate --to postgres://togl@db/togl"),
+    ("notify test", "togl notify test notify.yaml\ntogl notify test notify.yaml --webhook chat"),
     ("pause", "togl pause zinc-depth --reason 'the cluster is needed until Monday'"),
     ("plan", "togl plan sweep.yaml\ntogl plan sweep.yaml depth=2,4,8 --calibrate"),
     (
@@ -55,7 +56,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("retry", "togl retry zinc-depth --reason 'the disk of gpu-3 is mended'"),
     ("run", "togl run sweeps/quickstart.yaml\ntogl run sweep.yaml depth=4 lr=1e-3,1e-2 --slots 2"),
     ("schema", "togl schema > sweep.schema.json"),
-    ("serve", "togl serve\ntogl serve --listen 0.0.0.0:7447 --host gpu-head.example"),
+    (
+        "serve",
+        "togl serve\ntogl serve --listen 0.0.0.0:7447 --host gpu-head.example\ntogl serve --web --notify notify.yaml",
+    ),
     ("settle", "togl settle MUTAG 3f6c0e1d --reason 'the other machine had an old copy'"),
     ("slurm down", "togl slurm down --pool gpu"),
     ("slurm status", "togl slurm status"),

@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use super::install::InstallFrom;
 use crate::descriptors;
 use crate::embedded::{self, Embedded};
+use crate::notify::{Notifier, NotifyFile};
 use crate::problem::Problem;
 use crate::remote::Target;
 use crate::state::StateDir;
@@ -47,6 +48,9 @@ pub struct Serve {
     /// Show the page of `togl web` beside it, at this address of this machine [default: 127.0.0.1:7448]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = web::USUAL)]
     web: Option<String>,
+    /// Tell webhooks when a sweep is done, pauses itself or fails, and what else asks for a hand; a YAML file that only its owner may read
+    #[arg(long, value_name = "FILE")]
+    notify: Option<PathBuf>,
     /// Room for the checkpoints that workers bring, so that folds can go on elsewhere; 0 for none
     #[arg(long, value_name = "MEGABYTES", env = "TOGL_HELD_MEGABYTES", default_value_t = 10_000)]
     held_megabytes: u64,
@@ -72,6 +76,7 @@ pub struct Serve {
 impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
+        let notify = self.notify.as_deref().map(NotifyFile::read).transpose()?;
         let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
         let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
@@ -102,6 +107,11 @@ impl Serve {
             eprintln!("stopping; everything acknowledged is stored");
         };
         let target = web::own(&state, coordinator.address());
+        if let Some(file) = notify {
+            let notifier = Notifier::new(file, &state, target.clone())?;
+            eprintln!("notifications go to {}", notifier.names());
+            notifier.start()?;
+        }
         let ended = tokio::select! {
             ended = coordinator.run(stop) => ended,
             never = page(listener, target, &state, hidden) => match never {},
