@@ -157,6 +157,53 @@ mod tests {
         }
     }
 
+    /// The commands of a document: lines of its shell blocks that begin with `togl`, up to where a shell does something with them.
+    fn commands(text: &str) -> Vec<&str> {
+        let mut is_shell = false;
+        let lines = text.lines().filter(|line| {
+            if line.starts_with("```") {
+                is_shell = *line == "```sh";
+            }
+            is_shell
+        });
+        let lines = lines.map(|line| line.split_once("=$(").map_or(line, |(_, inner)| inner));
+        lines
+            .filter(|line| line.starts_with("togl ") && !line.contains("...") && !line.ends_with('\\'))
+            .collect()
+    }
+
+    #[test]
+    fn every_command_of_the_documents_can_be_typed() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = [root.to_owned(), root.join("docs"), root.join("deploy")];
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let files = files.map(|entry| entry.unwrap().path());
+        let (mut wrong, mut tried) = (Vec::new(), 0);
+        for file in files.filter(|file| file.extension().is_some_and(|ending| ending == "md")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for line in commands(&text) {
+                let stops =
+                    |word: &String| matches!(word.as_str(), "#" | "&&" | ";" | "|" | ">" | "<" | "&" | "2>");
+                let typed: Vec<String> =
+                    arguments(line).into_iter().take_while(|word| !stops(word)).collect();
+                let parsed = grouped::command().try_get_matches_from(typed);
+                tried += 1;
+                if let Err(error) = parsed
+                    && error.kind() != clap::error::ErrorKind::DisplayHelp
+                {
+                    let why = error.to_string();
+                    wrong.push(format!(
+                        "{}: `{line}`: {}",
+                        file.display(),
+                        why.lines().next().unwrap_or_default()
+                    ));
+                }
+            }
+        }
+        assert!(tried > 60, "only {tried} commands were found");
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
     #[test]
     fn no_example_is_left_of_a_verb_that_is_gone() {
         let mut found = Vec::new();

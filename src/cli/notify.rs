@@ -45,8 +45,8 @@ struct Tried {
     reason: String,
 }
 
-impl From<(&Hook, Result<(), String>)> for Tried {
-    fn from((hook, outcome): (&Hook, Result<(), String>)) -> Self {
+impl Tried {
+    fn new(hook: &Hook, outcome: Result<(), String>) -> Self {
         Self {
             name: hook.name.clone(),
             form: hook.form.as_str(),
@@ -62,7 +62,13 @@ impl ListRow for Tried {
 
     fn cells(&self) -> Vec<String> {
         let word = |yes| if yes { "yes" } else { "no" }.to_owned();
-        vec![self.name.clone(), self.form.to_owned(), word(self.signed), word(self.arrived), self.reason.clone()]
+        vec![
+            self.name.clone(),
+            self.form.to_owned(),
+            word(self.signed),
+            word(self.arrived),
+            self.reason.clone(),
+        ]
     }
 }
 
@@ -83,9 +89,9 @@ impl Test {
             return Err(Problem::usage(format!("no webhook is called `{unknown}`")).hint(hint));
         }
         let is_wanted = |hook: &&Hook| self.webhooks.is_empty() || self.webhooks.contains(&hook.name);
-        let wanted: Vec<&Hook> = file.hooks.iter().filter(is_wanted).collect();
-        let tried = tokio::task::block_in_place(|| notify::try_each(&file, &wanted))?;
-        let tried: Vec<Tried> = tried.into_iter().map(Tried::from).collect();
+        let tell = notify::tester(&file)?;
+        let tried = file.hooks.iter().filter(is_wanted).map(|hook| Tried::new(hook, tell(hook)));
+        let tried: Vec<Tried> = tokio::task::block_in_place(|| tried.collect());
         let all = tried.iter().all(|tried| tried.arrived);
         output::list(&tried, &self.listing)?;
         Ok(ExitCode::from(if all { problem::DONE } else { problem::NEGATIVE }))

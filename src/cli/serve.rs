@@ -90,18 +90,9 @@ impl Serve {
         let Embedded { coordinator, announcement } = started;
         descriptors::raise();
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
-        if let Some(address) = coordinator.metrics_address() {
-            eprintln!("metrics at http://{address}/metrics");
-        }
-        eprintln!("{install}");
-        let host = self.hosts.first().cloned().or_else(host_name);
-        let reachable = reachable(coordinator.address(), host);
         // Whatever is no terminal is kept by somebody; a secret must not be in it.
         let hidden = self.log_format == LogFormat::Json || !std::io::stderr().is_terminal();
-        match hidden {
-            false => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
-            true => eprintln!("{}", join_line_without_token(&state, &reachable)),
-        }
+        self.greet(&coordinator, &state, &install, hidden)?;
         let stop = async {
             stop.await;
             eprintln!("stopping; everything acknowledged is stored");
@@ -118,6 +109,27 @@ impl Serve {
         };
         drop(announcement);
         ended.map_err(|error| embedded::explain(error, &state))?;
+        Ok(())
+    }
+
+    /// Says where what is, and how a worker is added.
+    fn greet(
+        &self,
+        coordinator: &Coordinator,
+        state: &StateDir,
+        install: &impl std::fmt::Display,
+        hidden: bool,
+    ) -> Result<(), Problem> {
+        if let Some(address) = coordinator.metrics_address() {
+            eprintln!("metrics at http://{address}/metrics");
+        }
+        eprintln!("{install}");
+        let host = self.hosts.first().cloned().or_else(host_name);
+        let reachable = reachable(coordinator.address(), host);
+        match hidden {
+            false => eprintln!("{}", join_line(coordinator, self.plaintext, &reachable)?),
+            true => eprintln!("{}", join_line_without_token(state, &reachable)),
+        }
         Ok(())
     }
 

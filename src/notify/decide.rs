@@ -147,7 +147,9 @@ impl Picture {
         });
         let others = self.quarantines().into_iter().chain(self.disputes.iter().map(disputed));
         let idle = (self.is_idle() && idle >= rules.no_worker).then(|| self.idle_for(idle));
-        of_sweeps.chain(others.chain(idle).map(|(matter, text)| Notice { matter, text, sweep: None })).collect()
+        of_sweeps
+            .chain(others.chain(idle).map(|(matter, text)| Notice { matter, text, sweep: None }))
+            .collect()
     }
 
     /// One a host, however many workers it has.
@@ -218,7 +220,8 @@ fn said_of(occasion: Occasion, sweep: &ListedSweep, rules: &Rules) -> Option<Str
 
 fn disputed(dispute: &Disputed) -> (Matter, String) {
     let Disputed { data, dissenting } = dispute;
-    let results = if *dissenting == 1 { "1 result comes".to_owned() } else { format!("{dissenting} results come") };
+    let results =
+        if *dissenting == 1 { "1 result comes".to_owned() } else { format!("{dissenting} results come") };
     let text = format!(
         "{results} from other data of {data} than the rest; no more of its folds are handed out until `togl settle`"
     );

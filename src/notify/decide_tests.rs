@@ -12,8 +12,18 @@ const HOUR: Duration = Duration::from_secs(3600);
 fn sweep(name: &str, state: &str, [pending, running, finished, failed]: [u64; 4]) -> ListedSweep {
     let folds = pending + running + finished + failed;
     let (name, state) = (name.to_owned(), state.to_owned());
-    let sweep =
-        ListedSweep { name, state, trials: 1, folds, pending, running, finished, failed, priority: 0, note: String::new() };
+    let sweep = ListedSweep {
+        name,
+        state,
+        trials: 1,
+        folds,
+        pending,
+        running,
+        finished,
+        failed,
+        priority: 0,
+        note: String::new(),
+    };
     sweep.settled()
 }
 
@@ -122,11 +132,19 @@ fn failures_are_told_when_there_are_so_many_and_not_with_each_further_one() {
 #[test]
 fn a_host_is_told_once_however_many_workers_it_has_and_stays_told_while_none_of_them_is_back() {
     let mut teller = Teller::begun();
-    let kept_out = Picture { workers: vec![worker("a", "quarantined"), worker("a", "quarantined")], ..Picture::default() };
+    let kept_out = Picture {
+        workers: vec![worker("a", "quarantined"), worker("a", "quarantined")],
+        ..Picture::default()
+    };
     assert_eq!(teller.look(&kept_out), [(Occasion::HostQuarantined, "a".to_owned())]);
     assert!(teller.look(&Picture::default()).is_empty());
-    assert!(teller.look(&kept_out).is_empty(), "its workers came back to a coordinator that was started again");
-    assert!(teller.look(&Picture { workers: vec![worker("a", "connected")], ..Picture::default() }).is_empty());
+    assert!(
+        teller.look(&kept_out).is_empty(),
+        "its workers came back to a coordinator that was started again"
+    );
+    assert!(
+        teller.look(&Picture { workers: vec![worker("a", "connected")], ..Picture::default() }).is_empty()
+    );
     assert_eq!(teller.look(&kept_out).len(), 1);
 }
 
@@ -140,10 +158,16 @@ fn that_nobody_takes_folds_is_told_after_an_hour_of_waiting() {
     };
     assert_eq!([at(0, &waiting), at(59, &waiting), at(60, &waiting), at(300, &waiting)], [0, 0, 1, 0]);
     let with = |state| Picture { workers: vec![worker("a", state)], ..waiting.clone() };
-    assert_eq!([at(301, &with("connected")), at(302, &waiting), at(361, &waiting), at(362, &waiting)], [0, 0, 0, 1]);
+    assert_eq!(
+        [at(301, &with("connected")), at(302, &waiting), at(361, &waiting), at(362, &waiting)],
+        [0, 0, 0, 1]
+    );
     assert_eq!(at(363, &with("connected")), 0);
     // Whoever leaves or is kept out takes nothing.
-    assert_eq!([at(400, &with("draining")), at(459, &with("quarantined")), at(460, &with("disconnected"))], [0, 1, 1]);
+    assert_eq!(
+        [at(400, &with("draining")), at(459, &with("quarantined")), at(460, &with("disconnected"))],
+        [0, 1, 1]
+    );
     let paused = of(vec![sweep("s", "paused", [5, 0, 0, 0])]);
     assert_eq!([at(500, &paused), at(600, &paused)], [0, 0], "what is paused does not wait");
     teller.now = HOUR * 20;
@@ -163,10 +187,18 @@ fn a_sentence_says_what_happened() {
     let picture = Picture {
         workers: vec![worker("gpu-3", "quarantined")],
         disputes: vec![Disputed { data: "MUTAG".to_owned(), dissenting: 2 }],
-        ..of(vec![sweep("a", "active", [0, 0, 7, 0]), sweep("b", "active", [0, 0, 7, 1]), sweep("c", "active", [0, 0, 0, 7]), paused_itself("d")])
+        ..of(vec![
+            sweep("a", "active", [0, 0, 7, 0]),
+            sweep("b", "active", [0, 0, 7, 1]),
+            sweep("c", "active", [0, 0, 0, 7]),
+            paused_itself("d"),
+        ])
     };
-    let said: Vec<String> =
-        told.decide(&Rules::default(), &picture, Duration::ZERO).into_iter().map(|notice| notice.text).collect();
+    let said: Vec<String> = told
+        .decide(&Rules::default(), &picture, Duration::ZERO)
+        .into_iter()
+        .map(|notice| notice.text)
+        .collect();
     insta::assert_snapshot!(said.join("\n"), @r"
     sweep a is done: 7 folds
     sweep b is done: 7 of 8 folds, 1 failed
@@ -178,13 +210,14 @@ fn a_sentence_says_what_happened() {
 }
 
 fn pictures() -> impl Strategy<Value = Picture> {
-    let sweep = (0..3_usize, 0..3_u64, 0..20_u64, any::<bool>()).prop_map(|(name, pending, failed, paused)| {
-        let name = ["x", "y", "z"][name];
-        match paused {
-            true => paused_itself(name),
-            false => sweep(name, "active", [pending, 0, 4, failed]),
-        }
-    });
+    let sweep =
+        (0..3_usize, 0..3_u64, 0..20_u64, any::<bool>()).prop_map(|(name, pending, failed, paused)| {
+            let name = ["x", "y", "z"][name];
+            match paused {
+                true => paused_itself(name),
+                false => sweep(name, "active", [pending, 0, 4, failed]),
+            }
+        });
     let workers = prop::collection::vec(
         (0..2_usize, 0..4_usize).prop_map(|(host, state)| {
             worker(["a", "b"][host], ["connected", "disconnected", "draining", "quarantined"][state])
@@ -195,7 +228,11 @@ fn pictures() -> impl Strategy<Value = Picture> {
         true => vec![Disputed { data: "MUTAG".to_owned(), dissenting: 1 }],
         false => Vec::new(),
     });
-    (sweep, workers, disputes).prop_map(|(sweep, workers, disputes)| Picture { sweeps: vec![sweep], workers, disputes })
+    (sweep, workers, disputes).prop_map(|(sweep, workers, disputes)| Picture {
+        sweeps: vec![sweep],
+        workers,
+        disputes,
+    })
 }
 
 proptest! {

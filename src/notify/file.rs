@@ -290,7 +290,8 @@ mod tests {
             assert!(!said.contains("SECRET") && !said.contains("hooks.example"), "{text}: {said}");
             assert!(said.len() > 12, "{text}: {said}");
         }
-        let hook = NotifyFile::parse(&format!("webhooks: [{{name: a, url: https://a/SECRET, secret: {SECRET}}}]"));
+        let hook =
+            NotifyFile::parse(&format!("webhooks: [{{name: a, url: https://a/SECRET, secret: {SECRET}}}]"));
         let shown = format!("{:?}", hook.expect("a good file"));
         assert!(!shown.contains("SECRET") && !shown.contains("MDEy") && !shown.contains("0123"), "{shown}");
     }
@@ -309,10 +310,25 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_told_without_tls() {
-        for good in ["https://a/", "https://a:8443/b?c=d", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]:1/"] {
+        for good in [
+            "https://a/",
+            "https://a:8443/b?c=d",
+            "http://127.0.0.1:1/",
+            "http://localhost/",
+            "http://[::1]:1/",
+        ] {
             assert!(is_safe_address(good), "{good}");
         }
-        for bad in ["http://a/", "http://10.0.0.1/", "https://", "a", "", "https:///x", "http://127.0.0.1.example/", "https://a/\n"] {
+        for bad in [
+            "http://a/",
+            "http://10.0.0.1/",
+            "https://",
+            "a",
+            "",
+            "https:///x",
+            "http://127.0.0.1.example/",
+            "https://a/\n",
+        ] {
             assert!(!is_safe_address(bad), "{bad}");
         }
     }

@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_document_has_everything_in_it() {
-        let body = letter("sweep zinc is done", Some("method  MUTAG\nGCN     61.2 ± 2.1\n".to_owned())).body(Form::Json);
+        let body = letter("sweep zinc is done", Some("method  MUTAG\nGCN     61.2 ± 2.1\n".to_owned()))
+            .body(Form::Json);
         let read: serde_json::Value = serde_json::from_str(&body).expect("JSON");
         assert_eq!(read["type"], "sweep-done");
         assert_eq!(read["timestamp"], "2026-11-16T07:09:59.000Z");
@@ -181,22 +182,40 @@ mod tests {
         let body = letter(hostile, Some(table)).body(Form::Slack);
         let read: serde_json::Value = serde_json::from_str(&body).expect("JSON");
         let text = read["text"].as_str().expect("text");
-        assert!(!text.contains('<') && !text.contains('>') && !text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
+        assert!(
+            !text.contains('<')
+                && !text.contains('>')
+                && !text.contains('\u{1b}')
+                && !text.contains('\u{202e}'),
+            "{text}"
+        );
         assert_eq!(text.matches("```").count(), 2, "{text}");
-        assert!(text.contains("&lt;!channel&gt;") && text.contains("retry by anna: the disk is mended"), "{text}");
+        assert!(
+            text.contains("&lt;!channel&gt;") && text.contains("retry by anna: the disk is mended"),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_is_long_is_cut_after_a_whole_line_and_says_so() {
         let table: String = (0..2_000).map(|row| format!("row {row} ± 1.0\n")).collect();
         let letter = letter(&"ä".repeat(5_000), Some(table));
-        assert!(letter.table.as_ref().is_some_and(|table| table.len() <= MOST_TABLE && table.contains("more lines")));
+        assert!(
+            letter
+                .table
+                .as_ref()
+                .is_some_and(|table| table.len() <= MOST_TABLE && table.contains("more lines"))
+        );
         assert!(letter.text.len() <= MOST_SENTENCE);
         let body: serde_json::Value = serde_json::from_str(&letter.body(Form::Slack)).expect("JSON");
         let text = body["text"].as_str().expect("text");
-        assert!(text.len() <= MOST_TEXT + 16 && text.ends_with("more lines; `togl table` shows all)\n```"), "{text}");
+        assert!(
+            text.len() <= MOST_TEXT + 16 && text.ends_with("more lines; `togl table` shows all)\n```"),
+            "{text}"
+        );
         let rows = text.lines().filter(|line| line.starts_with("row ")).count();
-        let left_out: usize = text.rsplit('(').next().and_then(|end| end.split(' ').next()?.parse().ok()).expect("a number");
+        let left_out: usize =
+            text.rsplit('(').next().and_then(|end| end.split(' ').next()?.parse().ok()).expect("a number");
         assert!(rows > 10 && left_out > rows, "{rows} shown, {left_out} left out");
     }
 }

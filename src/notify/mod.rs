@@ -43,11 +43,10 @@ const MOST_FOLDS: u64 = 100_000;
 /// What people did to a sweep is told back to so many acts.
 const ACTS: usize = 5;
 
-/// One attempt to tell each of these webhooks that letters arrive; for `togl notify test`.
-pub fn try_each<'a>(file: &NotifyFile, hooks: &[&'a Hook]) -> Result<Vec<(&'a Hook, Result<(), String>)>, Problem> {
+/// What makes one attempt to tell a webhook that letters arrive; for `togl notify test`.
+pub fn tester(file: &NotifyFile) -> Result<impl Fn(&Hook) -> Result<(), Returned>, Problem> {
     let (sender, now) = (Sender::new(file.ca_file.as_deref())?, clock::unix_seconds());
-    let attempt = |hook: &&'a Hook| (*hook, sender.deliver(hook, &Letter::test(new_id(), now), now));
-    Ok(hooks.iter().map(attempt).collect())
+    Ok(move |hook: &Hook| sender.deliver(hook, &Letter::test(new_id(), now), now))
 }
 
 /// A name that no other letter has.
@@ -236,7 +235,8 @@ async fn picture(mut client: remote::Client) -> Result<Picture, Problem> {
         return Err(Problem::ours("the coordinator told of workers of the past"));
     };
     let disputes = client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
-    let disputed = |dispute: wire::Dispute| Disputed { data: dispute.data, dissenting: dispute.dissent.len() };
+    let disputed =
+        |dispute: wire::Dispute| Disputed { data: dispute.data, dissenting: dispute.dissent.len() };
     let disputes = disputes.into_inner().disputes.into_iter().map(disputed).collect();
     Ok(Picture { sweeps, workers, disputes })
 }

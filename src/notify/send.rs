@@ -51,9 +51,7 @@ impl Sender {
         let certificates: Vec<_> = certificates.collect::<Result<_, _>>()?;
         match certificates.is_empty() {
             true => Err(refuse(&"nothing in it is one")),
-            false => {
-                Ok(Self { authorities: Some(RootCerts::from(certificates)), patience: PATIENCE })
-            }
+            false => Ok(Self { authorities: Some(RootCerts::from(certificates)), patience: PATIENCE }),
         }
     }
 
@@ -73,7 +71,10 @@ impl Sender {
                 Err(format!("it answers {} and points elsewhere, which is not followed", status.as_u16()))
             }
             StatusCode::NOT_FOUND | StatusCode::GONE | StatusCode::FORBIDDEN | StatusCode::UNAUTHORIZED => {
-                Err(format!("it answers {}: the address is not known there (any more)", answer.status().as_u16()))
+                Err(format!(
+                    "it answers {}: the address is not known there (any more)",
+                    answer.status().as_u16()
+                ))
             }
             status => Err(format!("it answers {}", status.as_u16())),
         }
@@ -102,7 +103,9 @@ impl Sender {
         let too_late = || format!("no answer within {} seconds", self.patience.as_secs());
         match error {
             ureq::Error::Timeout(_) => too_late(),
-            ureq::Error::HostNotFound => "its host has no address; check the name, and the network".to_owned(),
+            ureq::Error::HostNotFound => {
+                "its host has no address; check the name, and the network".to_owned()
+            }
             ureq::Error::ConnectionFailed => "nobody listens there".to_owned(),
             ureq::Error::Io(error) => match error.kind() {
                 std::io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
@@ -110,12 +113,15 @@ impl Sender {
                 kind => format!("the connection broke: {kind}"),
             },
             ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::Pem(_) => {
-                "its certificate is not believed; name the authority of a network of its own with `ca_file`".to_owned()
+                "its certificate is not believed; name the authority of a network of its own with `ca_file`"
+                    .to_owned()
             }
             ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
                 "what it answers is not HTTP".to_owned()
             }
-            ureq::Error::ConnectProxyFailed(_) | ureq::Error::InvalidProxyUrl => "the proxy refuses".to_owned(),
+            ureq::Error::ConnectProxyFailed(_) | ureq::Error::InvalidProxyUrl => {
+                "the proxy refuses".to_owned()
+            }
             _ => "it cannot be sent".to_owned(),
         }
     }

@@ -10,6 +10,10 @@ use super::*;
 
 const KEY: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
+fn thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    std::thread::Builder::new().name("receiver".to_owned()).spawn(work).expect("a thread")
+}
+
 /// What a receiver does with a letter that it has read.
 type Manner = fn(&mut TcpStream);
 
@@ -22,7 +26,7 @@ struct Receiver {
 fn receiver(manner: Manner) -> Receiver {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let read = std::thread::spawn(move || {
+    let read = thread(move || {
         let (mut stream, _) = listener.accept().expect("a letter");
         let request = request(&mut stream);
         manner(&mut stream);
@@ -48,7 +52,8 @@ fn request(stream: &mut TcpStream) -> String {
         let count = stream.read(&mut bytes).expect("a request");
         text += &String::from_utf8_lossy(&bytes[..count]);
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
         if count == 0 || body.len() >= length.unwrap_or(0) {
             return text;
         }
@@ -86,7 +91,9 @@ fn a_letter_arrives_signed_and_the_signature_holds() {
     assert!(head.starts_with("POST /SECRET?token=SECRET HTTP/1.1"), "{head}");
     assert_eq!((header("webhook-id"), header("webhook-timestamp")), ("msg_7", "1794812999"));
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"0123456789abcdef0123456789abcdef");
-    let tag = STANDARD.decode(header("webhook-signature").strip_prefix("v1,").expect("its version")).expect("base64");
+    let tag = STANDARD
+        .decode(header("webhook-signature").strip_prefix("v1,").expect("its version"))
+        .expect("base64");
     hmac::verify(&key, format!("msg_7.1794812999.{body}").as_bytes(), &tag).expect("a good signature");
     assert!(hmac::verify(&key, format!("msg_7.1794813000.{body}").as_bytes(), &tag).is_err());
     let document: serde_json::Value = serde_json::from_str(body).expect("JSON");
@@ -103,7 +110,10 @@ fn a_signature_is_the_one_that_libraries_check() {
 
 #[test]
 fn a_refusal_is_told_by_its_number() {
-    assert_eq!(outcome(|s| say(s, "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")), Err("it answers 500".to_owned()));
+    assert_eq!(
+        outcome(|s| say(s, "HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n")),
+        Err("it answers 500".to_owned())
+    );
     let gone = outcome(|s| say(s, "HTTP/1.1 404 No\r\ncontent-length: 0\r\n\r\n")).expect_err("gone");
     assert!(gone.contains("404") && gone.contains("not known"), "{gone}");
     assert!(outcome(|s| say(s, "HTTP/1.1 204 Fine\r\n\r\n")).is_ok());
@@ -117,10 +127,13 @@ fn nothing_is_sent_to_where_a_receiver_points() {
         let here = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let to = elsewhere.local_addr().expect("an address");
         let url = format!("http://{}/SECRET", here.local_addr().expect("an address"));
-        let answers = std::thread::spawn(move || {
+        let answers = thread(move || {
             let (mut stream, _) = here.accept().expect("a letter");
             request(&mut stream);
-            say(&mut stream, &format!("HTTP/1.1 {status} There\r\nlocation: http://{to}/x\r\ncontent-length: 0\r\n\r\n"));
+            say(
+                &mut stream,
+                &format!("HTTP/1.1 {status} There\r\nlocation: http://{to}/x\r\ncontent-length: 0\r\n\r\n"),
+            );
         });
         let said = attempt(&hook(&url), PATIENCE).expect_err("a redirect");
         answers.join().expect("an answer");
@@ -169,15 +182,19 @@ fn a_receiver_that_breaks_off_or_speaks_something_else_has_taken_nothing() {
     outcome(|stream| say(stream, "HTTP/1.1 2")).expect_err("closed midway");
     outcome(|stream| say(stream, "220 mail.example ESMTP\r\n")).expect_err("not HTTP");
     outcome(|stream| say(stream, "HTTP/1.1 99 Odd\r\n\r\n")).expect_err("no status");
-    let nobody = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-    assert_eq!(attempt(&hook(&format!("http://{nobody}/")), PATIENCE), Err("nobody listens there".to_owned()));
+    let nobody =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+    assert_eq!(
+        attempt(&hook(&format!("http://{nobody}/")), PATIENCE),
+        Err("nobody listens there".to_owned())
+    );
 }
 
 #[test]
 fn a_certificate_that_nobody_vouches_for_is_not_believed() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("https://{}/SECRET", listener.local_addr().expect("an address"));
-    let answers = std::thread::spawn(move || {
+    let answers = thread(move || {
         let (mut stream, _) = listener.accept().expect("a letter");
         drop(stream.read(&mut [0; 64]));
         say(&mut stream, "HTTP/1.1 200 OK\r\n\r\n"); // in the clear, where TLS was asked for

@@ -162,6 +162,19 @@ impl Source for Played {
         Ok(Failures { total: 3, looked_at: 3, groups: vec![group] })
     }
 
+    async fn acts(&self, sweep: Option<&str>) -> Answer<Acts> {
+        sweep.map(|name| self.known(name)).transpose()?;
+        let act = ActLine {
+            at: 1_794_812_999_000,
+            by: "anna".into(),
+            act: "pause".into(),
+            about: sweep.unwrap_or("played").into(),
+            detail: String::new(),
+            reason: HOSTILE.into(),
+        };
+        Ok(Acts { acts: vec![act] })
+    }
+
     async fn figure(&self, name: &str, _: FigureAsked) -> Answer<String> {
         self.known(name)?;
         Ok("<svg xmlns=\"http://www.w3.org/2000/svg\"/>".into())
