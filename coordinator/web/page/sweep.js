@@ -84,6 +84,8 @@ async function table(view) {
       h("tr", null, seen.label_headers.map((text) => (text ? h("th", { scope: "col" }, text) : h("td", null))), seen.headers.map((text) => h("th", { class: "number", scope: "col" }, text)))),
     h("tbody", null, seen.rows.map((row) => h("tr", { "data-key": row.labels.join("\u0000") },
       row.labels.map((text) => h("th", { scope: "row" }, text)), row.cells.map(cell)))))),
+    seen.total > seen.rows.length ? h("p", { class: "note", "data-key": "more" }, `The first ${number.format(seen.rows.length)} of ${number.format(seen.total)} rows; copies have all of them. `,
+      "Fewer settings in ", h("code", null, "table: rows"), " of the sweep file make a shorter table.") : null,
     seen.below.map((line) => h("p", { class: "below" }, line))];
 }
 

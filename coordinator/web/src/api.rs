@@ -152,7 +152,8 @@ const FORMS: &[(&str, &str)] = &[
     ("InTraining", "fold:s title:s attempt:u worker:s epoch:u max_epochs:u validation_accuracy:?n"),
     (
         "Table",
-        "version:u folds:u reading:b problem:s label_headers:[]s above:[][]Span headers:[]s rows:[]Row below:[]s",
+        "version:u folds:u reading:b problem:s label_headers:[]s above:[][]Span headers:[]s rows:[]Row total:u \
+         below:[]s",
     ),
     ("Span", "text:s columns:u"),
     ("Row", "labels:[]s cells:[]Cell"),

@@ -128,8 +128,10 @@ pub struct Table {
     pub above: Vec<Vec<Span>>,
     /// What stands over each column.
     pub headers: Vec<String>,
-    /// The rows.
+    /// The rows, the first of them where there are very many.
     pub rows: Vec<Row>,
+    /// All of them.
+    pub total: u64,
     /// Caption and notes.
     pub below: Vec<String>,
 }

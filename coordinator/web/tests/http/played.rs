@@ -131,6 +131,7 @@ impl Source for Played {
             above: vec![vec![Span { text: "dataset".into(), columns: 1 }]],
             headers: vec!["cycles".into()],
             rows: vec![Row { labels: vec![HOSTILE.into()], cells: vec![cell] }],
+            total: 1,
             below: vec!["Test accuracy".into()],
         })
     }
