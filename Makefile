@@ -140,6 +140,19 @@ test-kubernetes: build ## Validate deploy/kubernetes strictly and offline, and s
 test-slurm: build ## Workers that a real Slurm starts, on loopback, with all that goes wrong there (as root; installs slurm-wlm and munge)
 	deploy/test-slurm
 
+book: build ## The documentation as a site, in target/book; the reference is made from the programs
+	deploy/book-tools
+	deploy/book
+
+tutorial: build ## Do what docs/tutorial.md says, word for word (PICTURES=pictures makes its pictures again)
+	deploy/book-tools
+	deploy/tutorial $(PICTURES)
+
+# A hundred thousand folds, then a million; ten pages and ten terminals. Half an hour on two cores.
+soak-web: build ## Measure the page on large stores: time, memory, what watching costs the coordinator
+	deploy/browser-tools
+	deploy/soak-web
+
 clean: ## Remove what was built and what the demo made
 	$(CARGO) clean
 	rm -rf $(DEMO_STATE)

@@ -1,5 +1,5 @@
 //! The one file of `togl` that reads clocks: a report says when it was made, a measurement how long something took, a
-//! watcher since when nobody answers.
+//! watcher since when nobody answers, a notification when it was sent.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime};
@@ -25,4 +25,10 @@ pub fn now() -> Instant {
 pub fn running() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     now().duration_since(*START.get_or_init(now))
+}
+
+/// The time now for programs: seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "the one place of the command that reads the clock")]
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -17,12 +17,16 @@ use tracing_subscriber::{EnvFilter, fmt};
 use crate::cli::LogFormat;
 use crate::{output, progress};
 
+/// The HTTP client logs whole requests, whose addresses may be secrets (`serve --notify`): not even `RUST_LOG` gets these.
+const SILENT: [&str; 2] = ["ureq=off", "ureq_proto=off"];
+
 /// Logs from `level` on, unless `RUST_LOG` says otherwise. The PNG writer warns of every line of length zero, which is
 /// nothing to bother a user with.
 pub fn start(format: LogFormat, level: &str) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| {
         EnvFilter::new(format!("{level},resvg=off,usvg=off,tiny_skia=off,tiny_skia_path=off"))
     });
+    let filter = SILENT.iter().filter_map(|who| who.parse().ok()).fold(filter, EnvFilter::add_directive);
     // What others wrote is shown and not obeyed, also in a log.
     let fields =
         debug_fn(|out, field, value| write!(out, "{}", log_field(field.name(), value))).delimited(" ");

@@ -18,6 +18,7 @@ mod hypot;
 mod local;
 mod log;
 mod mounts;
+mod notify;
 mod pager;
 mod problem;
 mod program_files;

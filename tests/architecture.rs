@@ -84,7 +84,7 @@ fn arrows_between_our_crates_are_those_of_the_map() {
 #[test]
 fn tensors_frames_sql_and_the_runtime_stay_in_their_rooms() {
     // (what, the only crates that may use it directly)
-    let rooms: [(&str, &[&str]); 10] = [
+    let rooms: [(&str, &[&str]); 11] = [
         ("axum", &["togl-web"]),
         ("tch", &["togl-learning"]),
         ("torch-sys", &["togl-learning", "togl-worker"]),
@@ -94,6 +94,7 @@ fn tensors_frames_sql_and_the_runtime_stay_in_their_rooms() {
         ("postgres", &["togl-coordinator"]),
         ("ratatui-core", &["togl"]),
         ("termion", &["togl"]),
+        ("ureq", &["togl", "togl-data"]),
         ("tonic", &["togl", "togl-proto", "togl-coordinator", "togl-agent"]),
     ];
     for (name, used) in direct(&metadata()) {

@@ -79,7 +79,7 @@ fn folds_are_chosen_by_state_worker_class_trial_and_data_set() {
     assert_eq!((none.code, none.err.as_str()), (1, "error: no fold of bench is like that\n"));
     for (options, reason) in [
         (["--in", "lost"], "is no state of a fold; use pending, running, finished or failed"),
-        (["--class", "lost"], "lost"),
+        (["--class", "not-finit"], "did you mean `not-finite`?"),
         (["--trial", "xyz"], "is not the beginning of a trial's id"),
     ] {
         let said = desk.togl(&[&["folds", "bench"], &options[..]].concat());

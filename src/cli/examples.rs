@@ -42,6 +42,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("init", "togl init --program train.py"),
     ("logs", "togl logs 2f9c/3/0\ntogl logs -f 2f9c/3/0"),
     ("migrate", "togl migrate --to postgres://togl@db/togl"),
+    ("notify test", "togl notify test notify.yaml\ntogl notify test notify.yaml --webhook chat"),
     ("pause", "togl pause zinc-depth --reason 'the cluster is needed until Monday'"),
     ("plan", "togl plan sweep.yaml\ntogl plan sweep.yaml depth=2,4,8 --calibrate"),
     (
@@ -56,7 +57,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("retry", "togl retry zinc-depth --reason 'the disk of gpu-3 is mended'"),
     ("run", "togl run sweeps/quickstart.yaml\ntogl run sweep.yaml depth=4 lr=1e-3,1e-2 --slots 2"),
     ("schema", "togl schema > sweep.schema.json"),
-    ("serve", "togl serve\ntogl serve --listen 0.0.0.0:7447 --host gpu-head.example"),
+    (
+        "serve",
+        "togl serve\ntogl serve --listen 0.0.0.0:7447 --host gpu-head.example\ntogl serve --web --notify notify.yaml",
+    ),
     ("settle", "togl settle MUTAG 3f6c0e1d --reason 'the other machine had an old copy'"),
     ("slurm down", "togl slurm down --pool gpu"),
     ("slurm status", "togl slurm status"),
@@ -152,6 +156,53 @@ mod tests {
                 assert!(line.contains(&format!("togl {verb}")), "`{line}` is no example of `togl {verb}`");
             }
         }
+    }
+
+    /// The commands of a document: lines of its shell blocks that begin with `togl`, up to where a shell does something with them.
+    fn commands(text: &str) -> Vec<&str> {
+        let mut is_shell = false;
+        let lines = text.lines().filter(|line| {
+            if line.starts_with("```") {
+                is_shell = *line == "```sh";
+            }
+            is_shell
+        });
+        let lines = lines.map(|line| line.split_once("=$(").map_or(line, |(_, inner)| inner));
+        lines
+            .filter(|line| line.starts_with("togl ") && !line.contains("...") && !line.ends_with('\\'))
+            .collect()
+    }
+
+    #[test]
+    fn every_command_of_the_documents_can_be_typed() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = [root.to_owned(), root.join("docs"), root.join("deploy")];
+        let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+        let files = files.map(|entry| entry.unwrap().path());
+        let (mut wrong, mut tried) = (Vec::new(), 0);
+        for file in files.filter(|file| file.extension().is_some_and(|ending| ending == "md")) {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for line in commands(&text) {
+                let stops =
+                    |word: &String| matches!(word.as_str(), "#" | "&&" | ";" | "|" | ">" | "<" | "&" | "2>");
+                let typed: Vec<String> =
+                    arguments(line).into_iter().take_while(|word| !stops(word)).collect();
+                let parsed = grouped::command().try_get_matches_from(typed);
+                tried += 1;
+                if let Err(error) = parsed
+                    && error.kind() != clap::error::ErrorKind::DisplayHelp
+                {
+                    let why = error.to_string();
+                    wrong.push(format!(
+                        "{}: `{line}`: {}",
+                        file.display(),
+                        why.lines().next().unwrap_or_default()
+                    ));
+                }
+            }
+        }
+        assert!(tried > 60, "only {tried} commands were found");
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     #[test]

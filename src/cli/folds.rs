@@ -6,7 +6,7 @@ use serde::Serialize;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{FoldFilter, FoldState, FoldWord, StoredFold, trials_beginning};
 use togl_sweeps::settings::Setting;
-use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId};
+use togl_sweeps::{FailureClass, SweepSpec, TrialConfig, WorkerId, nearest};
 
 use super::history::rfc3339;
 use crate::facts::{FoldExplanation, sweep_name};
@@ -29,7 +29,7 @@ pub struct Folds {
     #[arg(long, value_name = "NAME")]
     worker: Option<WorkerId>,
     /// Only folds that failed like this, such as out-of-memory
-    #[arg(long, value_name = "CLASS")]
+    #[arg(long, value_name = "CLASS", value_parser = class)]
     class: Option<FailureClass>,
     /// Only folds of trials whose id begins like this
     #[arg(long, value_name = "TRIAL")]
@@ -173,6 +173,12 @@ impl Found {
             _ => text,
         }
     }
+}
+
+/// A failure class as typed.
+fn class(word: &str) -> Result<FailureClass, String> {
+    let known = FailureClass::WORDS.iter().copied();
+    word.parse().map_err(|error| format!("{error}; {}", nearest::hint(word, known)))
 }
 
 impl Folds {

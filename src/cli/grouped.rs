@@ -18,7 +18,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Data sets", &["data", "disputes", "settle", "expressivity"]),
     (
         "Look after the store, its users and your settings",
-        &["backup", "restore", "migrate", "check", "health", "token", "context"],
+        &["backup", "restore", "migrate", "check", "health", "token", "notify", "context"],
     ),
     ("Others", &["schema", "hash", "completions", "man", "bench", "version", "help"]),
 ];

@@ -24,6 +24,7 @@ mod lists;
 mod logs;
 mod migrate;
 mod names;
+mod notify;
 mod plan;
 mod plot;
 mod replicates;
@@ -188,6 +189,8 @@ enum Verb {
     Disputes(disputes::Disputes),
     /// Say which data a data set is made of
     Settle(disputes::Settle),
+    /// Try the webhooks of `togl serve --notify`
+    Notify(notify::Notify),
     /// Make, list and revoke tokens
     Token(token::Token),
     /// Name coordinators, and say which one is meant
@@ -300,6 +303,7 @@ impl Togl {
             Verb::Replicates(verb) => done(verb.run().await),
             Verb::Disputes(verb) => done(verb.run().await),
             Verb::Settle(verb) => done(verb.run().await),
+            Verb::Notify(verb) => verb.run(),
             Verb::Token(verb) => done(verb.run()),
             Verb::Context(verb) => done(verb.run()),
             Verb::Data(verb) => tokio::task::block_in_place(|| verb.run()),

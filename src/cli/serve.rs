@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use super::install::InstallFrom;
 use crate::descriptors;
 use crate::embedded::{self, Embedded};
+use crate::notify::{Notifier, NotifyFile};
 use crate::problem::Problem;
 use crate::remote::Target;
 use crate::state::StateDir;
@@ -48,6 +49,9 @@ pub struct Serve {
     /// Show the page of `togl web` beside it, at this address of this machine [default: 127.0.0.1:7448]
     #[arg(long, value_name = "IP:PORT", num_args = 0..=1, require_equals = true, default_missing_value = web::USUAL)]
     web: Option<String>,
+    /// Tell webhooks when a sweep is done, pauses itself or fails, and what else asks for a hand; a YAML file that only its owner may read
+    #[arg(long, value_name = "FILE")]
+    notify: Option<PathBuf>,
     /// Room for the checkpoints that workers bring, so that folds can go on elsewhere; 0 for none
     #[arg(long, value_name = "MEGABYTES", env = "TOGL_HELD_MEGABYTES", default_value_t = 10_000)]
     held_megabytes: u64,
@@ -85,6 +89,7 @@ impl Serve {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let install = self.install.advice()?; // a mistake is said before anything is served
         let storage = self.storage()?;
+        let notify = self.notify.as_deref().map(NotifyFile::read).transpose()?;
         let mut stop = Box::pin(told_to_stop(self.until_stdin_closes)); // who reads that it serves may stop it at once
         let listener = web::bind_if(self.web.as_deref()).await?;
         let state = StateDir::resolve(self.state.clone())?.with_store(self.store.as_deref())?;
@@ -98,23 +103,19 @@ impl Serve {
         let Embedded { coordinator, announcement } = started;
         descriptors::raise();
         eprintln!("serving {} at {}", state.path().display(), coordinator.address());
-        if let Some(address) = coordinator.metrics_address() {
-            eprintln!("metrics at http://{address}/metrics");
-        }
-        eprintln!("{install}");
-        let host = self.hosts.first().cloned().or_else(host_name);
-        let reachable = reachable(coordinator.address(), host);
         // Whatever is no terminal is kept by somebody; a secret must not be in it.
         let hidden = self.log_format == LogFormat::Json || !std::io::stderr().is_terminal();
-        match hidden {
-            false => eprintln!("{}", join_line(&coordinator, self.plaintext, &reachable)?),
-            true => eprintln!("{}", join_line_without_token(&state, &reachable)),
-        }
+        self.greet(&coordinator, &state, &install, hidden)?;
         let stop = async {
             stop.await;
             eprintln!("stopping; everything acknowledged is stored");
         };
         let target = web::own(&state, coordinator.address());
+        if let Some(file) = notify {
+            let notifier = Notifier::new(file, &state, target.clone())?;
+            eprintln!("notifications go to {}", notifier.names());
+            notifier.start()?;
+        }
         let ended = tokio::select! {
             ended = coordinator.run(stop) => ended,
             never = page(listener, target, &state, hidden) => match never {},
@@ -131,6 +132,27 @@ impl Serve {
         let address = self.checkpoint_storage.as_deref().filter(|address| !address.is_empty());
         let open = |address| Storage::new(address, &self.checkpoint_region, |name| std::env::var(name).ok());
         address.map(open).transpose().map_err(refuse)
+    }
+
+    /// Says where what is, and how a worker is added.
+    fn greet(
+        &self,
+        coordinator: &Coordinator,
+        state: &StateDir,
+        install: &impl std::fmt::Display,
+        hidden: bool,
+    ) -> Result<(), Problem> {
+        if let Some(address) = coordinator.metrics_address() {
+            eprintln!("metrics at http://{address}/metrics");
+        }
+        eprintln!("{install}");
+        let host = self.hosts.first().cloned().or_else(host_name);
+        let reachable = reachable(coordinator.address(), host);
+        match hidden {
+            false => eprintln!("{}", join_line(coordinator, self.plaintext, &reachable)?),
+            true => eprintln!("{}", join_line_without_token(state, &reachable)),
+        }
+        Ok(())
     }
 
     async fn start(&self, state: &StateDir, storage: Option<Storage>) -> Result<Embedded, Problem> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use togl_analysis::statistics::{FoldValue, PartSizes, corrected_paired_t, differences};
 use togl_analysis::{Best, curves, figure, render};
+use togl_coordinator::store::history::Acted;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{FoldFilter, FoldWord, ResultRow, StoredFold, trials_beginning};
 use togl_proto::wire;
@@ -20,6 +21,9 @@ use crate::cli::explained;
 use crate::facts::{Facts as _, Remote, at, sweep_name, title};
 use crate::problem::Problem;
 use crate::remote::{Client, refused};
+
+/// So many acts are shown.
+const MOST_ACTS: usize = 200;
 
 /// Failed folds that are looked at for their groups.
 const MOST_FAILED: u64 = 5_000;
@@ -94,6 +98,15 @@ pub async fn failures(remote: &mut Remote, name: &str) -> Result<view::Failures,
     let wanted = Wanted { sweep: Some(sweep_name(name)?), folds, ..Wanted::default() };
     let (found, total, _) = page(remote, wanted).await?;
     Ok(views::failures(found, total))
+}
+
+/// What people did, the newest first: so much as fits a page.
+pub async fn acts(remote: &mut Remote, sweep: Option<&str>) -> Result<view::Acts, Problem> {
+    let sweep = sweep.map(sweep_name).transpose()?;
+    let acts = remote.acts(sweep.as_ref().map(SweepName::as_str)).await?;
+    let line =
+        |Acted { at, by, act, about, detail, reason }| view::ActLine { at, by, act, about, detail, reason };
+    Ok(view::Acts { acts: acts.into_iter().rev().take(MOST_ACTS).map(line).collect() })
 }
 
 /// Does what takes a while where it may.

@@ -200,6 +200,11 @@ impl Source for Live {
         self.connection.told(asked::failures(&mut remote, name).await)
     }
 
+    async fn acts(&self, sweep: Option<&str>) -> Answer<view::Acts> {
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(asked::acts(&mut remote, sweep).await)
+    }
+
     async fn figure(&self, name: &str, figure: FigureAsked) -> Answer<String> {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;

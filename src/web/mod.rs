@@ -147,7 +147,7 @@ async fn may_steer(mut client: Client) -> Result<bool, Problem> {
 }
 
 /// 256 random bits.
-fn secret() -> String {
+pub fn secret() -> String {
     let mut bytes = [0_u8; 32];
     // Without randomness there are no secrets; the system has some in a moment.
     while SystemRandom::new().fill(&mut bytes).is_err() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use togl_analysis::best::RankedTrial;
-use togl_analysis::render::{self, GridCell};
+use togl_analysis::render::{self, GridCell, GridRow};
 use togl_analysis::{Best, Table};
 use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::{FoldState, LogPiece, ResultRow, StoredFold};
@@ -26,6 +26,9 @@ const LOGS: usize = 3;
 
 /// Trials that it gets.
 const TRIALS: usize = 2_000;
+
+/// Rows of a table that a page shows; who copies it gets all of them.
+const MOST_ROWS: usize = 200;
 
 /// Trials behind a cell that are named.
 const NAMED: usize = 2;
@@ -99,6 +102,9 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
         trials: cell.trials.into_iter().take(NAMED).collect(),
     };
     let span = |(text, columns): (String, usize)| view::Span { text, columns: columns as u64 };
+    let total = grid.rows.len() as u64;
+    let row =
+        |row: GridRow| view::Row { labels: row.labels, cells: row.cells.into_iter().map(cell).collect() };
     view::Table {
         version,
         folds,
@@ -107,11 +113,8 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
         label_headers: grid.label_headers,
         above: grid.above.into_iter().map(|line| line.into_iter().map(span).collect()).collect(),
         headers: grid.headers,
-        rows: grid
-            .rows
-            .into_iter()
-            .map(|row| view::Row { labels: row.labels, cells: row.cells.into_iter().map(cell).collect() })
-            .collect(),
+        rows: grid.rows.into_iter().take(MOST_ROWS).map(row).collect(),
+        total,
         below: grid.below,
     }
 }
@@ -127,6 +130,7 @@ pub fn no_table(problem: String, version: u64, folds: u64, reading: bool) -> vie
         above: Vec::new(),
         headers: Vec::new(),
         rows: Vec::new(),
+        total: 0,
         below: Vec::new(),
     }
 }

@@ -57,7 +57,7 @@ function children(old, made) {
 
 function update(old, made) {
   if (old.nodeType === Node.TEXT_NODE) { if (old.data !== made.data) old.data = made.data; return; }
-  if (old.dataset?.keep !== undefined) return;
+  if (old.dataset?.keep !== undefined || made.dataset?.leave !== undefined) return;
   for (const { name } of [...old.attributes]) if (name !== "style" && name !== "open" && !made.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of made.attributes) if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   if (old.style.cssText !== made.style.cssText) old.style.cssText = made.style.cssText;
@@ -111,6 +111,8 @@ export function foldLink(fold, text) {
 export const short = (fold) => fold.replace(/^([0-9a-f]{8})[0-9a-f]{24}/, "$1");
 
 export const number = new Intl.NumberFormat("en-GB");
+/** `1 fold`, `3 folds`. */
+export const counted = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
 
 /** Says something for a while. */

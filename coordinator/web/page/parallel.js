@@ -1,6 +1,6 @@
 // Trials as lines through their settings, beside a list of the same: brushes, best ones, a place for "not set". Owns its
 // canvas and what was chosen on it, which updates leave alone.
-import { ask, h, listing, number, part } from "./dom.js";
+import { ask, counted, h, listing, number, part } from "./dom.js";
 
 const ROOM = { left: 46, right: 46, top: 48, bottom: 22 };
 const views = new WeakMap();
@@ -11,7 +11,7 @@ export async function parallel(view) {
   const chart = views.get(view) ?? new Chart();
   views.set(view, chart);
   chart.show(seen);
-  return [h("p", { class: "dim" }, `${number.format(seen.trials.length)} of ${number.format(seen.total)} trials. ${seen.caption}`),
+  return [h("p", { class: "dim" }, `${number.format(seen.trials.length)} of ${counted(seen.total, "trial")}. ${seen.caption}`),
     kept(chart.controls), kept(chart.picture), kept(chart.list)];
 }
 
@@ -64,7 +64,7 @@ class Chart {
     if (!this.seen) return;
     const fit = this.rows.map((_, row) => this.fits(row));
     const rows = fit.flatMap((is, row) => (is ? [row] : []));
-    this.said.textContent = `${this.best} %: ${number.format(rows.length)} trials chosen`;
+    this.said.textContent = `${this.best} %: ${counted(rows.length, "trial")} chosen`;
     this.table(rows);
     const box = this.canvas.getBoundingClientRect();
     if (!box.width) return;

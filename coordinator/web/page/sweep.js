@@ -1,10 +1,10 @@
 // One sweep and its views: table, running folds, list of folds, failures, figures, trials, comparison.
-import { ask, foldLink, h, listing, number, part, percent, toast } from "./dom.js";
-import { badge, bar, steering } from "./views.js";
+import { ask, counted, foldLink, h, listing, number, part, percent, toast } from "./dom.js";
+import { actList, badge, bar, steering } from "./views.js";
 import { parallel } from "./parallel.js";
 
 const TABS = [["table", "Table"], ["running", "Running"], ["folds", "Folds"], ["failures", "Failures"], ["curves", "Curves"],
-  ["against", "Against"], ["trials", "Trials"], ["compare", "Compare"], ["timeline", "Timeline"]];
+  ["against", "Against"], ["trials", "Trials"], ["compare", "Compare"], ["timeline", "Timeline"], ["history", "History"]];
 
 const base = (name) => `/api/v1/sweeps/${part(name)}`;
 
@@ -16,11 +16,12 @@ function left(seconds) {
 
 export function sweep(name, tab) {
   const known = TABS.some(([word]) => word === tab) ? tab : "table";
-  const view = { kind: `sweep-${name}-${known}`, title: name, tells: name, name, tab: known, wait: 0, due: false };
+  const view = { kind: `sweep-${name}-${known}`, title: name, tells: name, name, tab: known, wait: 0, due: false, drawn: false, head: false };
   view.told = (what, _, context) => {
-    if (what === "sweep" || what === "trouble") context.redraw();
-    // Figures and lists of a large sweep cost something, so they follow more slowly than the table.
-    if (what === "table" && !view.due) {
+    if (what === "trouble") return void context.redraw();
+    if (what === "sweep") { view.head = known !== "running"; context.redraw(); }
+    // Figures and lists of a large sweep cost something, so they follow more slowly than counts and table.
+    if ((what === "table" || (what === "sweep" && known !== "table" && known !== "running")) && !view.due) {
       view.due = true;
       const pause = { table: 100, running: 100 }[known] ?? 3000;
       setTimeout(() => { view.due = false; context.redraw(); }, Math.max(0, view.wait + pause - performance.now()));
@@ -32,9 +33,11 @@ export function sweep(name, tab) {
 
 async function draw(view, context) {
   if (context.latest.trouble) throw new Error(context.latest.trouble.error);
+  const onlyHead = view.head && view.drawn;
+  view.head = false;
   const now = context.latest.sweep ?? await ask(base(view.name));
-  const content = await BODIES[view.tab](view, now, context);
-  view.wait = performance.now();
+  const content = onlyHead ? null : await BODIES[view.tab](view, now, context);
+  if (!onlyHead) [view.wait, view.drawn] = [performance.now(), true];
   const { sweep: counts } = now;
   return [h("div", { class: "row spread" }, h("h1", null, view.name), badge(counts.state)),
     bar(counts),
@@ -45,10 +48,10 @@ async function draw(view, context) {
     steering(counts, context, ["pause", "resume", "retry", "prioritise", "cancel", "archive"]),
     h("nav", { class: "tabs", "aria-label": "Views of the sweep" }, TABS.map(([word, text]) =>
       h("a", { href: `/sweeps/${part(view.name)}/${word}`, "aria-current": word === view.tab ? "page" : false }, text))),
-    h("div", { "data-key": `tab-${view.tab}` }, content)];
+    h("div", { "data-key": `tab-${view.tab}`, "data-leave": onlyHead }, content)];
 }
 
-const BODIES = { table, running, folds, failures, curves, against, trials: (view, now) => parallel(view, now), compare, timeline };
+const BODIES = { table, running, folds, failures, curves, against, trials: (view, now) => parallel(view, now), compare, timeline, history: acts };
 
 async function copy(name, form) {
   const answer = await fetch(`${base(name)}/table/text?form=${form}`);
@@ -69,7 +72,7 @@ async function copy(name, form) {
 async function table(view) {
   const seen = await ask(`${base(view.name)}/table`);
   const forms = [["markdown", "Markdown"], ["latex", "LaTeX"], ["csv", "CSV"]];
-  const copies = h("div", { class: "row" }, h("span", { class: "dim" }, `made of ${number.format(seen.folds)} folds`, seen.reading ? ", still reading …" : ""),
+  const copies = h("div", { class: "row" }, h("span", { class: "dim" }, `made of ${counted(seen.folds, "fold")}`, seen.reading ? ", still reading …" : ""),
     forms.map(([form, text]) => h("button", { type: "button", onclick: () => copy(view.name, form) }, `Copy ${text}`)));
   if (seen.problem) return [h("p", { class: "note" }, seen.problem)];
   const corner = seen.label_headers.length;
@@ -81,6 +84,8 @@ async function table(view) {
       h("tr", null, seen.label_headers.map((text) => (text ? h("th", { scope: "col" }, text) : h("td", null))), seen.headers.map((text) => h("th", { class: "number", scope: "col" }, text)))),
     h("tbody", null, seen.rows.map((row) => h("tr", { "data-key": row.labels.join("\u0000") },
       row.labels.map((text) => h("th", { scope: "row" }, text)), row.cells.map(cell)))))),
+    seen.total > seen.rows.length ? h("p", { class: "note", "data-key": "more" }, `The first ${number.format(seen.rows.length)} of ${number.format(seen.total)} rows; copies have all of them. `,
+      "Fewer settings in ", h("code", null, "table: rows"), " of the sweep file make a shorter table.") : null,
     seen.below.map((line) => h("p", { class: "below" }, line))];
 }
 
@@ -88,7 +93,7 @@ async function running(view, now) {
   if (now.in_training.length === 0) return [h("p", null, "Nothing is in training.")];
   const more = now.sweep.running - now.in_training.length;
   return [listing("Folds in training", ["Fold", "What", "Worker", [{ class: "number" }, "Attempt"], [{ class: "number" }, "Epoch"], [{ class: "number" }, "Validation"]],
-    now.in_training.map((fold) => [foldLink(fold.fold), fold.title, fold.worker, [{ class: "number" }, fold.attempt],
+    now.in_training.map((fold) => [foldLink(fold.fold), [{ class: "name" }, fold.title], fold.worker, [{ class: "number" }, fold.attempt],
       [{ class: "number" }, fold.max_epochs ? `${fold.epoch}/${fold.max_epochs}` : "–"], [{ class: "number" }, percent(fold.validation_accuracy)]]),
     now.in_training.map((fold) => fold.fold)), more > 0 ? h("p", { class: "dim" }, `and ${number.format(more)} more`) : null];
 }
@@ -115,7 +120,7 @@ async function folds(view, now, context) {
   return [h("div", { class: "row", "data-key": "filters" }, choice("state", "State", ["pending", "running", "finished", "failed"]),
     choice("class", "Failure", Object.keys(now.failed_by_class)), typed("worker", "Worker"), typed("trial", "Trial")), pages,
     seen.folds.length === 0 ? null : listing("Folds", ["Fold", "Method", "Data set", ...settings, "State", [{ class: "number" }, "Value"], [{ class: "number" }, "Seconds"], "Worker", [{ class: "number" }, "Attempts"], "Failure"],
-      seen.folds.map((fold) => [foldLink(fold.fold), fold.method, fold.dataset, ...settings.map((word) => fold.settings[word] ?? ""), badge(fold.state),
+      seen.folds.map((fold) => [foldLink(fold.fold), [{ class: "name" }, fold.method], fold.dataset, ...settings.map((word) => fold.settings[word] ?? ""), badge(fold.state),
         [{ class: "number" }, percent(fold.value)], [{ class: "number" }, fold.seconds === null ? "" : fold.seconds.toFixed(1)], fold.worker,
         [{ class: "number" }, fold.attempts], [{ class: fold.class ? "words" : "" }, fold.class ? `${fold.class}: ${fold.message}` : ""]]), seen.folds.map((fold) => fold.fold))];
 }
@@ -129,6 +134,11 @@ async function failures(view, now, context) {
       h("a", { href: `/sweeps/${part(view.name)}/folds?state=failed&class=${part(group.class)}` }, group.class), [{ class: "number" }, number.format(group.folds)],
       [{ class: "words" }, group.words], Object.entries(group.workers).map(([worker, count]) => `${worker} ${count}`).join(", "), foldLink(group.example)]),
       seen.groups.map((group) => `${group.class} ${group.words}`))];
+}
+
+async function acts(view) {
+  const seen = await ask(`${base(view.name)}/acts`);
+  return [seen.acts.length === 0 ? h("p", null, "Nobody has steered this sweep.") : actList(seen.acts, false)];
 }
 
 /** A picture of our own, made by what `togl plot` draws with; the last one stays until the next is there. */

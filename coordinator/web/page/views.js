@@ -40,24 +40,36 @@ export function steering(sweep, context, acts) {
   return h("div", { class: "row" }, acts.filter((act) => does[act] ?? true).map((act) => (act === "prioritise" ? first() : button(act))));
 }
 
+/** Who did what, the newest first. */
+export function actList(acts, withAbout) {
+  const row = (line) => [when(line.at), [{ class: "name" }, line.by], line.act, ...(withAbout ? [[{ class: "name" }, line.about]] : []),
+    [{ class: "words" }, [line.detail, line.detail && line.reason ? ": " : "", line.reason]]];
+  return listing("Who did what", ["When (UTC)", "Who", "Did", ...(withAbout ? ["To"] : []), "What came of it, and why"], acts.map(row));
+}
+
 export function overview() {
+  const known = { acts: [], at: -Infinity };
   return {
     kind: "overview", title: "Sweeps", tells: "",
     told: (name, _, context) => { if (name === "overview") context.redraw(); },
     async draw(context) {
       const { sweeps, workers: all, disputes } = context.latest.overview ?? await ask("/api/v1/overview");
+      // What people do is rare; counts come several times a second.
+      if (performance.now() - known.at > 5000) [known.acts, known.at] = [(await ask("/api/v1/acts")).acts, performance.now()];
+      const { acts } = known;
       const slots = all.reduce((sum, worker) => sum + worker.slots, 0);
       const busy = all.reduce((sum, worker) => sum + worker.running.length, 0);
       return [h("h1", null, "Sweeps"),
         h("p", null, h("a", { href: "/workers" }, `${all.length} ${all.length === 1 ? "worker" : "workers"}`), ` · ${busy} of ${slots} slots busy`),
-        disputes.map((data) => h("p", { class: "note", "data-key": `d-${data}` }, `Results disagree about the data set ${data}; togl disputes says how.`)),
-        all.length === 0 && sweeps.some((sweep) => sweep.pending > 0) ? h("p", { class: "note", "data-key": "none" }, "No worker is connected, and folds wait; togl serve prints how to add one.") : null,
-        sweeps.length === 0 ? h("p", { "data-key": "empty" }, "No sweep yet; togl submit FILE sends one.") : null,
+        disputes.map((data) => h("p", { class: "note", "data-key": `d-${data}` }, `Results disagree about the data set ${data}; `, h("code", null, "togl disputes"), " says how.")),
+        all.length === 0 && sweeps.some((sweep) => sweep.pending > 0) ? h("p", { class: "note", "data-key": "none" }, "No worker is connected, and folds wait; ", h("code", null, "togl serve"), " prints how to add one.") : null,
+        sweeps.length === 0 ? h("p", { "data-key": "empty" }, "No sweep yet; ", h("code", null, "togl submit FILE"), " sends one.") : null,
         sweeps.map((sweep) => h("section", { class: "panel", "data-key": `s-${sweep.name}` },
           h("div", { class: "row spread" }, h("h2", null, h("a", { href: `/sweeps/${part(sweep.name)}` }, sweep.name)), badge(sweep.state)),
           bar(sweep), sweep.note ? h("p", { class: "note" }, sweep.note) : null,
           sweep.failed > 0 ? h("p", null, h("a", { href: `/sweeps/${part(sweep.name)}/failures` }, `${number.format(sweep.failed)} failed: why?`)) : null,
-          steering(sweep, context, ["pause", "resume"])))];
+          steering(sweep, context, ["pause", "resume"]))),
+        acts.length === 0 ? null : [h("h2", null, "What was done lately"), actList(acts.slice(0, 10), true)]];
     },
   };
 }
@@ -76,11 +88,11 @@ export function workers() {
           if (await confirm(...asks)) await context.act(`/api/v1/workers/${part(worker.worker)}/steer`, { act });
         } }, act === "drain" ? "Drain" : "Go on") : "";
         const devices = [...new Set(worker.devices)].join(", ");
-        return [h("strong", null, worker.worker), worker.host, badge(worker.state), `${worker.running.length} of ${worker.slots}`, devices,
+        return [[{ class: "name" }, h("strong", null, worker.worker)], worker.host, badge(worker.state), `${worker.running.length} of ${worker.slots}`, devices,
           worker.version, [{ class: "words" }, [worker.running.slice(0, 40).map((fold) => [foldLink(fold), " "]), worker.note]], button];
       };
       return [h("h1", null, "Workers"),
-        all.length === 0 ? h("p", null, "No worker is connected; togl serve prints how to add one.")
+        all.length === 0 ? h("p", null, "No worker is connected; ", h("code", null, "togl serve"), " prints how to add one.")
           : listing("Workers", ["Worker", "Host", "State", "Busy", "Devices", "Version", "Trains", context.maySteer ? "Steer" : ""].filter((_, at) => at < 7 || context.maySteer),
             all.map((worker) => row(worker).slice(0, context.maySteer ? 8 : 7)), all.map((worker) => worker.worker))];
     },

@@ -37,6 +37,10 @@ pub enum Call {
     Trials,
     /// Two of them.
     Compare,
+    /// What people did to it.
+    ActsOfSweep,
+    /// What people did.
+    Acts,
     /// One fold.
     Fold,
     /// Does something with a sweep.
@@ -118,6 +122,8 @@ pub const ROUTES: &[Route] = &[
         query: &[("a", "s", "id of a trial, or its beginning"), ("b", "s", "of the other")],
         ..get(Call::Compare, "/api/v1/sweeps/{name}/compare", "Two trials beside each other", "Comparison")
     },
+    get(Call::ActsOfSweep, "/api/v1/sweeps/{name}/acts", "Who did what to it, and why", "Acts"),
+    get(Call::Acts, "/api/v1/acts", "Who did what, and why", "Acts"),
     get(Call::Fold, "/api/v1/folds/{trial}/{split}/{seed}", "One fold with its log and curve", "Fold"),
     Route {
         body: Some("SweepAct"),
@@ -146,7 +152,8 @@ const FORMS: &[(&str, &str)] = &[
     ("InTraining", "fold:s title:s attempt:u worker:s epoch:u max_epochs:u validation_accuracy:?n"),
     (
         "Table",
-        "version:u folds:u reading:b problem:s label_headers:[]s above:[][]Span headers:[]s rows:[]Row below:[]s",
+        "version:u folds:u reading:b problem:s label_headers:[]s above:[][]Span headers:[]s rows:[]Row total:u \
+         below:[]s",
     ),
     ("Span", "text:s columns:u"),
     ("Row", "labels:[]s cells:[]Cell"),
@@ -158,6 +165,8 @@ const FORMS: &[(&str, &str)] = &[
     ),
     ("Failures", "total:u looked_at:u groups:[]FailureGroup"),
     ("FailureGroup", "class:s words:s folds:u example:s message:s workers:{}u"),
+    ("Acts", "acts:[]ActLine"),
+    ("ActLine", "at:i by:s act:s about:s detail:s reason:s"),
     ("Trials", "total:u caption:s settings:[]s trials:[]Trial"),
     ("Trial", "trial:s method:s values:[]s validation:?n test:?n test_std:?n n:u planned:u"),
     ("Comparison", "names:[]s settings:[][]s pairs:[]Pair verdict:s"),

@@ -62,6 +62,8 @@ fn method<S: Source>(call: Call) -> MethodRouter<Arc<Web<S>>> {
         Call::Against => get(against),
         Call::Trials => get(trials),
         Call::Compare => get(compare),
+        Call::ActsOfSweep => get(acts_of_sweep),
+        Call::Acts => get(acts),
         Call::Fold => get(fold),
         Call::SteerSweep => post(steer_sweep),
         Call::SteerWorker => post(steer_worker),
@@ -285,6 +287,15 @@ async fn folds<S: Source>(
 async fn failures<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
     let Ok(Path(name)) = name else { return bad_name() };
     answer::data(&headers, web.source.failures(&name).await)
+}
+
+async fn acts_of_sweep<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    answer::data(&headers, web.source.acts(Some(&name)).await)
+}
+
+async fn acts<S: Source>(State(web): Page<S>, headers: HeaderMap) -> Response<Body> {
+    answer::data(&headers, web.source.acts(None).await)
 }
 
 async fn curves<S: Source>(State(web): Page<S>, name: Name) -> Response<Body> {

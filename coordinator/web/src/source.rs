@@ -96,6 +96,8 @@ pub trait Source: Send + Sync + 'static {
     fn folds(&self, name: &str, asked: FoldsAsked) -> impl Future<Output = Answer<view::Folds>> + Send;
     /// Why folds of a sweep failed.
     fn failures(&self, name: &str) -> impl Future<Output = Answer<view::Failures>> + Send;
+    /// Who did what to a sweep, or at all, the newest first.
+    fn acts(&self, sweep: Option<&str>) -> impl Future<Output = Answer<view::Acts>> + Send;
     /// A figure as SVG.
     fn figure(&self, name: &str, asked: FigureAsked) -> impl Future<Output = Answer<String>> + Send;
     /// The trials of a sweep with what came out of them.

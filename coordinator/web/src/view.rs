@@ -128,8 +128,10 @@ pub struct Table {
     pub above: Vec<Vec<Span>>,
     /// What stands over each column.
     pub headers: Vec<String>,
-    /// The rows.
+    /// The rows, the first of them where there are very many.
     pub rows: Vec<Row>,
+    /// All of them.
+    pub total: u64,
     /// Caption and notes.
     pub below: Vec<String>,
 }
@@ -209,6 +211,30 @@ pub struct FoldLine {
     pub class: String,
     /// What happened; empty unless it failed.
     pub message: String,
+}
+
+/// Who did what, the newest first.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Acts {
+    /// At most a few hundred.
+    pub acts: Vec<ActLine>,
+}
+
+/// Something that somebody did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ActLine {
+    /// Milliseconds since 1970.
+    pub at: i64,
+    /// What his token was called then.
+    pub by: String,
+    /// In one word, that of the command.
+    pub act: String,
+    /// To which sweep, worker or data set.
+    pub about: String,
+    /// What it led to.
+    pub detail: String,
+    /// Why, as it was given.
+    pub reason: String,
 }
 
 /// Why folds of a sweep failed.

@@ -131,6 +131,7 @@ impl Source for Played {
             above: vec![vec![Span { text: "dataset".into(), columns: 1 }]],
             headers: vec!["cycles".into()],
             rows: vec![Row { labels: vec![HOSTILE.into()], cells: vec![cell] }],
+            total: 1,
             below: vec!["Test accuracy".into()],
         })
     }
@@ -160,6 +161,19 @@ impl Source for Played {
             workers: BTreeMap::from([("w".into(), 3)]),
         };
         Ok(Failures { total: 3, looked_at: 3, groups: vec![group] })
+    }
+
+    async fn acts(&self, sweep: Option<&str>) -> Answer<Acts> {
+        sweep.map(|name| self.known(name)).transpose()?;
+        let act = ActLine {
+            at: 1_794_812_999_000,
+            by: "anna".into(),
+            act: "pause".into(),
+            about: sweep.unwrap_or("played").into(),
+            detail: String::new(),
+            reason: HOSTILE.into(),
+        };
+        Ok(Acts { acts: vec![act] })
     }
 
     async fn figure(&self, name: &str, _: FigureAsked) -> Answer<String> {
