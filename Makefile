@@ -132,6 +132,9 @@ test-kubernetes: build ## Validate deploy/kubernetes strictly and offline, and s
 test-slurm: build ## Workers that a real Slurm starts, on loopback, with all that goes wrong there (as root; installs slurm-wlm and munge)
 	deploy/test-slurm
 
+test-exports: build ## Read exports back with a real MLflow server and TensorBoard's own reader (fetches both from PyPI)
+	deploy/test-exports
+
 clean: ## Remove what was built and what the demo made
 	$(CARGO) clean
 	rm -rf $(DEMO_STATE)

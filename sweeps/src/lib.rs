@@ -22,6 +22,7 @@ pub mod overrides;
 pub mod plan;
 pub mod presets;
 pub mod published;
+pub mod race;
 pub mod random;
 mod read;
 pub mod result;

@@ -305,9 +305,10 @@ fn submitted(sweep: String, change: Submitted) -> wire::SubmitReply {
 /// Checks the text again and makes the event's content of it.
 fn plan(yaml: String, data_digests: HashMap<String, String>) -> Result<Submission, Status> {
     let spec = SweepSpec::parse(&yaml).map_err(|error| Status::invalid_argument(error.to_string()))?;
-    let folds = spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect();
+    let folds = spec.folds();
     let trials = spec.trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
     Ok(Submission {
+        race: spec.race().map(Arc::new),
         name: spec.name,
         yaml,
         priority: spec.priority,

@@ -15,6 +15,7 @@ mod leases;
 mod looking;
 mod model;
 mod parts;
+mod race;
 mod random_worlds;
 mod restarts;
 mod standstill;
