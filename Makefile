@@ -153,6 +153,9 @@ soak-web: build ## Measure the page on large stores: time, memory, what watching
 	deploy/browser-tools
 	deploy/soak-web
 
+test-exports: build ## Read exports back with a real MLflow server and TensorBoard's own reader (fetches both from PyPI)
+	deploy/test-exports
+
 clean: ## Remove what was built and what the demo made
 	$(CARGO) clean
 	rm -rf $(DEMO_STATE)

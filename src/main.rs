@@ -11,6 +11,7 @@ mod clock;
 mod contexts;
 mod descriptors;
 mod embedded;
+mod export;
 mod facts;
 mod fields;
 mod hosts;

@@ -28,6 +28,7 @@ fn status(finished: u64, failed: u64) -> SweepStatus {
         failures: Vec::new(),
         failed_by_class: BTreeMap::new(),
         standstill: String::new(),
+        race: String::new(),
     }
 }
 

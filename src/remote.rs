@@ -314,6 +314,9 @@ pub struct SweepStatus {
     /// Why nothing runs although something should.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub standstill: String,
+    /// What its race has stopped, in words; empty where it has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub race: String,
 }
 
 /// A fold in training.
@@ -360,6 +363,7 @@ impl From<wire::SweepStatus> for SweepStatus {
             failures: status.failures.into_iter().map(Into::into).collect(),
             failed_by_class: status.failed_by_class.into_iter().map(|c| (c.class, c.folds)).collect(),
             standstill: status.standstill,
+            race: String::new(),
         }
     }
 }

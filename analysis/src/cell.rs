@@ -24,6 +24,8 @@ pub enum Mark {
     MixedDevices,
     /// Its folds were trained by numerics that are known to differ.
     MixedNumerics,
+    /// The race of its sweep has stopped it: no more folds are trained.
+    Stopped,
     /// Some of its folds were chosen where not all candidates have finished.
     FewerCandidates,
 }
@@ -41,6 +43,11 @@ impl Mark {
             Self::MixedNumerics => {
                 ("¶", "mixed-numerics", "folds of different numerics versions, which should not be compared")
             }
+            Self::Stopped => (
+                "‖",
+                "stopped",
+                "stopped by the race of its sweep after n of the planned folds, by validation values; no rival for the best",
+            ),
             Self::FewerCandidates => (
                 "◊",
                 "fewer-candidates",
@@ -131,14 +138,16 @@ impl Cell {
 
     /// Whether all planned folds and all their candidates have finished, so that it may compete.
     pub fn is_complete(&self) -> bool {
-        self.n > 0 && self.n >= self.planned && !self.marks.contains(&Mark::FewerCandidates)
+        self.n > 0
+            && self.n >= self.planned
+            && self.marks.is_disjoint(&BTreeSet::from([Mark::FewerCandidates, Mark::Stopped]))
     }
 
     pub(crate) fn of(group: CellFolds) -> Self {
         let percent: Vec<f64> = group.values.iter().map(|value| value * 100.0).collect();
         let summary = Summary::of(&percent);
         let mut marks = group.mixed;
-        if summary.n < group.planned {
+        if summary.n < group.planned && !marks.contains(&Mark::Stopped) {
             marks.insert(Mark::Incomplete);
         }
         Self {

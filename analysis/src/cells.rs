@@ -78,11 +78,18 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
     let varied: Vec<(&Column, Mark)> = varied(frame)?;
     let mut cell_of_row: Vec<Option<usize>> = vec![None; if varied.is_empty() { 0 } else { frame.len() }];
     let mut matched = 0;
+    let stopped = plan.stopped();
     for (fold, row) in plan.folds().iter().zip(&rows) {
         let at = places.cell_of_trial[fold.trial];
         cells[at].planned += 1;
+        if stopped.contains(plan.id(fold.trial)) {
+            cells[at].mixed.insert(Mark::Stopped);
+        }
         let Some(row) = *row else { continue };
         matched += 1;
+        if stopped.leaves_out(&plan.key(fold)) {
+            continue;
+        }
         let Some(value) = values[row] else {
             cells[at].valueless += 1;
             continue;

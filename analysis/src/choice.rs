@@ -69,6 +69,7 @@ fn one_config(
 ) -> Result<Chosen> {
     let families = Families::of(plan, &among, labels)?;
     let trials = candidates(frame, plan, by)?;
+    let stopped = plan.stopped();
     let (mut lost, mut open, mut of_fewer) =
         (vec![false; plan.trials()], vec![false; plan.trials()], HashSet::new());
     for members in families.members.iter().filter(|members| members.len() > 1) {
@@ -78,7 +79,9 @@ fn one_config(
         let best = members.iter().filter(finished).copied().max_by(|a, b| trials[*a].compare(&trials[*b]));
         let stands_for = best.or(members.first().copied());
         members.iter().filter(|trial| Some(**trial) != stands_for).for_each(|trial| lost[*trial] = true);
-        if let Some(best) = best.filter(|_| !members.iter().all(|trial| finished(&trial))) {
+        // Who was stopped by a race has lost it.
+        let is_over = |trial: &usize| finished(&trial) || stopped.contains(plan.id(*trial));
+        if let Some(best) = best.filter(|_| !members.iter().all(is_over)) {
             of_fewer.insert(plan.id(best));
         }
         // Nothing can be chosen yet: the cell is there, and none of the results is shown.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::DataFrame;
+use togl_sweeps::race::Race;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId, settings};
 
 use crate::columns::{self, is_among};
@@ -12,6 +13,7 @@ use crate::distinct::Distinct;
 use crate::error::{Error, Result, listed};
 use crate::frame::FoldFrame;
 use crate::schema::{self, KEYS, SETTINGS};
+use crate::stopped::StoppedTrials;
 
 /// All planned folds, in the order of the sweep.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +24,10 @@ pub struct Plan {
     folds: Vec<PlannedFold>,
     /// Frames that settings are looked up in, for trials whose sweep is not known.
     sources: Vec<DataFrame>,
+    /// Who races with whom, if anybody does.
+    race: Option<Race>,
+    /// Whom that has stopped; nobody before [`Plan::judged`].
+    stopped: StoppedTrials,
 }
 
 /// One trial of a plan.
@@ -58,8 +64,25 @@ impl Plan {
         for trial in &sweep.trials {
             plan.add(trial.position, trial.id, trial.config.clone(), sweep.folds_of(trial.id));
         }
+        plan.race = sweep.race();
         plan.sort();
         plan
+    }
+
+    /// The race of its sweep.
+    pub(crate) fn race(&self) -> Option<&Race> {
+        self.race.as_ref()
+    }
+
+    /// The same plan, which knows whom its race has stopped by the results of a whole frame. To be asked before anything is
+    /// filtered or chosen, because the rivals of a trial decide.
+    pub(crate) fn judged(&self, frame: &FoldFrame) -> Result<Self> {
+        Ok(Self { stopped: StoppedTrials::of(frame, self)?, ..self.clone() })
+    }
+
+    /// Whom the race has stopped.
+    pub(crate) fn stopped(&self) -> &StoppedTrials {
+        &self.stopped
     }
 
     /// The plan of a frame whose sweep is not known: exactly the folds that are there.
@@ -135,7 +158,14 @@ impl Plan {
     }
 
     pub(crate) fn empty(title: &str) -> Self {
-        Self { title: title.to_owned(), trials: Vec::new(), folds: Vec::new(), sources: Vec::new() }
+        Self {
+            title: title.to_owned(),
+            trials: Vec::new(),
+            folds: Vec::new(),
+            sources: Vec::new(),
+            race: None,
+            stopped: StoppedTrials::default(),
+        }
     }
 
     /// Adds a trial and its folds; whoever adds sorts in the end.

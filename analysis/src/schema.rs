@@ -5,6 +5,7 @@
 //! given another kind within a version. Columns that are not listed here are kept, after those that are.
 
 use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
+use serde_json::Value;
 use togl_sweeps::datasets::Scoring;
 use togl_sweeps::{TrialConfig, nearest, settings};
 
@@ -108,6 +109,17 @@ impl ColumnSpec {
             Recorded::Number(of) => column_of(self.name, rows, of),
             Recorded::Flag(of) => column_of(self.name, rows, of),
             Recorded::Identity => self.unknown(rows.len()),
+        }
+    }
+
+    /// What it says of one fold that was trained here, if anything is known.
+    pub fn value(&self, row: &FoldRow) -> Option<Value> {
+        match self.recorded {
+            Recorded::Text(of) => Some(of(row)).filter(|text| !text.is_empty()).map(Value::from),
+            Recorded::Count(of) => of(row).map(Value::from),
+            Recorded::Number(of) => of(row).map(Value::from),
+            Recorded::Flag(of) => of(row).map(Value::from),
+            Recorded::Identity => None,
         }
     }
 

@@ -130,7 +130,7 @@ impl Table {
         spec: &TableSpec,
         selection: Option<&Selection>,
     ) -> Result<Self> {
-        let plan = plan.filtered(&spec.filter)?;
+        let plan = plan.judged(frame)?.filtered(&spec.filter)?;
         let frame = frame.filtered(&spec.filter)?;
         let Some(selection) = selection else {
             return Self::make(&frame, &cells::separated(spec, &plan, &[])?, &plan);

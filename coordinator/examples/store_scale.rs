@@ -114,6 +114,7 @@ fn submission(folds: u32) -> Result<Event, Box<dyn Error>> {
         priority: 0,
         limits: Default::default(),
         resources: Default::default(),
+        race: None,
         data_digests: Vec::new(),
         trials: (0..folds.div_ceil(10)).map(|n| (trial(n * 10), format!("{{\"trial\":{n}}}"))).collect(),
         folds: (0..folds).map(key).collect(),

@@ -25,6 +25,9 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("demand", "togl demand\ntogl demand --format json"),
     ("disputes", "togl disputes"),
     ("explain", "togl explain 2f9c/3/0"),
+    ("export mlflow", "togl export mlflow zinc-depth --to http://127.0.0.1:5000"),
+    ("export tensorboard", "togl export tensorboard zinc-depth --out runs --filter model=gcn"),
+    ("export wandb-csv", "togl export wandb-csv zinc-depth --out runs.csv"),
     ("expressivity", "togl expressivity reg3_n12.g6\ntogl expressivity reg3_n12.g6 --complement"),
     (
         "folds",
@@ -50,6 +53,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "togl plot zinc-depth --out depth.pdf\ntogl plot zinc-depth --figure learning-curves --out curves.svg",
     ),
     ("prioritise", "togl prioritise zinc-depth 10\ntogl prioritise background -5"),
+    ("race", "togl race zinc-search\ntogl race zinc-search --replay --among lr,hidden_dim"),
     ("replicates", "togl replicates zinc-depth"),
     ("report", "togl report zinc-depth --out zinc-depth.html"),
     ("restore", "togl restore store-before-upgrade.sqlite --replace"),

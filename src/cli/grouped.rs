@@ -14,7 +14,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["sweeps", "status", "watch", "web", "folds", "workers", "demand", "explain", "logs", "history"],
     ),
     ("Steer", &["pause", "resume", "retry", "cancel", "archive", "prioritise", "delete"]),
-    ("Make tables and figures", &["table", "best", "plot", "report", "replicates", "import"]),
+    (
+        "Make tables and figures",
+        &["table", "best", "race", "plot", "report", "replicates", "export", "import"],
+    ),
     ("Data sets", &["data", "disputes", "settle", "expressivity"]),
     (
         "Look after the store, its users and your settings",

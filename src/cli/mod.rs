@@ -10,6 +10,7 @@ mod delete;
 mod demand;
 mod disputes;
 mod examples;
+mod export;
 mod expressivity;
 mod folds;
 mod grouped;
@@ -27,6 +28,7 @@ mod names;
 mod notify;
 mod plan;
 mod plot;
+mod race;
 mod replicates;
 mod report;
 mod run;
@@ -157,10 +159,14 @@ enum Verb {
     Table(Box<table::Table>),
     /// List the trials of a sweep from best to worst, by validation
     Best(best::Best),
+    /// List the trials that a race has stopped, or replay races on finished folds
+    Race(race::Race),
     /// Draw a figure of a sweep
     Plot(plot::Plot),
     /// Write one HTML file about a sweep
     Report(report::Report),
+    /// Give the finished folds of a sweep to MLflow, TensorBoard or Weights & Biases
+    Export(export::Export),
     /// Import runs of other systems
     Import(import::Import),
     /// List sweeps
@@ -287,8 +293,10 @@ impl Togl {
             Verb::Prioritise(verb) => done(verb.run().await),
             Verb::Table(verb) => verb.run().await,
             Verb::Best(verb) => done(verb.run().await),
+            Verb::Race(verb) => done(verb.run().await),
             Verb::Plot(verb) => done(verb.run().await),
             Verb::Report(verb) => done(verb.run().await),
+            Verb::Export(verb) => done(verb.run().await),
             Verb::Import(verb) => done(tokio::task::block_in_place(|| verb.run())),
             Verb::Sweeps(verb) => done(verb.run().await),
             Verb::Folds(verb) => done(verb.run().await),

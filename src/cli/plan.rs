@@ -10,6 +10,7 @@ use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::{FoldFilter, ResultRow};
 use togl_sweeps::estimate::{Estimate, Experience, Past, Workload};
 use togl_sweeps::plan::{FoldWord, KnownFold, PlanCounts};
+use togl_sweeps::race::Race;
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
@@ -49,6 +50,9 @@ struct Planned {
     counts: PlanCounts,
     #[serde(flatten)]
     estimate: Estimate,
+    /// Who races with whom, in words; the estimate is for all folds, as if nobody were stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    race: Option<String>,
     /// Slots that the finish time assumes.
     slots: u64,
     /// Seconds until everything is done on these slots, at the least; null if that cannot be said.
@@ -85,7 +89,8 @@ impl Plan {
             None => [None; 2],
         };
         let name = spec.name.to_string();
-        let planned = Planned { name, counts, estimate, slots, finish_seconds, finish_seconds_at_most };
+        let race = spec.race().map(|race| describe_race(&race));
+        let planned = Planned { name, counts, estimate, race, slots, finish_seconds, finish_seconds_at_most };
         match self.format {
             Plain::Human => output::print(&describe(&planned)),
             Plain::Json => output::print(&output::json(&planned)?),
@@ -227,7 +232,18 @@ fn describe(planned: &Planned) -> String {
     if counts.to_do + counts.running > 0 {
         text += &describe_estimate(planned);
     }
-    text
+    text + &planned.race.iter().map(|race| format!("  race       {race}\n")).collect::<String>()
+}
+
+fn describe_race(race: &Race) -> String {
+    let trials: usize = race.groups.iter().map(|group| group.trials.len()).sum();
+    let most = race.groups.iter().map(|group| group.splits.len()).max().unwrap_or_default();
+    let (groups, trials) =
+        (output::count(race.groups.len() as u64, "group"), output::count(trials as u64, "trial"));
+    format!(
+        "{groups} with {trials}; the worse are stopped after {} of {most} splits at the earliest",
+        race.terms.after
+    )
 }
 
 fn describe_estimate(planned: &Planned) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use togl_proto::wire;
 
-use super::Outcome;
+use super::{Outcome, race};
 use crate::clock;
 use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
@@ -39,7 +39,14 @@ pub struct Watch {
 
 impl Status {
     pub(super) async fn run(self) -> Result<(), Problem> {
-        let status = self.target.live().await?.status(&self.sweep).await?;
+        let mut source = self.target.live().await?;
+        let mut status = source.status(&self.sweep).await?;
+        if let Some(stopped) = race::stopped(source.as_mut(), &self.sweep).await? {
+            status.race = race::in_words(&stopped);
+            if !source.is_live() {
+                status.sweep.pending -= status.sweep.pending.min(race::saved(&stopped)); // a coordinator counts so itself
+            }
+        }
         output::one(&status, self.format, describe)
     }
 }
@@ -51,6 +58,9 @@ fn describe(status: &SweepStatus) -> String {
         sweep.name, sweep.state, sweep.finished, sweep.folds, sweep.running, sweep.pending, sweep.failed
     );
     text += &nothing_runs(status);
+    if !status.race.is_empty() {
+        text += &format!("  race: {}\n", status.race);
+    }
     for fold in &status.in_training {
         let epochs = match fold.max_epochs {
             0 => "no epoch yet".to_owned(),

@@ -147,6 +147,7 @@ impl Facts for Stored {
             sweep: sweep(stored, counts),
             failed_by_class: BTreeMap::new(), // only a coordinator counts them
             standstill: String::new(),
+            race: String::new(),
         })
     }
 

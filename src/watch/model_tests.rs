@@ -63,6 +63,7 @@ pub(in crate::watch) fn status(in_training: Vec<FoldInTraining>) -> SweepStatus 
         ],
         failed_by_class: [("not-finite".to_owned(), 5), ("out-of-memory".to_owned(), 9)].into(),
         standstill: String::new(),
+        race: String::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::race;
 use crate::schema::{
     axis_value, distributions, labels, list, mapping_to, metric, object, one_or_list, order, reference,
     shown, shown_list, text, whole,
@@ -104,6 +105,7 @@ pub(crate) const SWEEP: Block = &[
     key("frozen", digest, "digest of the program's files as they were submitted; togl writes it"),
     key("limits", |_| object(LIMITS, &[]), "guards"),
     key("resources", |_| object(RESOURCES, &[]), "what a fold needs"),
+    key("race", |_| object(RACE, &["among"]), "stops trials that are clearly worse after some splits"),
     key("priority", |_| json!({"type": "integer"}), "higher runs first"),
     key("table", |_| object(TABLE, &[]), "the table at the end"),
     key("figure", figures, "the figures at the end: a mapping, or a list of mappings"),
@@ -208,6 +210,16 @@ pub(crate) const SELECT: Block = block! {
         "the validation metric that decides";
     "per": |_| json!({"enum": Per::WORDS}),
         "`split`: anew in each split; `config`: once, by the mean over all splits";
+};
+
+/// `race`.
+pub(crate) const RACE: Block = block! {
+    "among": shown_list, "trials that differ in nothing but these settings race with each other";
+    "by": |_| json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),
+        "the validation metric that is compared";
+    "after": |_| whole(race::LEAST.into(), u32::MAX.into()), "splits that are compared before the first trial is stopped";
+    "alpha": |_| json!({"enum": [0.1, 0.05, 0.025, 0.01, 0.005]}),
+        "how often one look may stop a trial that is as good as the best";
 };
 
 /// `figure`.

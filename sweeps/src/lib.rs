@@ -25,6 +25,7 @@ pub mod plan;
 pub mod presets;
 pub mod program;
 pub mod published;
+pub mod race;
 pub mod random;
 mod read;
 pub mod result;

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::ids::{FoldKey, SweepName, TrialId};
 use crate::program::Program;
+use crate::race::{Race, RaceSpec};
 use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
 use crate::union::Union;
@@ -40,6 +41,8 @@ pub struct SweepSpec {
     pub limits: SweepLimits,
     /// What a fold needs.
     pub resources: Resources,
+    /// Which trials race with each other over folds, if any do.
+    pub race: Option<RaceSpec>,
     /// Higher runs first.
     pub priority: i32,
     /// The table at the end.
@@ -104,6 +107,26 @@ impl SweepSpec {
     /// The priority that the text of a sweep file gives, whatever else it says; 0 if it gives none.
     pub fn priority_of(text: &str) -> i32 {
         crate::read::priority(text).unwrap_or(0)
+    }
+
+    /// Its race, if it has one: who races with whom.
+    pub fn race(&self) -> Option<Race> {
+        self.race.as_ref().map(|race| race.of(self))
+    }
+
+    /// All folds, in the order in which they are to run: trial by trial, but split by split where trials race.
+    pub fn folds(&self) -> Vec<FoldKey> {
+        let folds = || self.trials.iter().flat_map(|trial| self.folds_of(trial.id));
+        let Some(race) = self.race() else { return folds().collect() };
+        let place = race.groups.iter().flat_map(|group| {
+            (0..group.splits.len())
+                .flat_map(move |split| (0..group.trials.len()).map(move |trial| (trial, split)))
+                .flat_map(move |(trial, split)| group.folds(trial, split).map(move |fold| (fold, split + 1)))
+        });
+        let place: HashMap<FoldKey, usize> = place.collect();
+        let mut folds: Vec<FoldKey> = folds().collect();
+        folds.sort_by_key(|fold| place.get(fold).copied().unwrap_or(0)); // stable; who races with nobody comes first
+        folds
     }
 
     /// Folds that the grid's points would make, before equal trials are merged; saturates.

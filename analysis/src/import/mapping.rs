@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
-use crate::schema::SETTINGS;
+use crate::schema::{METRICS, PROVENANCE, SETTINGS};
 
 /// Columns without which a file is not an export of runs.
 pub(super) const NEEDED: [&str; 4] = ["dataset", "model", "depth", "test_accuracy"];
@@ -59,6 +59,17 @@ impl Mapping {
         Ok(self)
     }
 
+    /// The mapping of a file that `togl export` wrote: everything that a frame holds is there, also what exports of others say in
+    /// other ways.
+    pub(crate) fn of_our_own(&self) -> Self {
+        let mut own = self.clone();
+        for name in METRICS.iter().chain(&PROVENANCE).map(|spec| spec.name) {
+            own.theirs.entry(name.to_owned()).or_insert_with(|| name.to_owned());
+        }
+        own.asked.extend(DERIVED.map(str::to_owned));
+        own
+    }
+
     /// The same mapping for runs that have one of these values in a column of the export, or say nothing there.
     pub fn only(mut self, theirs: &str, values: &[&str]) -> Self {
         self.only.push((theirs.to_owned(), values.iter().map(|value| (*value).to_owned()).collect()));
@@ -92,7 +103,8 @@ impl Mapping {
         !DERIVED.contains(&ours) || self.asked.contains(ours)
     }
 
-    pub(super) fn of<'a>(&'a self, ours: &'a str) -> &'a str {
+    /// What the export calls one of our columns.
+    pub(crate) fn of<'a>(&'a self, ours: &'a str) -> &'a str {
         self.theirs.get(ours).map_or(ours, String::as_str)
     }
 

@@ -2,7 +2,7 @@
 //! rows it had to leave out and why, and keeps the columns it does not know.
 
 mod export;
-mod mapping;
+pub(crate) mod mapping;
 mod network;
 mod source;
 pub mod wandb;

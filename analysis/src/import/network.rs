@@ -46,7 +46,9 @@ impl RunReader<'_> {
         let togl = togl.unwrap_or(named_togl);
         settings.insert("togl".to_owned(), json!(togl));
         if togl {
-            settings.insert("togl_position".to_owned(), json!(self.position(row)?));
+            let last = self.export.text(row, self.mapping.of("togl_position")) == Some("last");
+            let position = if last { json!("last") } else { json!(self.position(row)?) };
+            settings.insert("togl_position".to_owned(), position);
         }
         let dataset = self.export.text(row, self.mapping.of("dataset")).unwrap_or_default();
         let attributes = self.flag(row, "use_node_attributes")?.unwrap_or(true);

@@ -1,7 +1,7 @@
 //! The runs of one export: what each line says, under our names. Owns how values are spelt in exports and that a filled
 //! field is understood or refused, never guessed. Which network a run was is in [`super::network`].
 
-use polars::prelude::{Column, DataFrame, DataType, PlSmallStr};
+use polars::prelude::{Column, DataFrame, PlSmallStr};
 use serde_json::{Map, Value, json};
 use togl_sweeps::{FoldKey, TrialConfig};
 
@@ -9,7 +9,8 @@ use super::export::Export;
 use super::mapping::{Mapping, NEEDED};
 use crate::columns::{FoldIdentity, column, identity_columns, is_among};
 use crate::error::{Error, Result};
-use crate::schema::{self, ColumnKind, SCHEMA_VERSION, SETTINGS};
+use crate::schema::{self, ColumnKind, ColumnSpec, SCHEMA_VERSION, SETTINGS};
+use crate::spreadsheet;
 
 /// One finished run.
 pub struct ImportedRun {
@@ -142,7 +143,7 @@ impl RunReader<'_> {
             columns.push(match spec.name {
                 "schema_version" => column(spec.name, runs, |_| SCHEMA_VERSION),
                 "origin" => column(spec.name, runs, |run| self.export.origin(run.row)),
-                name if self.mapping.has(name) => self.numbers(name, runs)?,
+                name if self.mapping.has(name) => self.measured(spec, runs)?,
                 _ => spec.unknown(runs.len()),
             });
         }
@@ -150,12 +151,27 @@ impl RunReader<'_> {
         Ok(DataFrame::new(runs.len(), columns)?)
     }
 
-    fn numbers(&self, ours: &str, runs: &[ImportedRun]) -> Result<Column> {
-        let values: Result<Vec<Option<f64>>> = runs.iter().map(|run| self.share(run.row, ours)).collect();
-        let kind = schema::columns()
-            .find(|spec| spec.name == ours)
-            .map_or(DataType::Float64, |s| s.kind.data_type());
-        Ok(Column::new(ours.into(), values?).strict_cast(&kind)?)
+    fn measured(&self, spec: &ColumnSpec, runs: &[ImportedRun]) -> Result<Column> {
+        let name = PlSmallStr::from_static(spec.name);
+        let theirs = self.mapping.of(spec.name);
+        Ok(match spec.kind {
+            ColumnKind::Text => {
+                let text = |run: &ImportedRun| self.export.text(run.row, theirs).map(spreadsheet::read_back);
+                Column::new(name, runs.iter().map(text).collect::<Vec<_>>())
+            }
+            ColumnKind::Flag => {
+                let flags = runs.iter().map(|run| self.flag(run.row, theirs));
+                Column::new(name, flags.collect::<Result<Vec<_>>>()?)
+            }
+            ColumnKind::Count => {
+                let counts = runs.iter().map(|run| self.count(run.row, spec.name));
+                Column::new(name, counts.collect::<Result<Vec<_>>>()?)
+            }
+            ColumnKind::Number => {
+                let shares = runs.iter().map(|run| self.share(run.row, spec.name));
+                Column::new(name, shares.collect::<Result<Vec<_>>>()?)
+            }
+        })
     }
 
     /// A metric; an accuracy must be a share.

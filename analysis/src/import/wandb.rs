@@ -15,7 +15,10 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 
 /// Columns that are read without being ours, or that tell runs apart by nature.
-const EXPECTED_TO_VARY: [&str; 7] = ["Name", "ID", "State", "Created", "seed", "Notes", "Sweep"];
+const EXPECTED_TO_VARY: [&str; 8] = ["Name", "ID", "State", "Created", "seed", "Notes", "Sweep", "trial"];
+
+/// The column by which a file says that `togl export` wrote it; its values mean nothing.
+pub(crate) const OURS: &str = "togl_export";
 
 /// Parts of names of columns that hold what came out of a run.
 const MEASURED: [&str; 6] = ["acc", "loss", "epoch", "step", "time", "lr-"];
@@ -33,10 +36,13 @@ pub struct Imported {
 
 /// Reads exports, in the order given. A run that did not finish or has no test value is left out and named.
 pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
-    let sources: Vec<RunReader<'_>> = files
-        .iter()
-        .map(|path| Ok(RunReader { export: Export::open(path, mapping.needed())?, mapping }))
-        .collect::<Result<_>>()?;
+    let own = mapping.of_our_own();
+    let source = |path| {
+        let export = Export::open(path, mapping.needed())?;
+        let mapping = if export.has(OURS) { &own } else { mapping };
+        Ok(RunReader { export, mapping })
+    };
+    let sources: Vec<RunReader<'_>> = files.iter().map(|path| source(path)).collect::<Result<_>>()?;
     mapping.check_conditions(sources.iter().flat_map(|source| source.export.columns()))?;
     let (mut exports, mut skipped) = (Vec::new(), Vec::new());
     for source in sources {

@@ -215,6 +215,7 @@ fn sign(mark: Mark) -> &'static str {
         Mark::MixedData => r"\ddagger",
         Mark::MixedDevices => r"\S",
         Mark::MixedNumerics => r"\P",
+        Mark::Stopped => r"\parallel",
         Mark::FewerCandidates => r"\diamond",
     }
 }

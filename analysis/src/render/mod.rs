@@ -105,7 +105,7 @@ fn shown(cell: &Cell, table: &Table) -> Shown {
     };
     let spread = cell.plus_minus(table.spread);
     let std = spread.map_or_else(|| UNDEFINED.to_owned(), |spread| fixed(spread, decimals));
-    let incomplete = cell.marks.contains(&Mark::Incomplete);
+    let incomplete = cell.marks.contains(&Mark::Incomplete) || cell.marks.contains(&Mark::Stopped);
     Shown::Number(ShownNumber {
         mean: fixed(mean, decimals),
         std,

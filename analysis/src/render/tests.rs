@@ -263,6 +263,7 @@ fn no_sign_of_ours_is_unknown_to_latex_and_a_reference_stands_behind_the_caption
         Mark::MixedData,
         Mark::MixedDevices,
         Mark::MixedNumerics,
+        Mark::Stopped,
         Mark::FewerCandidates,
     ];
     let notes = marks.iter().map(|mark| format!("{} {}", mark.sign(), mark.meaning())).collect();

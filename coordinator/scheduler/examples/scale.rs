@@ -66,6 +66,7 @@ fn submission(folds: u64) -> Submission {
         priority: 0,
         limits: togl_sweeps::spec::SweepLimits { max_folds: u64::MAX, ..Default::default() },
         resources: Default::default(),
+        race: None,
         data_digests: vec![],
         trials: (0..trials).map(|n| (trial(n), canonical(n))).collect(),
         folds: folds.collect(),

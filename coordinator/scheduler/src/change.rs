@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use togl_sweeps::race::Score;
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
 use crate::steered::Steered;
@@ -247,6 +248,8 @@ pub enum SavedState {
         attempt: Attempt,
         /// Of the result.
         digest: Digest,
+        /// What races know of the result.
+        score: Score,
     },
     /// Will not be tried again by itself.
     Failed(Failure),
@@ -359,11 +362,12 @@ impl SavedFold {
                 self.forgiven = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
                 self.state = SavedState::Pending;
             }
-            FoldChange::Finished { attempt, digest, .. } => {
-                self.state = SavedState::Finished { attempt: *attempt, digest: *digest };
+            FoldChange::Finished { attempt, digest, result, .. } => {
+                let score = Score::of(result);
+                self.state = SavedState::Finished { attempt: *attempt, digest: *digest, score };
             }
             FoldChange::SetAside => {
-                if let SavedState::Finished { attempt, digest } = self.state {
+                if let SavedState::Finished { attempt, digest, .. } = self.state {
                     self.with(attempt, |saved| saved.replicate = Some(digest));
                     self.state = SavedState::Pending;
                 }

@@ -154,7 +154,7 @@ impl Scheduler {
     /// The accepted result of a fold is kept as a replicate, and the fold is to be trained again.
     fn set_aside(&mut self, at: FoldAt, changes: &mut Vec<Change>) {
         let fold = &self.folds[at.at()];
-        if let State::Finished { attempt, digest } = fold.state {
+        if let State::Finished { attempt, digest, .. } = fold.state {
             changes.push(Change::Fold(fold.key, FoldChange::SetAside));
             self.replicates.insert((at, attempt), digest);
             self.set_state(at, State::Pending(Wait::Nothing));

@@ -156,12 +156,13 @@ impl Scheduler {
 
     /// What the pending folds of a trial that these sweeps have need; none if they could not start now.
     fn need(&self, trial: &TrialId, members: &[SweepAt]) -> Option<Need> {
+        let id = *trial;
         let trial = self.trials.get(trial)?;
         if trial.data.is_some_and(|data| self.data.is_disputed(data)) || self.nobody_reads(trial.unread) {
             return None;
         }
         let active = members.iter().map(|at| &self.sweeps[at.at()]);
-        let active = active.filter(|sweep| sweep.state == SweepState::Active);
+        let active = active.filter(|sweep| sweep.state == SweepState::Active && !sweep.has_stopped(id));
         let modest = |sweep: &&Sweep| (sweep.resources.device != DeviceKind::Any, sweep.resources.memory);
         let sweep = active.min_by_key(modest)?;
         let Resources { device, memory, .. } = sweep.resources;

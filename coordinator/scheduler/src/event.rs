@@ -2,7 +2,9 @@
 //! `reply`. The server makes events of wire messages; the driver hands them in.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use togl_sweeps::race::Race;
 use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::{Attempt, Capability, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
@@ -140,6 +142,8 @@ pub struct Submission {
     pub priority: i32,
     /// How many folds it may have, and how often and how long one may be tried.
     pub limits: SweepLimits,
+    /// Which of its trials race with each other, if any do.
+    pub race: Option<Arc<Race>>,
     /// What its folds need.
     pub resources: Resources,
     /// Digests that the catalogue expects, by data set; generated ones with their seed, such as `cycles#3`.

@@ -12,6 +12,7 @@ use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::queue::Sweep;
+use crate::race::Stopped;
 use crate::state::{Presence, Scheduler};
 use crate::verdict::bytes;
 use crate::words::{Ending, SweepState};
@@ -54,6 +55,13 @@ pub enum Reason {
     },
     /// No sweep has it, or all that have it are cancelled or archived.
     NotWanted,
+    /// The race of the sweep that has it has stopped its trial.
+    Stopped {
+        /// Which sweep.
+        sweep: SweepName,
+        /// Why.
+        stopped: Stopped,
+    },
     /// The sweeps that have it are paused.
     Paused {
         /// Why, if one did so by itself.
@@ -124,6 +132,17 @@ impl fmt::Display for Reason {
             Self::Failed(failure) => write!(f, "it failed: {failure}; `togl retry` gives it a clean slate"),
             Self::Running { worker, attempt } => write!(f, "it runs on {worker} (attempt {attempt})"),
             Self::NotWanted => write!(f, "no sweep wants it: those that have it are cancelled or archived"),
+            Self::Stopped { sweep, stopped: Stopped { look, of, leader: Some(leader), .. } } => write!(
+                f,
+                "the race of {sweep} stopped its trial after {look} of {of} splits: {} was clearly better",
+                leader.short()
+            ),
+            Self::Stopped { sweep, stopped: Stopped { look, of, leader: None, .. } } => {
+                write!(
+                    f,
+                    "the race of {sweep} stopped its trial after {look} of {of} splits, because a fold of it failed"
+                )
+            }
             Self::Paused { note: None } => write!(f, "its sweep is paused; `togl resume` goes on"),
             Self::Paused { note: Some(note) } => write!(f, "its sweep is paused: {note}"),
             Self::Disputed { data, digests } => write!(
@@ -223,12 +242,20 @@ impl Scheduler {
             State::Leased { attempt, worker, .. } => {
                 Reason::Running { worker: self.workers[worker.at()].id.clone(), attempt: *attempt }
             }
-            State::Pending(_) if !self.is_wanted(fold) => Reason::NotWanted,
-            State::Pending(_) if self.sweeps_of(fold).all(|sweep| sweep.state != SweepState::Active) => {
+            State::Pending(_) if !self.is_wanted(fold) => self.why_unwanted(fold),
+            State::Pending(_) if self.wanted_by(fold).is_empty() => {
                 Reason::Paused { note: self.sweeps_of(fold).find_map(|sweep| sweep.note.clone()) }
             }
             State::Pending(wait) => self.why_pending(now, fold, *wait),
         }
+    }
+
+    fn why_unwanted(&self, fold: &Fold) -> Reason {
+        let stopped = self.sweeps_of(fold).filter(|sweep| sweep.wants()).find_map(|sweep| {
+            let stopped = sweep.why_stopped(fold.key.trial)?;
+            Some(Reason::Stopped { sweep: sweep.name.clone(), stopped })
+        });
+        stopped.unwrap_or(Reason::NotWanted)
     }
 
     fn why_pending(&self, now: Timestamp, fold: &Fold, wait: Wait) -> Reason {
@@ -266,7 +293,8 @@ impl Scheduler {
     }
 
     fn wanted_by<'a>(&'a self, fold: &'a Fold) -> Vec<&'a Sweep> {
-        self.sweeps_of(fold).filter(|sweep| sweep.state == SweepState::Active).collect()
+        let wants = |sweep: &&Sweep| sweep.state == SweepState::Active && !sweep.has_stopped(fold.key.trial);
+        self.sweeps_of(fold).filter(wants).collect()
     }
 
     fn seconds_of(&self, fold: &Fold) -> u64 {

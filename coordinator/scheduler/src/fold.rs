@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::ops::{Index, IndexMut};
 
 use smallvec::SmallVec;
+use togl_sweeps::race::Score;
 use togl_sweeps::{Attempt, Failure, FoldKey};
 
 use crate::limits::Timestamp;
@@ -28,7 +29,7 @@ pub(crate) struct Fold {
 pub(crate) enum State {
     Pending(Wait),
     Leased { attempt: Attempt, worker: WorkerAt, slot: u32, deadline: Timestamp },
-    Finished { attempt: Attempt, digest: Digest },
+    Finished { attempt: Attempt, digest: Digest, score: Score },
     Failed(Box<Failure>),
 }
 

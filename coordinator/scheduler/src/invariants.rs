@@ -1,7 +1,9 @@
 //! What must hold after every event, whatever happened. Tests call it after each step; it looks at everything
 //! and is slow. A failure here is a bug of this crate, never a peer's fault.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+
+use togl_sweeps::race;
 
 use crate::demand::Waiting;
 use crate::fold::{Issue, State, Wait};
@@ -43,6 +45,7 @@ impl Scheduler {
             "the timers are not what the states say".to_owned()
         })?;
         self.check_data()?;
+        ensure(self.due.is_empty(), || "a look is due".to_owned())?;
         let mut totals = Counts::default();
         let mut waiting = Waiting::default();
         for fold in self.folds.iter() {
@@ -104,13 +107,40 @@ impl Scheduler {
             let fold = &self.folds[fold.at()];
             ensure(fold.sweeps.contains(&(at, position)), || say("a fold does not know it"))?;
             standing.admit(position, fold);
-            queues.enter(position, &fold.state);
+            match sweep.has_stopped(fold.key.trial) {
+                true => standing.stopped += u64::from(matches!(fold.state, State::Pending(_))),
+                false => queues.enter(position, &fold.state),
+            }
         }
+        self.check_race(at)?;
         ensure(standing == sweep.standing, || say("its counts are wrong"))?;
         ensure(queues == sweep.queues, || say("its queues are wrong"))?;
-        let serves = sweep.state == SweepState::Active && standing.counts.pending > 0;
+        let serves = sweep.state == SweepState::Active && sweep.waiting() > 0;
         ensure(serves == sweep.listed.is_some(), || {
             say("it is served though it should not be, or the reverse")
+        })
+    }
+
+    /// Stops are a function of stored results.
+    fn check_race(&self, at: SweepAt) -> Checked {
+        let sweep = &self.sweeps[at.at()];
+        let mut stopped = HashSet::new();
+        for (race, group) in
+            sweep.race.iter().flat_map(|race| race.groups.iter().map(move |group| (race, group)))
+        {
+            let heat = race::run(race, group, |fold| self.outcome(fold));
+            for (place, trial) in
+                group.trials.iter().enumerate().filter(|(place, _)| heat.stop(*place).is_some())
+            {
+                stopped.insert(*trial);
+                let same = sweep.why_stopped(*trial).map(|stopped| stopped.look)
+                    == heat.stop(place).map(|stop| stop.look);
+                ensure(same, || format!("{}: {trial} is not stopped as its results say", sweep.name))?;
+            }
+        }
+        let name = &sweep.name;
+        ensure(stopped == sweep.stopped, || {
+            format!("{name}: stopped are {:?}, not {stopped:?}", sweep.stopped)
         })
     }
 

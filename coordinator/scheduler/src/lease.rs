@@ -111,7 +111,8 @@ impl Scheduler {
     /// The loosest time limit of the sweeps that want the fold; none if one of them has none.
     fn time_limit(&self, at: FoldAt) -> Option<u64> {
         let sweeps = self.sweeps_of(&self.folds[at.at()]);
-        let limits = sweeps.filter(|sweep| sweep.wants()).map(|sweep| sweep.limits.fold_seconds);
+        let trial = self.folds[at.at()].key.trial;
+        let limits = sweeps.filter(|sweep| sweep.wants_trial(trial)).map(|sweep| sweep.limits.fold_seconds);
         limits.reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 

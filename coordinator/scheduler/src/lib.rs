@@ -8,7 +8,7 @@
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
 //! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
 //! `report`, `worker`, `drain`, `data`, `restore`. `steered` is who asked for something. `verdict` says when a failure is final, `fit` which slot can train
-//! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself. `state` (with `fold`, `queue` and `standing`)
+//! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself, `race` which trials a sweep stops. `state` (with `fold`, `queue` and `standing`)
 //! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain`, `standstill` and
 //! `demand` let people look.
 
@@ -29,6 +29,7 @@ mod lease;
 mod limits;
 mod place;
 mod queue;
+mod race;
 mod reply;
 mod report;
 mod restore;
@@ -54,6 +55,7 @@ pub use explain::{Explanation, Reason};
 pub use follow::Followed;
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
+pub use race::Stopped;
 pub use reply::{
     Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
 };
@@ -98,6 +100,7 @@ impl Scheduler {
             }
             Event::Tick => self.tick(now, &mut changes),
         };
+        self.settle_races(now, &mut changes);
         Ok(Outcome { changes, reply })
     }
 }

@@ -1,16 +1,18 @@
 //! A sweep in memory and its queues: which of its pending folds anybody may have, which wait for another
 //! worker, and which were put aside behind an obstacle. Keeps order and counts; decides nothing about workers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use togl_sweeps::SweepName;
+use togl_sweeps::race::Race;
 use togl_sweeps::spec::{Resources, SweepLimits};
+use togl_sweeps::{SweepName, TrialId};
 
 use crate::demand::Pace;
 use crate::early_warning::EarlyWarning;
 use crate::fold::{Fold, State, Wait};
 use crate::place::{FoldAt, ObstacleAt, WorkerAt};
+use crate::race::Course;
 use crate::standing::Standing;
 use crate::words::SweepState;
 
@@ -22,6 +24,11 @@ pub(crate) struct Sweep {
     pub(crate) priority: i32,
     pub(crate) limits: SweepLimits,
     pub(crate) resources: Resources,
+    pub(crate) race: Option<Arc<Race>>,
+    /// How far the race is.
+    pub(crate) course: Option<Box<Course>>,
+    /// Trials that the race has stopped, as the books below have it.
+    pub(crate) stopped: HashSet<TrialId>,
     pub(crate) state: SweepState,
     /// Why it is in that state, if it went there by itself.
     pub(crate) note: Option<Arc<str>>,
@@ -109,6 +116,9 @@ impl Sweep {
             priority: 0,
             limits: SweepLimits::default(),
             resources: Resources::default(),
+            race: None,
+            course: None,
+            stopped: HashSet::new(),
             state: SweepState::Active,
             note: None,
             folds: Vec::new(),
@@ -126,17 +136,31 @@ impl Sweep {
     /// A fold belongs to it from now on.
     pub(crate) fn admit(&mut self, position: u32, fold: &Fold) {
         self.standing.admit(position, fold);
-        self.queues.enter(position, &fold.state);
+        self.enqueue(position, fold);
     }
 
     pub(crate) fn enter(&mut self, position: u32, fold: &Fold) {
         self.standing.enter(position, fold);
-        self.queues.enter(position, &fold.state);
+        self.enqueue(position, fold);
+    }
+
+    /// What a race has stopped is in no queue.
+    fn enqueue(&mut self, position: u32, fold: &Fold) {
+        match self.has_stopped(fold.key.trial) {
+            true => self.standing.stopped += u64::from(matches!(fold.state, State::Pending(_))),
+            false => self.queues.enter(position, &fold.state),
+        }
     }
 
     pub(crate) fn leave(&mut self, position: u32, fold: &Fold) {
         self.standing.leave(position, fold);
-        self.queues.leave(position, &fold.state);
+        match self.has_stopped(fold.key.trial) {
+            true => {
+                let waits = u64::from(matches!(fold.state, State::Pending(_)));
+                self.standing.stopped = self.standing.stopped.saturating_sub(waits);
+            }
+            false => self.queues.leave(position, &fold.state),
+        }
     }
 
     /// The folds at these positions.

@@ -3,6 +3,7 @@
 //! report again is acknowledged, another attempt's result is a replicate, and what was never issued is
 //! refused.
 
+use togl_sweeps::race::Score;
 use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
 
 use crate::change::{Change, FoldChange};
@@ -55,7 +56,7 @@ impl Scheduler {
     fn deliver(&mut self, now: Timestamp, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
         let Delivery { at, attempt, digest, .. } = delivery;
         let accepted = match self.folds[at.at()].state {
-            State::Finished { attempt, digest } => Some((attempt, digest)),
+            State::Finished { attempt, digest, .. } => Some((attempt, digest)),
             _ => None,
         };
         let of_this = accepted.filter(|(accepted, _)| *accepted == attempt).map(|(_, digest)| digest);
@@ -70,7 +71,7 @@ impl Scheduler {
     fn accept(&mut self, now: Timestamp, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
         let Delivery { at, fold, attempt, worker, digest, result } = delivery;
         let winner = self.folds[at.at()].issue(attempt).map(|issue| issue.worker);
-        self.set_state(at, State::Finished { attempt, digest });
+        self.set_state(at, State::Finished { attempt, digest, score: Score::of(&result) });
         let (data, seconds) = (result.data_digest.clone(), result.seconds);
         for (sweep, _) in &self.folds[at.at()].sweeps {
             self.sweeps[sweep.at()].pace.note(seconds);

@@ -50,6 +50,7 @@ impl Scheduler {
         for sweep in sweeps {
             scheduler.restore_sweep(sweep);
         }
+        scheduler.settle_races(now, &mut Vec::new()); // what nobody wants was let go when it was stopped
         scheduler
     }
 
@@ -85,7 +86,9 @@ impl Scheduler {
                 let slot = u32::try_from(self.workers[issue.worker.at()].leases.len()).unwrap_or(u32::MAX);
                 State::Leased { attempt: fold.last_attempt(), worker: issue.worker, slot, deadline }
             }
-            (SavedState::Finished { attempt, digest }, _) => State::Finished { attempt, digest },
+            (SavedState::Finished { attempt, digest, score }, _) => {
+                State::Finished { attempt, digest, score }
+            }
             (SavedState::Failed(failure), _) => State::Failed(Box::new(failure)),
             (SavedState::Pending, Some(Issue { worker, ending: Some(Ending::Failed(class)) }))
                 if fold.forgiven < fold.last_attempt().0 && should_go_elsewhere(*class) =>
@@ -108,6 +111,7 @@ impl Scheduler {
         sweep.priority = saved.priority;
         sweep.limits = saved.limits;
         sweep.resources = saved.resources;
+        sweep.race = saved.race;
         (sweep.state, sweep.note) = (saved.state, saved.note);
         sweep.trials = trials.len() as u64;
         self.link(at, folds);
@@ -140,6 +144,7 @@ impl Scheduler {
             priority: sweep.priority,
             limits: sweep.limits.clone(),
             resources: sweep.resources.clone(),
+            race: sweep.race.clone(),
             state: sweep.state,
             note: sweep.note.clone(),
             folds: sweep.folds.iter().map(|at| self.folds[at.at()].key).collect(),
@@ -151,8 +156,8 @@ impl Scheduler {
         let state = match &fold.state {
             State::Pending(_) => SavedState::Pending,
             State::Leased { .. } => SavedState::Leased,
-            State::Finished { attempt, digest } => {
-                SavedState::Finished { attempt: *attempt, digest: *digest }
+            State::Finished { attempt, digest, score } => {
+                SavedState::Finished { attempt: *attempt, digest: *digest, score: *score }
             }
             State::Failed(failure) => SavedState::Failed(failure.as_ref().clone()),
         };

@@ -18,6 +18,8 @@ pub(crate) struct Standing {
     pub(crate) failed: BTreeSet<u32>,
     /// Failed folds by class.
     pub(crate) classes: BTreeMap<FailureClass, u64>,
+    /// Pending folds that the race of the sweep has stopped.
+    pub(crate) stopped: u64,
     /// Folds without a result, for each trial that has any.
     open: HashMap<TrialId, u32>,
 }

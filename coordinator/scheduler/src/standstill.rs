@@ -62,7 +62,7 @@ impl fmt::Display for Standstill {
 impl Scheduler {
     /// Why nothing of a sweep runs; none if something does, or will in a moment, or nothing is left.
     pub(crate) fn standstill(&self, now: Timestamp, sweep: &Sweep) -> Option<Standstill> {
-        let counts = sweep.standing.counts;
+        let counts = sweep.view().counts;
         match sweep.state {
             SweepState::Cancelled | SweepState::Archived => None,
             SweepState::Active | SweepState::Paused if counts.running > 0 || counts.pending == 0 => None,

@@ -21,6 +21,7 @@ use crate::host::Hosts;
 use crate::limits::{Limits, Timestamp};
 use crate::place::{DataAt, FoldAt, HostAt, SweepAt, WorkerAt};
 use crate::queue::{Queues, Sweep};
+use crate::race::is_ended;
 use crate::standing::Standing;
 use crate::submit::Arriving;
 use crate::views::Counts;
@@ -70,6 +71,8 @@ pub struct Scheduler {
     pub(crate) touched: Touched,
     /// The large sweep that is being submitted.
     pub(crate) arriving: Option<Arriving>,
+    /// Groups of trials of racing sweeps that are to be looked at before the event is over.
+    pub(crate) due: BTreeSet<(SweepAt, usize)>,
 }
 
 /// The order in which sweeps are served: priority, then whoever runs the least, then whoever waited longest.
@@ -188,6 +191,7 @@ impl Scheduler {
             totals: Counts::default(),
             touched: Touched::default(),
             arriving: None,
+            due: BTreeSet::new(),
         }
     }
 
@@ -262,9 +266,9 @@ impl Scheduler {
         fold.sweeps.iter().map(|(sweep, _)| &self.sweeps[sweep.at()])
     }
 
-    /// Whether any sweep that is neither cancelled nor archived has this fold.
+    /// Whether any sweep that is neither cancelled nor archived has this fold and has not stopped its trial.
     pub(crate) fn is_wanted(&self, fold: &Fold) -> bool {
-        self.sweeps_of(fold).any(Sweep::wants)
+        self.sweeps_of(fold).any(|sweep| sweep.wants_trial(fold.key.trial))
     }
 
     /// Moves a fold to another state, in all books.
@@ -281,12 +285,14 @@ impl Scheduler {
     }
 
     fn move_to(&mut self, at: FoldAt, state: State) {
+        let was_ended = is_ended(&self.folds[at.at()].state);
         self.take_out(at);
         let before = self.totals.of(&self.folds[at.at()].state);
         *before = before.saturating_sub(1);
         *self.totals.of(&state) += 1;
         self.folds[at.at()].state = state;
         self.put_in(at);
+        self.note_for_races(at, was_ended);
     }
 
     fn take_out(&mut self, at: FoldAt) {
@@ -336,6 +342,7 @@ impl Scheduler {
             self.waiting.enter(fold);
         }
         (sweep.standing, sweep.queues) = (Standing::default(), Queues::default());
+        sweep.stopped.clear();
         for (position, at) in (0..).zip(&folds) {
             let fold = &mut self.folds[at.at()];
             self.waiting.leave(fold);
@@ -346,6 +353,7 @@ impl Scheduler {
         folds.first().into_iter().for_each(|first| self.touched.note(*first)); // whoever follows has to start over
         sweep.gathered = self.touched.number;
         sweep.folds = folds;
+        self.begin_race(sweep_at);
         self.relist(sweep_at);
     }
 

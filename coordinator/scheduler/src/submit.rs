@@ -214,6 +214,7 @@ impl Scheduler {
             && sweep.priority == new.priority
             && sweep.limits == new.limits
             && sweep.resources == new.resources
+            && sweep.race == new.race
             && sweep.folds == folds
     }
 
@@ -231,6 +232,7 @@ impl Scheduler {
         sweep.priority = submission.priority;
         sweep.limits = submission.limits;
         sweep.resources = submission.resources;
+        sweep.race = submission.race;
         sweep.early_warning = EarlyWarning::default();
         sweep.trials = folds.iter().map(|fold| fold.trial).collect::<HashSet<_>>().len() as u64;
         if !sweep.wants() {
@@ -243,6 +245,7 @@ impl Scheduler {
             priority: sweep.priority,
             limits: sweep.limits.clone(),
             resources: sweep.resources.clone(),
+            race: sweep.race.clone(),
             state: sweep.state,
             note: sweep.note.clone(),
             folds,
@@ -347,7 +350,12 @@ impl Scheduler {
     }
 
     /// Ends what runs among `folds` and is wanted by nobody; its worker hears of it with the next renewal.
-    fn abandon_unwanted(&mut self, now: Timestamp, folds: &[FoldAt], changes: &mut Vec<Change>) -> u64 {
+    pub(crate) fn abandon_unwanted(
+        &mut self,
+        now: Timestamp,
+        folds: &[FoldAt],
+        changes: &mut Vec<Change>,
+    ) -> u64 {
         let mut abandoned = 0;
         for at in folds {
             let fold = &self.folds[at.at()];

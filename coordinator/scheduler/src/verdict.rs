@@ -164,7 +164,12 @@ impl Scheduler {
     /// Attempts that the most generous of its sweeps allows.
     fn attempts_allowed(&self, fold: &Fold) -> u32 {
         let sweeps = self.sweeps_of(fold);
-        sweeps.filter(|sweep| sweep.wants()).map(|sweep| sweep.limits.attempts).max().unwrap_or(1).max(1)
+        sweeps
+            .filter(|sweep| sweep.wants_trial(fold.key.trial))
+            .map(|sweep| sweep.limits.attempts)
+            .max()
+            .unwrap_or(1)
+            .max(1)
     }
 
     fn tally(&self, fold: &Fold) -> Tally<'_> {

@@ -27,7 +27,7 @@ const MESSAGE: usize = 2_000;
 /// Folds of a sweep by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Waiting.
+    /// Waiting; in views of a sweep without what its race has stopped.
     pub pending: u64,
     /// Leased to a worker.
     pub running: u64,
@@ -313,6 +313,11 @@ fn shown(failure: &Failure) -> Failure {
 }
 
 impl Sweep {
+    /// Pending folds that are still to be trained.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.standing.counts.pending.saturating_sub(self.standing.stopped)
+    }
+
     pub(crate) fn view(&self) -> SweepView {
         SweepView {
             name: self.name.clone(),
@@ -320,7 +325,7 @@ impl Sweep {
             note: self.note.clone(),
             priority: self.priority,
             trials: self.trials,
-            counts: self.standing.counts,
+            counts: Counts { pending: self.waiting(), ..self.standing.counts },
         }
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use togl_sweeps::failure::UnknownClass;
+use togl_sweeps::race::Race;
 use togl_sweeps::result::Metrics;
 use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::{FailureClass, FoldKey, FoldResult, SweepName};
@@ -25,6 +26,8 @@ pub struct SweepSaved {
     pub limits: SweepLimits,
     /// What its folds need.
     pub resources: Resources,
+    /// Which of its trials race with each other; follows from the text.
+    pub race: Option<Arc<Race>>,
     /// Whether it runs.
     pub state: SweepState,
     /// Why it is in that state, if it went there by itself.

@@ -342,9 +342,10 @@ fn plan(
     if let Some(own) = &spec.program {
         files.take(own, program)?;
     }
-    let folds = spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id)).collect();
+    let folds = spec.folds();
     let trials = spec.trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
     Ok(Submission {
+        race: spec.race().map(Arc::new),
         name: spec.name,
         yaml,
         priority: spec.priority,

@@ -1,9 +1,11 @@
 //! What a scheduler starts from, from the tables of either database.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use togl_scheduler::{Digest, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot, SweepSaved};
-use togl_sweeps::{Failure, FoldKey, SweepName, WorkerId};
+use togl_sweeps::race::Race;
+use togl_sweeps::{Failure, FoldKey, SweepName, SweepSpec, WorkerId};
 
 use super::database::{Database, Row, all};
 use super::{StoreError, impossible};
@@ -22,7 +24,7 @@ pub(super) fn load(on: &mut dyn Database) -> Result<Snapshot, StoreError> {
     })?;
     let mut keys: HashMap<i64, FoldKey> = HashMap::new();
     let sql = "SELECT fold.id, trial.trial, fold.split, fold.seed, fold.state, fold.forgiven, fold.class,
-                   fold.message, fold.attempt, fold.digest
+                   fold.message, fold.attempt, fold.digest, fold.score
                FROM fold JOIN trial ON trial.id = fold.trial";
     on.each(sql, &[], &mut |row| {
         let (id, key) = (row.get(0)?, row.fold(1)?);
@@ -44,7 +46,10 @@ fn saved_state(row: &Row<'_>) -> Result<SavedState, StoreError> {
     match row.get(4)? {
         "pending" => Ok(SavedState::Pending),
         "leased" => Ok(SavedState::Leased),
-        "finished" => Ok(SavedState::Finished { attempt: row.get(8)?, digest: row.get(9)? }),
+        "finished" => {
+            let score = row.maybe_word("score", 10)?.unwrap_or_default();
+            Ok(SavedState::Finished { attempt: row.get(8)?, digest: row.get(9)?, score })
+        }
         "failed" => {
             let class = row.word("failure class", 6)?;
             Ok(SavedState::Failed(Failure { class, message: row.get(7)? }))
@@ -93,6 +98,12 @@ fn load_attempts(on: &mut dyn Database) -> Result<HashMap<i64, Vec<SavedAttempt>
     Ok(attempts)
 }
 
+/// The race of a sweep, which follows from its text. Few texts have one, so that few are read.
+fn race_of(yaml: &str) -> Option<Arc<Race>> {
+    let spec = yaml.contains("race").then(|| SweepSpec::parse(yaml).ok())??;
+    spec.race().map(Arc::new)
+}
+
 fn load_sweeps(
     on: &mut dyn Database,
     keys: &HashMap<i64, FoldKey>,
@@ -109,10 +120,12 @@ fn load_sweeps(
         "SELECT id, name, place, yaml, priority, limits, state, resources, note FROM sweep WHERE name <> ''";
     on.each(sql, &[], &mut |row| {
         let name: SweepName = row.word("name of a sweep", 1)?;
+        let yaml: Arc<str> = row.get(3)?;
         let sweep = SweepSaved {
             name: name.clone(),
             order: row.get(2)?,
-            yaml: row.get(3)?,
+            race: race_of(&yaml),
+            yaml,
             priority: row.get(4)?,
             limits: serde_json::from_str(row.get(5)?)
                 .map_err(|error| impossible("limits of a sweep", error))?,

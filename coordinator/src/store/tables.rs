@@ -3,17 +3,21 @@
 //! made from this. Forward only: what was released is never edited; what is new comes with a new step, at the end of its
 //! table, because that is where databases add columns.
 
-use togl_sweeps::identity;
+use togl_sweeps::race::Score;
+use togl_sweeps::{FoldResult, identity};
 
 use self::Kind::{Bytes, Fold, Free, Number, Row, Sweep, Text, Trial, Worker};
 use super::StoreError;
 use super::database::{self, Cell, Database};
 
 /// The step that this program brings stores to.
-pub(super) const LAST_STEP: u32 = STEERING;
+pub(super) const LAST_STEP: u32 = RACING;
 
 /// The step that brought who steered.
 const STEERING: u32 = 7;
+
+/// The step that brought what races know of results; the one before is for what comes beside it.
+pub(super) const RACING: u32 = 9;
 
 /// Which database is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +120,7 @@ pub(super) static TABLES: [Table; 15] = [
         ],
         ..PLAIN
     },
-    // `seed` and `digest` hold the bits of unsigned numbers. `attempt` and `digest` are those of the result, for a start that
+    // `seed` and `digest` hold the bits of unsigned numbers. `attempt`, `digest` and `score` are those of the result, for a start that
     // does not look at results; `class` and `message` belong to failed folds.
     Table {
         name: "fold",
@@ -131,6 +135,7 @@ pub(super) static TABLES: [Table; 15] = [
             column("message", Free, ""),
             column("forgiven", Number, "NOT NULL DEFAULT 0"),
             column("digest", Number, "").since(4),
+            column("score", Text, "").since(RACING),
         ],
         rules: "UNIQUE (trial, split, seed)",
         ..PLAIN
@@ -367,6 +372,21 @@ impl Table {
         let is_it = |column: &&Column| column.kind == Fold || (column.kind == Row && self.name == "fold");
         self.columns.iter().find(is_it).map(|column| column.name)
     }
+}
+
+/// Says of results of older stores what races know of them.
+pub(super) fn score(on: &mut dyn Database) -> Result<(), StoreError> {
+    let sql = "SELECT fold.id, result.body FROM fold JOIN result ON result.fold = fold.id AND result.kind = 'accepted'
+               WHERE fold.state = 'finished'";
+    let scored = |row: &database::Row<'_>| {
+        let result = serde_json::from_str::<FoldResult>(row.get(1)?).ok();
+        Ok((row.get::<i64>(0)?, result.map(|result| Score::of(&result).to_string())))
+    };
+    for (fold, score) in database::all(on, sql, &[], scored)? {
+        let Some(score) = score else { continue }; // `togl check` says what is damaged
+        on.run("UPDATE fold SET score = $1 WHERE id = $2", &[Cell::Text(&score), Cell::Number(fold)])?;
+    }
+    Ok(())
 }
 
 /// Gives trials whose data set was written in another case the identity that they have now. Folds that the trial of that

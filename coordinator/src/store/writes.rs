@@ -4,6 +4,7 @@
 use togl_scheduler::{
     About, Change, DataChange, Digest, FleetChange, FoldChange, Steered, SweepChange, SweepSaved, TrialChange,
 };
+use togl_sweeps::race::Score;
 use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey};
 
 use super::database::Cell;
@@ -17,9 +18,9 @@ static RAISE_FLOOR: Statement = Statement::update("trial", &["trial"], &["memory
 
 static ADD_FOLD: Statement = Statement::insert("fold", &["trial", "split", "seed", "state"], "trial");
 static SET_STATE: Statement =
-    Statement::update("fold", &["id"], &["state", "attempt", "digest", "class", "message"]);
+    Statement::update("fold", &["id"], &["state", "attempt", "digest", "score", "class", "message"]);
 static RETRY: Statement = Statement::update("fold", &["id"], &[]).fixed(
-    "state = 'pending', attempt = NULL, digest = NULL, class = NULL, message = NULL,
+    "state = 'pending', attempt = NULL, digest = NULL, score = NULL, class = NULL, message = NULL,
      forgiven = (SELECT count(*) FROM attempt WHERE attempt.fold = fold.id)",
     "",
 );
@@ -34,8 +35,8 @@ static KEEP_CONFLICT: Statement =
 static SET_ASIDE: Statement = Statement::update("result", &["fold"], &[])
     .fixed("kind = 'replicate'", "result.kind = 'accepted'")
     .then(&BACK_TO_PENDING);
-static BACK_TO_PENDING: Statement =
-    Statement::update("fold", &["id"], &[]).fixed("state = 'pending', attempt = NULL, digest = NULL", "");
+static BACK_TO_PENDING: Statement = Statement::update("fold", &["id"], &[])
+    .fixed("state = 'pending', attempt = NULL, digest = NULL, score = NULL", "");
 /// What happened to folds. Nothing depends on it, so it may be written last.
 pub(super) static REMEMBER: Statement =
     Statement::insert("history", &["fold", "number", "at", "event", "attempt", "detail"], "fold");
@@ -176,8 +177,9 @@ impl Writes<'_> {
             FoldChange::Failed(failure) => self.state(fold, "failed", None, Some(failure)),
             FoldChange::Retried => self.put(&RETRY, &[of]),
             FoldChange::SetAside => self.put(&SET_ASIDE, &[of]),
-            FoldChange::Finished { attempt, digest, .. } => {
-                self.state(fold, "finished", Some((*attempt, *digest)), None)?;
+            FoldChange::Finished { attempt, digest, result, .. } => {
+                let score = Score::of(result).to_string();
+                self.state(fold, "finished", Some((*attempt, *digest, &score)), None)?;
                 self.keep(fold, change)
             }
             FoldChange::Replicate { .. } | FoldChange::Conflict { .. } => self.keep(fold, change),
@@ -188,18 +190,20 @@ impl Writes<'_> {
         &mut self,
         fold: &FoldKey,
         word: &str,
-        result: Option<(Attempt, Digest)>,
+        result: Option<(Attempt, Digest, &str)>,
         failure: Option<&Failure>,
     ) -> Written {
-        let [attempt, digest] = match result {
-            Some((attempt, digest)) => [number(attempt.0), number(digest.0.cast_signed())],
-            None => [NULL, NULL],
+        let [attempt, digest, score] = match result {
+            Some((attempt, digest, score)) => {
+                [number(attempt.0), number(digest.0.cast_signed()), text(score)]
+            }
+            None => [NULL, NULL, NULL],
         };
         let [class, message] = match failure {
             Some(failure) => [text(failure.class.as_str()), text(&failure.message)],
             None => [NULL, NULL],
         };
-        self.put(&SET_STATE, &[Given::Fold(fold), text(word), attempt, digest, class, message])
+        self.put(&SET_STATE, &[Given::Fold(fold), text(word), attempt, digest, score, class, message])
     }
 
     fn keep(&mut self, fold: &FoldKey, change: &FoldChange) -> Written {

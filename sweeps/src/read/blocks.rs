@@ -7,6 +7,7 @@ use super::values::{self, Names};
 use crate::blocks;
 use crate::datasets;
 use crate::keys;
+use crate::race::{self, Alpha, RaceSpec};
 use crate::spec::{
     DeviceKind, FigureSpec, Labels, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
     SweepLimits, TableSpec,
@@ -172,6 +173,34 @@ fn selection(node: &Node, path: &str, names: Names<'_>) -> Result<Selection> {
         }
         _ => Ok(Selection { among, by, per }),
     }
+}
+
+pub(super) fn race(node: &Node, path: &str, names: Names<'_>) -> Result<RaceSpec> {
+    let fields = Fields::read(node, path, keys::RACE)?;
+    let among =
+        fields.need("among", "name the settings that trials may differ in, such as `[lr, hidden_dim]`")?;
+    let by = fields.optional("by", metric)?.unwrap_or(Metric::ValidationAccuracy);
+    if let Some(node) = fields.get("by")
+        && (by.is_of_test() || by == Metric::TrainAccuracy)
+    {
+        return refuse(node.at, &fields.below("by"), "trials race by a validation metric only");
+    }
+    let after =
+        fields.optional("after", |node, path| whole(node, path, race::LEAST.into(), u32::MAX.into()))?;
+    Ok(RaceSpec {
+        among: shown_list(among, &fields.below("among"), names)?,
+        by,
+        after: after.map_or(race::AFTER, |after| after as u32),
+        alpha: fields.optional("alpha", alpha)?.unwrap_or_default(),
+    })
+}
+
+/// One of the few for which quantiles are known.
+fn alpha(node: &Node, path: &str) -> Result<Alpha> {
+    let written = node.scalar().and_then(|value| value.as_f64());
+    let known = Alpha::ALL.into_iter().find(|alpha| alpha.as_str().parse().ok() == written);
+    let message = || format!("expected one of {}, found {}", Alpha::WORDS.join(", "), node.found());
+    known.map_or_else(|| refuse(node.at, path, message()), Ok)
 }
 
 pub(super) fn figure(node: &Node, path: &str, names: Names<'_>) -> Result<FigureSpec> {

@@ -9,6 +9,7 @@ use super::values::Names;
 use crate::baselines;
 use crate::grid::PointError;
 use crate::ids::TrialId;
+use crate::race::groups;
 use crate::random::{DrawnFrom, Random};
 use crate::settings::Setting;
 use crate::spec::{PlannedTrial, SpecError, SweepSpec};
@@ -120,6 +121,31 @@ pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
         }
     }
     spec.parts_of = parts_of;
+    Ok(())
+}
+
+/// Refuses a race in which nobody could ever be stopped.
+pub(super) fn race(spec: &SweepSpec) -> Result<()> {
+    let Some(race) = &spec.race else { return Ok(()) };
+    let refuse = |message: String| Err(SpecError::new(None, format!("race: {message}")));
+    let one = |trial: &PlannedTrial| {
+        spec.folds_of(trial.id).map(|fold| fold.split).collect::<HashSet<_>>().len() < 2
+    };
+    if spec.trials.iter().all(one) {
+        return refuse("on one split nothing can be stopped; give `splits` several".to_owned());
+    }
+    let groups = groups(spec, &race.among);
+    if groups.is_empty() {
+        let among = race.among.join(", ");
+        return refuse(format!(
+            "no two trials differ only in {among}; name the settings of the axes in `among`"
+        ));
+    }
+    let most = groups.iter().map(|group| group.splits.len()).max().unwrap_or_default();
+    if race.after as usize >= most {
+        let after = race.after;
+        return refuse(format!("after {after} of {most} splits nothing is left to stop; give `after` less"));
+    }
     Ok(())
 }
 

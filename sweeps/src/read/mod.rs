@@ -30,6 +30,7 @@ pub(crate) fn sweep(text: &str) -> std::result::Result<SweepSpec, SpecError> {
     let (mut spec, read) = blocks_of(&tree).map_err(|first| others::beside(first, tree))?;
     check::size(&spec, &read)?;
     check::points(&mut spec, &read)?;
+    check::race(&spec)?;
     Ok(spec)
 }
 
@@ -63,6 +64,7 @@ fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
         seeds,
         limits,
         resources: fields.optional("resources", blocks::resources)?.unwrap_or_else(Resources::default),
+        race: fields.optional("race", |node, path| blocks::race(node, path, names))?,
         priority: fields.optional("priority", blocks::priority)?.unwrap_or(0),
         table,
         selection,

@@ -16,6 +16,7 @@ mod looking;
 mod model;
 mod offers;
 mod parts;
+mod race;
 mod random_worlds;
 mod restarts;
 mod standstill;

@@ -58,6 +58,7 @@ pub fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Submissio
         priority: 0,
         limits: SweepLimits::default(),
         resources: Resources::default(),
+        race: None,
         data_digests: vec![],
         trials: trials.into_iter().map(|n| (trial(n), format!("{{\"trial\":{n}}}"))).collect(),
         folds: numbers.into_iter().map(fold).collect(),
@@ -173,7 +174,10 @@ impl World {
         for key in self.store.folds.keys() {
             match self.scheduler.explain(self.now, key).unwrap().reason {
                 Reason::Finished { .. } | Reason::Failed(_) | Reason::Running { .. } => {}
-                Reason::NotWanted | Reason::Paused { .. } | Reason::Disputed { .. } => {}
+                Reason::NotWanted
+                | Reason::Stopped { .. }
+                | Reason::Paused { .. }
+                | Reason::Disputed { .. } => {}
                 // Whoever cannot read it may not be everybody.
                 _ if self.is_unread(key) => unclear += 1,
                 _ => startable += 1,

@@ -35,6 +35,7 @@ pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Ev
         priority: -3,
         limits: togl_sweeps::spec::SweepLimits { fold_seconds: Some(9), ..Default::default() },
         resources: togl_sweeps::spec::Resources { memory: Some(1 << 33), ..Default::default() },
+        race: None,
         data_digests: vec![("cycles".to_owned(), "data".to_owned())],
         trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
         folds,

@@ -90,6 +90,9 @@ pub(super) fn prepare(
             continue;
         }
         transaction.batch_execute(&tables::step(step, Dialect::Postgres))?;
+        if step == tables::RACING {
+            tables::score(&mut Postgres(&mut transaction))?;
+        }
         if version > 0 {
             transaction.execute("INSERT INTO schema_version VALUES ($1)", &[&version])?;
         }

@@ -138,6 +138,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
     for step in version(connection)? + 1..=LAST_STEP {
         let transaction = connection.transaction()?;
         transaction.execute_batch(&tables::step(step, Dialect::Sqlite))?;
+        if step == tables::RACING {
+            tables::score(&mut &*transaction)?;
+        }
         if step == 1 {
             transaction.execute_batch("INSERT INTO store (incarnation) VALUES (random())")?;
         }
