@@ -118,6 +118,12 @@ pub fn libtorch_version() -> String {
     native::libtorch_version()
 }
 
+/// What decides the last digits of what is computed on a device of this word, as far as libtorch knows it: the vector instructions
+/// of the processor. Which GPU it is, is asked of the driver.
+pub fn processor(device: &str) -> String {
+    if device == "cpu" { native::cpu_capability() } else { String::new() }
+}
+
 /// What `doctor` shows about tensors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Inspection {

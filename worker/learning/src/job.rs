@@ -7,7 +7,6 @@ use togl_sweeps::trial::{NUMERICS, TrialConfig};
 
 use crate::checkpoint::Checkpoint;
 use crate::device::{self, Device};
-use crate::native;
 
 /// One fold to train.
 #[derive(Clone, Copy)]
@@ -93,8 +92,8 @@ pub(crate) fn result(
     test: Metrics,
     history: Vec<EpochRecord>,
 ) -> FoldResult {
-    let processor = if device == "cpu" { native::cpu_capability() } else { String::new() };
-    let (device, libtorch) = (device.to_owned(), device::libtorch_version());
+    let (device, libtorch, processor) =
+        (device.to_owned(), device::libtorch_version(), device::processor(device));
     FoldResult {
         version: RESULT_VERSION,
         numerics: NUMERICS,

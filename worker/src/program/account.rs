@@ -146,12 +146,14 @@ fn provenance(job: &Job<'_>, environment: &str) -> togl_sweeps::result::Provenan
     let code = job.trial.program.as_ref().map(|program| &program.code);
     let commit = code.and_then(|code| code.bundle.clone().or(code.version.clone())).unwrap_or_default();
     let environment = if environment.is_empty() { "unknown environment" } else { environment };
+    let device = job.request.device.split(':').next().unwrap_or_default();
     togl_sweeps::result::Provenance {
         code_version: format!("{environment}, togl {}", version::VERSION),
         commit,
         dirty: false,
         libtorch: String::new(),
-        device: job.request.device.split(':').next().unwrap_or_default().to_owned(),
+        processor: togl_learning::device::processor(device),
+        device: device.to_owned(),
         host: host::name(),
         worker: String::new(),
     }
