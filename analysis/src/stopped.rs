@@ -75,7 +75,7 @@ mod tests {
         let (frame, plan) = (raced(&spec), Plan::of_sweep(&spec));
         let rows = TableSpec { rows: vec!["lr".to_owned()], ..TableSpec::default() };
         let table = Table::of_block(&frame, &plan, &rows, None).expect("a table");
-        let table = table.emphasised(Emphasis::NotSignificantlyWorse, &frame).expect("tested");
+        let table = table.with_emphasis(Emphasis::NotSignificantlyWorse, &frame).expect("tested");
         let cell = &table.rows[1].cells[0];
         assert_eq!((cell.n, cell.planned, cell.mean), (4, 8, Some(25.0)));
         assert_eq!(cell.marks.iter().copied().collect::<Vec<_>>(), [Mark::Stopped]);
