@@ -63,13 +63,14 @@ fn runs_for_weights_and_biases_are_read_back_and_make_the_same_table() {
 fn answering(answer: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
-    thread::spawn(move || {
+    let listen = move || {
         for stream in listener.incoming() {
             let (mut stream, mut asked) = (stream.unwrap(), [0; 4096]);
             let _ = stream.read(&mut asked);
             let _ = stream.write_all(answer.as_bytes());
         }
-    });
+    };
+    drop(thread::Builder::new().name("server".to_owned()).spawn(listen).unwrap());
     address
 }
 

@@ -104,13 +104,23 @@ pub fn group(frame: &FoldFrame, spec: &TableSpec, plan: &Plan, among: &[String])
     for (at, folds) in &missing {
         cells[*at].planned += folds;
     }
+    mark_mixed(&mut cells, varied, &cell_of_row)?;
+    let (unplanned, levelled) = (frame.len().saturating_sub(matched), !missing.is_empty());
+    Ok(GroupedCells { cells, unplanned, levelled })
+}
+
+/// Marks the cells whose folds differ in one of these columns.
+fn mark_mixed(
+    cells: &mut [CellFolds],
+    varied: Vec<(&Column, Mark)>,
+    cell_of_row: &[Option<usize>],
+) -> Result<()> {
     for (column, mark) in varied {
-        for at in disagreeing(column, &cell_of_row, cells.len())? {
+        for at in disagreeing(column, cell_of_row, cells.len())? {
             cells[at].mixed.insert(mark);
         }
     }
-    let (unplanned, levelled) = (frame.len().saturating_sub(matched), !missing.is_empty());
-    Ok(GroupedCells { cells, unplanned, levelled })
+    Ok(())
 }
 
 /// The table block with as many more row settings as it takes to have one trial per cell, where a choice was made

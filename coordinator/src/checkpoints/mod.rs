@@ -62,13 +62,13 @@ struct Inner {
 /// Where they are.
 enum Keeping {
     Folder(PathBuf),
-    Storage(Stored),
+    Storage(Box<Stored>),
 }
 
 impl Room {
     /// The room in a bucket of storage, which nobody has looked into yet.
     pub fn in_storage(storage: Storage, most_bytes: u64) -> Self {
-        Self::with(Keeping::Storage(Stored::new(storage)), Book::with_room(most_bytes))
+        Self::with(Keeping::Storage(Box::new(Stored::new(storage))), Book::with_room(most_bytes))
     }
 
     /// The room in this folder, which is made if need be and is nobody else's. Finds what was there before.

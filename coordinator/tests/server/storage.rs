@@ -43,12 +43,14 @@ impl PlayedStorage {
         let address = listener.local_addr().unwrap().to_string();
         let storage = Self { address, objects: Arc::default(), mood: Arc::new(Mutex::new(Mood::Well)) };
         let serving = storage.clone();
-        std::thread::spawn(move || {
+        let named = || std::thread::Builder::new().name("storage".to_owned());
+        let listen = move || {
             for stream in listener.incoming() {
                 let serving = serving.clone();
-                std::thread::spawn(move || serving.serve(stream.unwrap()));
+                drop(named().spawn(move || serving.serve(stream.unwrap())).unwrap());
             }
-        });
+        };
+        drop(named().spawn(listen).unwrap());
         storage
     }
 

@@ -180,6 +180,7 @@ type Luck = Vec<(u8, u8)>;
 
 /// A world in which the values are these, played as luck wants until the sweep has ended; every fold that the race wants has its
 /// value in the end.
+#[expect(clippy::too_many_lines, reason = "one arm for each thing that may happen")]
 fn played(group: &Group, values: &dyn Fn(&FoldKey) -> f64, luck: &Luck) -> World {
     let mut world = World::default();
     world.submit(racing("s", group.clone()));
