@@ -169,7 +169,7 @@ fn bad_input_gets_one_clear_line_and_what_to_do() {
     );
     let flow = world.refused(&["plan", "flow.yaml"]);
     assert!(flow.contains("keys at the beginning of lines"), "{flow}");
-    world.write("frozen.yaml", &format!("{sweep}frozen: {}\n", "0".repeat(64)));
+    world.write("frozen.yaml", &format!("{sweep}frozen: {}\n", "f".repeat(64)));
     let frozen = world.refused(&["plan", "frozen.yaml"]);
     assert!(frozen.contains("not those that frozen.yaml was frozen with"), "{frozen}");
 }

@@ -76,7 +76,7 @@ mod tests {
     fn odd() -> Vec<FoldRow> {
         let plain = trial("DD", Backbone::Gat, 3);
         let random =
-            TrialConfig { features: Features::Random, num_heads: 3, ..trial("MNIST", Backbone::Gat, 2) };
+            TrialConfig { features: Features::Random, num_heads: 3, ..trial("mnist", Backbone::Gat, 2) };
         let togl =
             TrialConfig { togl: true, togl_position: Position::Last, ..trial("ENZYMES", Backbone::Gin, 4) };
         let last = TrialConfig { last_epoch: LastEpoch::OneBatch, lr: 1.0 / 3.0, ..plain.clone() };

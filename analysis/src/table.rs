@@ -337,13 +337,15 @@ fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     }
 }
 
-/// Tells each cell whether it has the highest mean of those given.
+/// Tells each cell whether it has the highest mean of those given. Who is alone has no rivals, unless a race has stopped them.
 pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, mark: fn(&mut Cell, bool)) {
     let competes = |cell: &Cell| cell.mean.filter(|_| cell.is_complete());
     let means: Vec<f64> = cells.iter().filter_map(|cell| competes(cell)).collect();
+    let stopped = cells.iter().filter(|cell| cell.marks.contains(&Mark::Stopped)).count();
     let highest = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for cell in &mut cells {
-        let wins = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
+        let wins =
+            means.len() + stopped > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
         mark(cell, wins);
     }
 }

@@ -185,10 +185,12 @@ mod last_word {
     //! (De)serialises the one word `last`.
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
+    /// The position after the last layer has no number, so it is written as a word.
     pub fn serialize<S: Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str("last")
     }
 
+    /// Any other word is refused, with what could stand here.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(), D::Error> {
         let text = String::deserialize(deserializer)?;
         if text == "last" { Ok(()) } else { Err(D::Error::custom("expected a number or `last`")) }

@@ -44,6 +44,7 @@ pub enum Weight {
     Dashed,
 }
 
+/// Points of one label in one panel, in the order in which they are joined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// What the legend says; lines of one label look alike.
@@ -52,6 +53,7 @@ pub struct Line {
     pub weight: Weight,
 }
 
+/// Lines over one pair of axes; each panel has heights of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     pub title: String,
@@ -59,6 +61,7 @@ pub struct Panel {
     pub lines: Vec<Line>,
 }
 
+/// Panels that share the horizontal axis and one legend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
     pub title: String,
@@ -72,6 +75,7 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// The figure, as large as its panels and its legend need; more lines than can be told apart are refused.
     pub fn draw(&self) -> Result<Figure> {
         let labels = self.labels();
         if labels.len() > MOST_LINES {

@@ -37,18 +37,22 @@ pub struct LineStyle {
 }
 
 impl LineStyle {
+    /// That of the label at this place of the legend.
     pub fn of(at: usize) -> Self {
         Self { at }
     }
 
+    /// The seven colours, in turn.
     pub fn colour(self) -> RGBColor {
         OKABE_ITO[self.at % OKABE_ITO.len()]
     }
 
+    /// The three signs, in turn; seven and three have no common divisor.
     pub fn shape(self) -> Sign {
         [Sign::Circle, Sign::Triangle, Sign::Cross][self.at % 3]
     }
 
+    /// Whether a line without signs needs dashes to differ from the one of its colour.
     pub fn dashed(self) -> bool {
         self.at >= OKABE_ITO.len()
     }

@@ -261,6 +261,7 @@ fn command(character: char) -> Option<&'static str> {
         '§' => r"$^{\S}$",
         '¶' => r"$^{\P}$",
         '*' => "$^{*}$",
+        '‖' => r"$^{\parallel}$",
         '◊' => r"$^{\diamond}$",
         '—' => "---",
         '…' => r"\ldots{}",

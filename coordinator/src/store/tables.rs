@@ -16,8 +16,8 @@ pub(super) const LAST_STEP: u32 = RACING;
 /// The step that brought who steered.
 const STEERING: u32 = 7;
 
-/// The step that brought what races know of results; the one before is for what comes beside it.
-pub(super) const RACING: u32 = 9;
+/// The step that brought what races know of results.
+pub(super) const RACING: u32 = 8;
 
 /// Which database is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -255,7 +255,9 @@ async fn another_coordinator_finds_what_is_in_the_bucket_and_removes_what_leaks_
         story.storage.objects.lock().unwrap().insert(name.to_owned(), bytes.to_vec());
     }
     let second = Story::on(story.storage.clone()).await;
-    assert_eq!(second.until_names(2).await, ["lab/togl/README".to_owned(), held]);
+    let mut left = second.until_names(2).await;
+    left.sort_by_key(|name| !name.ends_with("README"));
+    assert_eq!(left, ["lab/togl/README".to_owned(), held]);
     assert_eq!(second.fold().0, story.fold().0);
     assert_eq!(
         second.lease.held,

@@ -37,6 +37,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
+    /// The mapping, if every key is one of `block`.
     pub fn read(node: &'a Node, path: &'a str, block: Block) -> Result<Self> {
         let entries = entries(node, path)?;
         for (key, _) in entries {
@@ -48,22 +49,27 @@ impl<'a> Fields<'a> {
         Ok(Self { path, at: node.at, entries })
     }
 
+    /// The value of a key that the file gives.
     pub fn get(&self, key: &str) -> Option<&'a Node> {
         self.entries.iter().find(|(known, _)| known.text == key).map(|(_, node)| node)
     }
 
+    /// The key as it stands in the file, for errors that are about the key itself.
     pub fn key(&self, key: &str) -> Option<&'a Key> {
         self.entries.iter().find(|(known, _)| known.text == key).map(|(key, _)| key)
     }
 
+    /// Keys and values in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = &'a (Key, Node)> {
         self.entries.iter()
     }
 
+    /// The path of a key of this mapping, as errors name it.
     pub fn below(&self, key: &str) -> String {
         below(self.path, key)
     }
 
+    /// The value of a key that has to be there; `example` says how it is written.
     pub fn need(&self, key: &str, example: &str) -> Result<&'a Node> {
         let missing = || refuse(self.at, self.path, format!("the key `{key}` is missing; {example}"));
         self.get(key).map_or_else(missing, Ok)

@@ -20,6 +20,7 @@ pub(super) const MOST_VALUES: usize = 100_000;
 pub(super) struct Names<'a>(pub Option<&'a Program>);
 
 impl Names<'_> {
+    /// The setting of this name, if the file may name it.
     pub fn find(self, name: &str) -> Option<&'static Setting> {
         self.0.map_or_else(|| settings::find(name), |program| program.find(name))
     }

@@ -131,25 +131,26 @@ impl Place {
         remove(&scratch)?;
         fs::create_dir_all(scratch.join("tmp"))?;
         let scratch = fs::canonicalize(scratch)?;
-        let helper = helper(&job.setup.folder)?;
+        // Whatever fails from here on, the folder goes with the place.
+        let mut place = Self { scratch, helper: PathBuf::new(), request: String::new(), resumed: None };
+        place.helper = helper(&job.setup.folder)?;
         if let Some(digest) = &program.code.bundle {
             let files = Files::of(&job.setup.folder).get(digest);
             let files = files.ok_or_else(|| io::Error::other("the files of the program are not here"))?;
             for entry in fs::read_dir(fs::canonicalize(files)?)? {
                 let entry = entry?;
-                symlink(entry.path(), scratch.join(entry.file_name()))?;
+                symlink(entry.path(), place.scratch.join(entry.file_name()))?;
             }
         }
-        let resume = scratch.join("resume.checkpoint");
+        let resume = place.scratch.join("resume.checkpoint");
         let checkpoints = job.request.keeping.checkpoints.as_ref();
-        let resumed = checkpoints.and_then(|kept| kept.resume_program(fold, &resume));
-        if let Some(resumed) = &resumed {
+        place.resumed = checkpoints.and_then(|kept| kept.resume_program(fold, &resume));
+        if let Some(resumed) = &place.resumed {
             eprintln!(
                 "goes on after epoch {}, from the checkpoint of attempt {}",
                 resumed.epochs, resumed.attempt
             );
         }
-        let mut place = Self { scratch, helper, request: String::new(), resumed };
         place.request = ask(job, program, &place, &resume)?;
         Ok(place)
     }

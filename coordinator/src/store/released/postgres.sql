@@ -116,3 +116,5 @@ CREATE TABLE steering (
     reason BYTEA NOT NULL
 );
 CREATE INDEX steering_of_sweep ON steering (sweep, number);
+-- STEP 5
+ALTER TABLE fold ADD COLUMN score TEXT;

@@ -137,3 +137,5 @@ CREATE TABLE steering (
     reason TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX steering_of_sweep ON steering (sweep, number);
+-- STEP 8
+ALTER TABLE fold ADD COLUMN score TEXT;
