@@ -101,6 +101,9 @@ dist-twice: bootstrap ## Pack a release twice, in two folders; the bytes must be
 test-wheel: bootstrap ## Install the packed wheel in an empty environment and in a bare system, and train with it
 	deploy/test-dist wheel
 
+test-release: ## Make a release in a clone, after all that must be refused (FULL=1 packs for real)
+	deploy/test-release
+
 test-images: bootstrap ## Build the container images from dist/ and train in them (installs podman and mmdebstrap)
 	deploy/test-images
 

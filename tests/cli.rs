@@ -403,3 +403,16 @@ fn regular_graphs_give_the_published_error_counts() {
         );
     }
 }
+
+#[test]
+fn slurm_verbs_on_a_machine_without_slurm_say_so_before_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    for verb in [&["try"][..], &["up", "--max-workers", "2"], &["status"], &["down", "--pool", "gpu"]] {
+        let arguments = [&["slurm"][..], verb].concat();
+        let (code, out, err) = with_config(&config, &arguments, &[("PATH", "/nonexistent")]);
+        assert_eq!((code, out.as_str()), (2, ""), "{verb:?}: {err}");
+        assert!(err.starts_with("error: there is no `sbatch` on the path\n"), "{verb:?}: {err}");
+        assert!(err.contains("hint: run this where jobs are submitted"), "{verb:?}: {err}");
+    }
+}

@@ -1,4 +1,5 @@
-//! What the documents point to is there: every relative link of every Markdown file, and the heading that it names.
+//! What the documents point to is there: every relative link of every Markdown file, and the heading that it names. And no text that
+//! people get tells them to install a package by a name that is not ours.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -94,4 +95,48 @@ fn a_link_that_leads_nowhere_is_found() {
     let found = broken(&file, text);
     let ends: Vec<&str> = found.iter().map(|line| line.rsplit(": ").next().unwrap()).collect();
     assert_eq!(ends, ["b.md", "#gone"]);
+}
+
+/// Files with text that people get: what programs print, documents, templates, the Python package.
+fn shipped(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with('.') || ["target", "dist", "fixtures", "tests", "snapshots"].contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            shipped(&path, found);
+        } else if [".md", ".rs", ".py", ".sh", ".yaml", ".service", ".js", ".html"].iter().any(|end| name.ends_with(end)) {
+            found.push(path);
+        }
+    }
+}
+
+/// Whether a line installs our package by its bare name: not from a file, nor from an address.
+fn installs_by_name(line: &str) -> bool {
+    line.replace("uninstall ", "").split("install ").skip(1).any(|rest| {
+        let what = rest.trim_start_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '.' | '/' | '{'));
+        let name = what.to_lowercase().replace('_', "-");
+        name.starts_with("togl") && !what.contains(" @ ") && !what.contains(".whl")
+    })
+}
+
+#[test]
+fn no_text_that_we_ship_installs_a_package_by_its_bare_name() {
+    let mut files = Vec::new();
+    shipped(Path::new(env!("CARGO_MANIFEST_DIR")), &mut files);
+    assert!(files.len() > 300, "{}", files.len());
+    let mut found = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().enumerate().filter(|(_, line)| installs_by_name(line));
+        found.extend(lines.map(|(at, line)| format!("{}:{}: {line}", file.display(), at + 1)));
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    let by_name = ["pip ", "uv pip ", "pipx "].map(|tool| format!("`{tool}install {}`", "togl-sweeps"));
+    assert!(by_name.iter().all(|line| installs_by_name(line)));
+    assert!(!installs_by_name("pip install './togl_sweeps-1.2.3-py3-none-any.whl[worker]'"));
+    assert!(!installs_by_name("pip install 'togl-sweeps[worker] @ https://host/a.whl'"));
+    assert!(!installs_by_name("pip uninstall togl-sweeps"));
 }

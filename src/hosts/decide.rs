@@ -9,6 +9,9 @@ use super::scripts;
 /// The version of torch whose libraries the worker works with.
 pub const TORCH: &str = "2.13.0";
 
+/// The oldest NVIDIA driver that the CUDA of that torch works with.
+pub const OLDEST_DRIVER: u32 = 580;
+
 /// Bytes that stay free beside what is sent.
 const RESERVE: u64 = 64 << 20;
 
@@ -143,9 +146,20 @@ fn trains_on_gpu(wish: &Wish, looked: &Looked) -> Result<bool, Refusal> {
     match (wish.device, &looked.driver) {
         (Device::Cpu, _) => Ok(false),
         (Device::Auto, None) if !wish.devices.is_empty() => no_driver("devices"),
-        (Device::Auto, driver) => Ok(driver.is_some()),
-        (Device::Cuda, Some(_)) => Ok(true),
+        (Device::Auto, None) => Ok(false),
+        (Device::Auto | Device::Cuda, Some(driver)) => is_new_enough(driver),
         (Device::Cuda, None) => no_driver("device: cuda"),
+    }
+}
+
+/// A driver that does not say its version may do.
+fn is_new_enough(driver: &str) -> Result<bool, Refusal> {
+    match driver.split('.').next().and_then(|major| major.parse::<u32>().ok()) {
+        Some(major) if major < OLDEST_DRIVER => refuse(
+            format!("its NVIDIA driver is {driver}, and the worker's CUDA needs {OLDEST_DRIVER} or newer"),
+            "update the driver there, or say `device: cpu`",
+        ),
+        _ => Ok(true),
     }
 }
 

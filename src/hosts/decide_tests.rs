@@ -122,6 +122,32 @@ fn a_gpu_that_was_asked_for_must_be_there() {
 }
 
 #[test]
+fn a_driver_that_is_too_old_is_refused_before_anything_is_sent() {
+    let with = |driver: &str| Looked {
+        driver: Some(driver.to_owned()),
+        torches: vec![torch("2.13.0+cu130", true)],
+        ..looked()
+    };
+    for asked in [wish(), Wish { device: Device::Cuda, ..wish() }, Wish { devices: vec![0], ..wish() }] {
+        let said = refused(&asked, &with("535.104.05"));
+        assert_eq!(
+            said.reason,
+            "its NVIDIA driver is 535.104.05, and the worker's CUDA needs 580 or newer"
+        );
+        assert!(said.hint.contains("device: cpu"), "{said:?}");
+    }
+    assert!(planned(&wish(), &with("580.65.06")).start.contains("'--device' 'cuda'"));
+    assert!(planned(&wish(), &with("")).start.contains("'--device' 'cuda'"));
+    assert!(
+        planned(&Wish { device: Device::Cpu, ..wish() }, &with("535.104.05"))
+            .start
+            .contains("'--device' 'cpu'")
+    );
+    let of_the_worker = format!("const DRIVER_NEEDED: u32 = {OLDEST_DRIVER};");
+    assert!(include_str!("../../worker/src/doctor.rs").contains(&of_the_worker));
+}
+
+#[test]
 fn the_torch_that_was_named_is_the_one_or_it_is_a_failure() {
     let named = Wish { torch: Some("~/ml".to_owned()), ..wish() };
     let said = refused(&named, &Looked { torches: vec![torch("2.13.0", true)], ..looked() });

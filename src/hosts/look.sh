@@ -39,9 +39,11 @@ find_torch() {
     where='import importlib.util as u; s = u.find_spec("torch"); print(s.submodule_search_locations[0] if s else "")'
     where=$(python3 -c "$where" 2>/dev/null) && [ -n "$where" ] && torch_at "$where" no
 }
+kernel=/proc/driver/nvidia/version
 find_driver() {
-    if [ -r /proc/driver/nvidia/version ]; then
-        say driver "$(sed -n 's/.*Kernel Module[^0-9]*\([0-9.]*\).*/\1/p' /proc/driver/nvidia/version | head -n 1)"
+    # The first word that is a version: what stands before it differs from module to module.
+    if [ -r "$kernel" ]; then
+        say driver "$(awk '/Kernel Module/ { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]+(\.[0-9]+)+$/) { print $i; exit } }' "$kernel")"
     elif command -v nvidia-smi >/dev/null 2>&1; then
         say driver "$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed -n '1s/[^0-9.].*//p')"
     fi

@@ -210,6 +210,8 @@ struct Cluster {
     arrays: u32,
     refuse: Option<Refusal>,
     memory: Memory,
+    /// The mistake of taking no answer for an empty queue.
+    credulous: bool,
 }
 
 impl Cluster {
@@ -250,13 +252,14 @@ impl Cluster {
         if !blind {
             self.memory.note_queue(self.now, &jobs, &self.joined);
         }
-        let seen = (!blind).then_some(&jobs[..]);
+        let empty: &[Job] = &[];
+        let seen = if blind { self.credulous.then_some(empty) } else { Some(&jobs[..]) };
         let seen = Look { now: self.now, demand: &demand, jobs: seen, joined: &self.joined, slots: Some(1) };
         let decision = decide(&pool(), seen, &mut self.memory);
         assert!(!decision.why.is_empty(), "there is always a reason");
         match decision.act {
             None => {}
-            Some(act) if blind => panic!("{act:?} on a blind look"),
+            Some(act) if blind && !self.credulous => panic!("{act:?} on a blind look"),
             Some(Act::Submit(count)) => self.submit(count, free),
             Some(Act::CancelPending(ids)) => {
                 let running = |job: &Job| job.standing == Standing::Alive && ids.contains(&job.id);
@@ -284,6 +287,21 @@ impl Cluster {
         }
         self.memory.note_submission(now, count, jobs, Ok(array.to_string()));
     }
+}
+
+/// The bounds are what would be broken, and that is noticed.
+#[test]
+fn whoever_takes_no_answer_for_an_empty_queue_is_caught() {
+    let story = [Step::Want(4), Step::Pass(1), Step::Begin(4), Step::Pass(90), Step::Blind, Step::Pass(1)];
+    let played = |credulous| {
+        let mut cluster = Cluster { credulous, ..Cluster::default() };
+        story.iter().for_each(|step| cluster.step(step));
+        cluster.jobs.len()
+    };
+    assert_eq!(played(false), 4);
+    let caught = std::panic::catch_unwind(|| played(true)).unwrap_err();
+    let words = caught.downcast_ref::<&str>().copied().unwrap_or_default();
+    assert_eq!(words, "more than there are folds for");
 }
 
 proptest! {

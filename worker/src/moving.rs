@@ -107,6 +107,12 @@ pub struct Bringer {
 }
 
 impl Bringer {
+    /// Another coordinator serves: the next one that is written is brought, and what is on its way to the one before is let go.
+    pub fn want_anew(&mut self) {
+        self.wanted = true;
+        self.carrying = None;
+    }
+
     /// A checkpoint was written.
     pub fn saved(&mut self) {
         let is_busy = self.carrying.as_ref().is_some_and(|carrying| !carrying.is_closed());

@@ -273,6 +273,11 @@ async fn train(
                     running.pause(trainer, false);
                     drop(tell(trainer, &Ask::Stop).await);
                 }
+                Some(Order::Bring) => if let Some(bringer) = &mut bringer {
+                    bringer.want_anew();
+                    // One that is paused is asked when it goes on, as often as it always is.
+                    if !running.is_paused() { drop(tell(trainer, &Ask::Save).await) }
+                },
                 _ => return Ended::Abandoned, // ordered, or the agent is gone
             },
             pause = background::news(&mut pauses) => running.pause(trainer, pause),
@@ -350,6 +355,7 @@ async fn meanwhile(
             ended = &mut work => return ended,
             order = orders.recv() => match order {
                 Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                Some(Order::Bring) => {} // there is nothing yet
                 Some(Order::Stop) => {
                     let failure = Failure::new(FailureClass::Preempted, "stopped before it had begun");
                     return Some(Ended::Clean(Report::Failed(failure)));

@@ -164,6 +164,7 @@ async fn greet(
         heartbeat_ms: (lease_ms / 3).min(HEARTBEAT_MS),
         lease_ms,
         verdicts: Some(verdicts(joined.orders)),
+        start: shared.start,
     };
     let welcome = wire::CoordinatorMessage { kind: Some(Kind::Welcome(welcome)) };
     let _ = guest.outgoing.send(Ok(welcome)).await; // if it is gone, the other direction notices

@@ -159,6 +159,7 @@ impl Eyes {
             Some(Kind::Welcome(welcome)) => {
                 let verdicts = welcome.verdicts.iter().flat_map(|verdicts| &verdicts.verdicts);
                 verdicts.for_each(|verdict| self.hears_verdict(verdict));
+                self.ledger.met(&self.worker, welcome.start);
             }
             Some(Kind::Verdicts(verdicts)) => {
                 verdicts.verdicts.iter().for_each(|verdict| self.hears_verdict(verdict));

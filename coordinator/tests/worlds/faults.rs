@@ -92,6 +92,8 @@ pub struct FaultyStore {
     pub rng: SmallRng,
     /// Every commit names its holder, and is refused once another coordinator has opened the store.
     pub hold: Hold,
+    /// The host of the coordinator.
+    pub of: &'static str,
 }
 
 impl fmt::Debug for FaultyStore {
@@ -124,7 +126,7 @@ impl Store for FaultyStore {
             return Err(StoreError::Injected("nothing was kept"));
         }
         self.inner.commit_with_log(changes, log)?;
-        changes.iter().for_each(|change| self.ledger.committed(change));
+        changes.iter().for_each(|change| self.ledger.committed(self.of, change));
         self.ledger.jumped(takes); // after what was decided before it
         if self.happens(&fail_after) {
             self.ledger.count("commits failed after");

@@ -57,11 +57,14 @@ pub struct Notes {
     /// Whether some results are made to contradict themselves, and which were.
     pub spoiling: bool,
     pub spoilt: BTreeSet<(FoldKey, Attempt)>,
-    /// How far the checkpoints are that the coordinator said it holds, now and when each attempt was issued.
-    brought: BTreeMap<FoldKey, u32>,
+    /// How far the checkpoints are that each coordinator said it holds, now, and whoever issued an attempt when it did.
+    brought: BTreeMap<(&'static str, FoldKey), u32>,
     brought_before: BTreeMap<(FoldKey, Attempt), u32>,
-    /// Whether there are two coordinators, each of which holds what was brought to it.
-    pub has_standby: bool,
+    /// Which start of a coordinator a worker met last, and when its attempts should have been brought to it.
+    met: BTreeMap<String, u64>,
+    to_bring: BTreeMap<(String, FoldKey, Attempt), Duration>,
+    /// The planted mistake of a coordinator that keeps whatever comes.
+    pub compares_nothing: bool,
     /// Whether the coordinator's disk has changed bytes of a checkpoint.
     pub damaged: bool,
     /// Machines in this world.
@@ -189,6 +192,29 @@ impl Ledger {
                 "{worker} went on with {fold}, attempt {attempt}, after it was told to stop"
             ));
         }
+        let due = self.notes().to_bring.remove(&(worker.to_owned(), fold, attempt));
+        if due.is_some_and(|due| self.now().saturating_sub(due) > patience) {
+            self.broken(format!(
+                "{worker} met another coordinator and was not told to bring {fold}, attempt {attempt}"
+            ));
+        }
+    }
+
+    /// A worker was welcomed by this start of a coordinator. What it trains has to be brought to one that it had not met.
+    pub fn met(&self, worker: &str, start: u64) {
+        let training = self.in_training(worker);
+        let mut notes = self.notes();
+        let (before, now) = (notes.met.insert(worker.to_owned(), start), notes.now);
+        if before.is_some_and(|before| before != start) {
+            let due = training.into_iter().map(|(fold, attempt)| ((worker.to_owned(), fold, attempt), now));
+            notes.to_bring.extend(due);
+        }
+    }
+
+    /// A slot was told to bring what it trains.
+    pub fn brings_anew(&self, worker: &str, fold: FoldKey, attempt: Attempt) {
+        self.count("brought again");
+        self.notes().to_bring.remove(&(worker.to_owned(), fold, attempt));
     }
 
     /// The checkpoints of a fold are removed, which nobody may do before its result is safe.
@@ -200,22 +226,19 @@ impl Ledger {
         }
     }
 
-    /// The coordinator said that it holds a checkpoint.
-    pub fn brought(&self, fold: FoldKey, epochs: u32) {
+    /// This coordinator said that it holds a checkpoint.
+    pub fn brought(&self, to: &'static str, fold: FoldKey, epochs: u32) {
         self.count("checkpoints that arrived");
         let mut notes = self.notes();
-        let furthest = notes.brought.entry(fold).or_default();
+        let furthest = notes.brought.entry((to, fold)).or_default();
         *furthest = epochs.max(*furthest);
     }
 
-    /// A lease came with this checkpoint: no less far than what the coordinator had before it gave the fold away.
+    /// A lease came with this checkpoint: no less far than what the coordinator that gave the fold away had before.
     pub fn leased_with(&self, fold: FoldKey, attempt: Attempt, held: Option<Held>) {
         let epochs = held.map_or(0, |held| held.epochs);
         let brought = self.notes().brought_before.get(&(fold, attempt)).copied().unwrap_or(0);
-        let may_be_less = {
-            let notes = self.notes();
-            notes.damaged || notes.has_standby
-        };
+        let may_be_less = self.notes().damaged;
         if epochs < brought && !may_be_less {
             self.broken(format!(
                 "{fold}, attempt {attempt}, begins after epoch {epochs}, and {brought} were held"
@@ -243,11 +266,11 @@ impl Ledger {
         !names.iter().any(|name| notes.finished.keys().any(|fold| belongs(name, fold)))
     }
 
-    /// Looks at what is committed.
-    pub fn committed(&self, change: &Change) {
+    /// Looks at what this coordinator has committed.
+    pub fn committed(&self, by: &'static str, change: &Change) {
         match change {
             Change::Steered(_) => self.count("acts"),
-            Change::Fold(fold, change) => self.committed_about(*fold, change),
+            Change::Fold(fold, change) => self.committed_about(by, *fold, change),
             Change::Fleet(FleetChange::Quarantined { .. }) => self.count("quarantines"),
             Change::Fleet(
                 FleetChange::Drained { .. } | FleetChange::Undrained { .. } | FleetChange::Released { .. },
@@ -258,13 +281,13 @@ impl Ledger {
         }
     }
 
-    fn committed_about(&self, fold: FoldKey, change: &FoldChange) {
+    fn committed_about(&self, by: &'static str, fold: FoldKey, change: &FoldChange) {
         match change {
             FoldChange::Issued { attempt, worker, .. } => {
                 self.notes().issued.insert((fold, *attempt), worker.to_string());
                 let awake = self.notes().awake();
                 self.notes().began.insert((fold, *attempt), awake);
-                let brought = self.notes().brought.get(&fold).copied().unwrap_or(0);
+                let brought = self.notes().brought.get(&(by, fold)).copied().unwrap_or(0);
                 self.notes().brought_before.insert((fold, *attempt), brought);
                 let before = self.notes().running.insert(fold, *attempt);
                 if let Some(before) = before {

@@ -48,7 +48,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 34] = [
+const LEAST: [(&str, u64); 36] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -83,6 +83,8 @@ const LEAST: [(&str, u64); 34] = [
     ("declined checkpoints", 10),
     ("damaged checkpoints", 2),
     ("folds that moved", 10),
+    ("saved and stopped", 8),
+    ("brought again", 20),
 ];
 
 /// The one world that somebody wants to look at.
@@ -137,10 +139,23 @@ fn promises_hold_in_worlds_of_seed_4_mod_5() {
 #[test]
 fn two_coordinators_that_are_active_at_once_are_caught() {
     let caught = (0..20).filter(|seed| {
-        let world = || world::run_with(*seed, standby::Lock::new(true));
+        let world = || world::run_with(*seed, world::Mistake::TwoActive);
         std::panic::catch_unwind(world).is_err()
     });
     let caught = caught.count();
     println!("two active coordinators are caught in {caught} of 20 worlds");
     assert!(caught > 0, "worlds do not notice two active coordinators");
+}
+
+/// The mistake that digests prevent: then somebody goes on from what nobody saved, and this is noticed.
+#[test]
+fn a_coordinator_that_keeps_torn_checkpoints_is_caught() {
+    let caught = (0..40).filter(|seed| {
+        let world = || world::run_with(*seed, world::Mistake::AcceptTorn);
+        let words = std::panic::catch_unwind(world).err().and_then(|words| words.downcast::<String>().ok());
+        words.is_some_and(|words| words.contains("goes on from a checkpoint of"))
+    });
+    let caught = caught.count();
+    println!("a coordinator that keeps torn checkpoints is caught in {caught} of 40 worlds");
+    assert!(caught > 0, "worlds do not notice torn checkpoints that are kept");
 }

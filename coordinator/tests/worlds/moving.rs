@@ -12,7 +12,7 @@ use togl_proto::wire::{CheckpointChunk, CheckpointHead};
 use togl_sweeps::{Attempt, FoldKey};
 
 use crate::ledger::Ledger;
-use crate::network;
+use crate::network::{self, Found};
 
 /// Epochs of every fold.
 pub const EPOCHS: u32 = 5;
@@ -39,7 +39,6 @@ pub const HOW: [How; 6] = [How::Well, How::Well, How::Late, How::Cut, How::Other
 pub struct Moving {
     worker: String,
     token: String,
-    courier: Courier,
     checkpoints: Checkpoints,
     ledger: Ledger,
 }
@@ -53,9 +52,15 @@ pub fn content(fold: FoldKey, epochs: u32) -> Vec<u8> {
 
 impl Moving {
     pub fn new(worker: &str, token: String, checkpoints: Checkpoints, ledger: Ledger) -> Self {
-        let of = token.clone();
-        let courier = Courier::new(worker.parse().unwrap(), move || network::checkpoints(of.clone()));
-        Self { worker: worker.to_owned(), token, courier, checkpoints, ledger }
+        Self { worker: worker.to_owned(), token, checkpoints, ledger }
+    }
+
+    /// A courier, and whom it finds.
+    fn courier(&self) -> (Courier, Found) {
+        let (token, found) = (self.token.clone(), Found::default());
+        let on = found.clone();
+        let connect = move || network::checkpoints(token.clone(), on.clone());
+        (Courier::new(self.worker.parse().unwrap(), connect), found)
     }
 
     /// Where an attempt begins: after so many epochs.
@@ -64,7 +69,7 @@ impl Moving {
         if held.is_none_or(|held| held.epochs <= here) {
             return here;
         }
-        match self.courier.fetch(fold, attempt).await {
+        match self.courier().0.fetch(fold, attempt).await {
             Ok(Some((held, bytes))) => {
                 if bytes != content(fold, held.epochs) || held.epochs > EPOCHS {
                     self.ledger.broken(format!(
@@ -113,8 +118,9 @@ impl Moving {
             How::Other => return self.deceive(fold, attempt, &bytes, vec![0; bytes.len()]).await,
             How::Well => {}
         }
-        match self.courier.bring(fold, attempt, epochs, bytes).await {
-            Ok(Brought::Kept) => self.ledger.brought(fold, epochs),
+        let (courier, found) = self.courier();
+        match courier.bring(fold, attempt, epochs, bytes).await {
+            Ok(Brought::Kept) => self.ledger.brought(*found.lock().unwrap(), fold, epochs),
             Ok(Brought::Declined(_)) => self.ledger.count("declined checkpoints"),
             Ok(Brought::NobodyHolds) => {
                 self.ledger.broken("a coordinator forgot that it holds checkpoints".to_owned())
@@ -126,9 +132,11 @@ impl Moving {
         }
     }
 
-    /// Promises a checkpoint further than any, and sends other bytes. The courier would not.
+    /// Promises a checkpoint further than any, and sends other bytes. The courier would not. A coordinator that compares nothing is
+    /// played by a promise that fits whatever is sent.
     async fn deceive(self, fold: FoldKey, attempt: Attempt, promised: &[u8], sent: Vec<u8>) {
-        let held = Held::of(EPOCHS + 1, promised);
+        let compares_nothing = self.ledger.notes().compares_nothing;
+        let held = Held::of(EPOCHS + 1, if compares_nothing { &sent } else { promised });
         let head = CheckpointHead {
             fold: Some(fold.into()),
             attempt: attempt.0,
@@ -137,8 +145,10 @@ impl Moving {
             url: String::new(),
         };
         let chunks = [Kind::Head(head), Kind::Bytes(sent)].map(|kind| CheckpointChunk { kind: Some(kind) });
-        let Ok(mut client) = network::checkpoints(self.token.clone()).await else { return };
+        let Ok(mut client) = network::checkpoints(self.token.clone(), Found::default()).await else { return };
         match client.put(tokio_stream::iter(chunks)).await {
+            // Whoever goes on from it notices, too.
+            Ok(reply) if reply.get_ref().kept && compares_nothing => self.ledger.count("kept torn"),
             Ok(reply) if reply.get_ref().kept => {
                 self.ledger.broken(format!("a torn checkpoint of {fold} was kept"));
             }

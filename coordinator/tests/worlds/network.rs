@@ -2,6 +2,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -66,9 +67,14 @@ pub async fn incoming() -> io::Result<impl Stream<Item = io::Result<Accepted>>> 
 
 /// A channel to the first coordinator that answers, with the timeouts of the real client.
 pub async fn connect() -> Result<Channel, tonic::transport::Error> {
+    Ok(find().await?.1)
+}
+
+/// The same, and whose it is.
+async fn find() -> Result<(&'static str, Channel), tonic::transport::Error> {
     match connect_to(COORDINATOR, Duration::from_secs(2)).await {
-        Ok(channel) => Ok(channel),
-        Err(_) => connect_to(STANDBY, Duration::from_secs(5)).await,
+        Ok(channel) => Ok((COORDINATOR, channel)),
+        Err(_) => Ok((STANDBY, connect_to(STANDBY, Duration::from_secs(5)).await?)),
     }
 }
 
@@ -85,9 +91,14 @@ async fn connect_to(host: &'static str, patience: Duration) -> Result<Channel, t
         .await
 }
 
+/// Whom a courier found last.
+pub type Found = Arc<Mutex<&'static str>>;
+
 /// A connection for a worker's courier.
-pub async fn checkpoints(token: String) -> courier::Connected {
-    Ok(client::checkpoints_on(connect().await.map_err(unreachable)?, Bearer::new(&token)?))
+pub async fn checkpoints(token: String, found: Found) -> courier::Connected {
+    let (host, channel) = find().await.map_err(unreachable)?;
+    *found.lock().unwrap() = host;
+    Ok(client::checkpoints_on(channel, Bearer::new(&token)?))
 }
 
 fn unreachable(error: tonic::transport::Error) -> ConnectError {

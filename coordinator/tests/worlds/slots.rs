@@ -121,6 +121,11 @@ impl Slot {
                 Some(Report::Abandoned)
             }
             Some(Order::Stop) => Some(self.save(fold, attempt, epoch).await),
+            Some(Order::Bring) => {
+                self.ledger.brings_anew(&self.worker, fold, attempt);
+                tokio::spawn(self.moving.clone().bring(fold, attempt, How::Well));
+                None
+            }
             Some(Order::Train(other)) => {
                 let (worker, slot, other) = (&self.worker, self.number, other.fold);
                 self.ledger.broken(format!("slot {slot} of {worker} trains {fold} and was given {other}"));

@@ -192,7 +192,7 @@ impl Worker {
             devices: vec!["cpu".to_owned(); self.slots],
             memories: vec![0; self.slots],
             allocation: String::new(),
-            moves_checkpoints: false,
+            moves_checkpoints: true,
             offers: Vec::new(),
         }
     }

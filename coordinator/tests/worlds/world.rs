@@ -61,13 +61,24 @@ enum Mend {
     UpgradeCoordinator,
 }
 
-/// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
-pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
-    run_with(seed, Lock::new(false))
+/// A mistake that the coordinators of a world make, to see that it is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    None,
+    /// Whoever lost the store goes on storing.
+    TwoActive,
+    /// A checkpoint is kept without comparing it with what was promised.
+    AcceptTorn,
 }
 
-/// The same with this lock of the store.
-pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
+/// Runs the world of a seed and panics, with the seed, if a promise is broken. Says what happened in it.
+pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
+    run_with(seed, Mistake::None)
+}
+
+/// The same with this mistake in it.
+pub fn run_with(seed: u64, mistake: Mistake) -> BTreeMap<&'static str, u64> {
+    let lock = Lock::new(mistake == Mistake::TwoActive);
     let mut rng = SmallRng::seed_from_u64(seed);
     let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
     let (jumps, troubles) = (Jumps::default(), Troubles::default());
@@ -75,6 +86,7 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let held = disks.each_ref().map(|disk| disk.path().to_owned());
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
+    ledger.notes().compares_nothing = mistake == Mistake::AcceptTorn;
     let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
     let place = |name, is_there, seed, held: &PathBuf| {
         let dead = Arc::new(AtomicBool::new(false));
@@ -90,7 +102,6 @@ pub fn run_with(seed: u64, lock: Lock) -> BTreeMap<&'static str, u64> {
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
     let (token, of, seed_of_viewer) = (tokens.operator.clone(), ledger.clone(), rng.random());
     sim.host("viewer", move || viewer::look(token.clone(), of.clone(), seed_of_viewer));
-    ledger.notes().has_standby = has_standby;
     let places = (machines.clone(), held[..1 + usize::from(has_standby)].to_vec());
     let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
@@ -133,6 +144,7 @@ impl Place {
             let rng = SmallRng::seed_from_u64(seeds.borrow_mut().random());
             let (inner, troubles, lock) = (self.store.clone(), self.troubles.clone(), self.lock.clone());
             let (jumps, ledger, tokens) = (self.jumps.clone(), self.ledger.clone(), self.tokens.clone());
+            let name = self.name;
             let (is_there, dead, held) = (self.is_there, self.dead.clone(), self.held.clone());
             async move {
                 if !is_there {
@@ -140,7 +152,7 @@ impl Place {
                 }
                 let hold = lock.take().await;
                 let (on, its) = (jumps.clone(), ledger.clone());
-                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold };
+                let faulty = FaultyStore { inner, troubles, jumps: on, ledger: its, rng, hold, of: name };
                 coordinator::run((faulty, held), jumps, tokens, ledger, dead).await
             }
         });
@@ -305,7 +317,8 @@ impl Hosts {
                 self.workers[n].1.lock().unwrap().jump(milliseconds);
                 ("worker clock jumps", None)
             }
-            Fault::PauseCoordinator(lasts) if sim.is_host_running(COORDINATOR) => {
+            // Whoever serves: all that is on its way to either is held.
+            Fault::PauseCoordinator(lasts) if COORDINATORS.iter().any(|one| sim.is_host_running(*one)) => {
                 self.stand(sim, true);
                 ("coordinator pauses", Some((until(lasts), Mend::WakeCoordinator)))
             }
@@ -327,15 +340,15 @@ impl Hosts {
         let name = |number: usize| &*self.workers[number].0;
         Some(match fault {
             Fault::Partition(n, lasts) => {
-                sim.partition(name(n), COORDINATOR);
+                COORDINATORS.iter().for_each(|one| sim.partition(name(n), *one));
                 ("partitions", Some((until(lasts), Mend::Repair(n))))
             }
             Fault::OneWay(n, lasts) => {
-                sim.partition_oneway(COORDINATOR, name(n));
+                COORDINATORS.iter().for_each(|one| sim.partition_oneway(*one, name(n)));
                 ("one-way partitions", Some((until(lasts), Mend::Repair(n))))
             }
             Fault::Hold(n, lasts) => {
-                sim.hold(name(n), COORDINATOR);
+                COORDINATORS.iter().for_each(|one| sim.hold(name(n), *one));
                 ("held links", Some((until(lasts), Mend::Release(n))))
             }
             Fault::Jump(milliseconds) => {
@@ -415,8 +428,8 @@ impl Hosts {
             }
             Mend::StartStandby => sim.bounce(STANDBY),
             Mend::StartWorker(n) => sim.bounce(name(n)),
-            Mend::Repair(n) => sim.repair(name(n), COORDINATOR),
-            Mend::Release(n) => sim.release(name(n), COORDINATOR),
+            Mend::Repair(n) => COORDINATORS.iter().for_each(|one| sim.repair(name(n), *one)),
+            Mend::Release(n) => COORDINATORS.iter().for_each(|one| sim.release(name(n), *one)),
             Mend::WakeCoordinator => self.stand(sim, false),
             Mend::UpgradeCoordinator => {
                 self.ledger.notes().outdated = false;

@@ -1,6 +1,6 @@
 """One fold of a sweep: `togl run` starts this file once for every trial, split and training seed.
 
-By hand: pip install togl-sweeps; python3 train.py lr=0.1 split=3
+By hand, where the wheel of togl is installed: python3 train.py lr=0.1 split=3
 """
 
 import json

@@ -105,6 +105,8 @@ pub struct Agent {
     session: Option<Session>,
     heartbeat: Duration,
     last_trouble: String,
+    /// Which start of a coordinator was met last; none before the first one, or if they do not say.
+    met: Option<u64>,
     /// Told to stop: no new work, what is in training is saved.
     leaving: bool,
     /// When what started this worker will end it.
@@ -128,6 +130,7 @@ impl Agent {
             session: None,
             heartbeat,
             last_trouble,
+            met: None,
             leaving: false,
             end: None,
             closing: false,

@@ -17,6 +17,8 @@ pub enum Order {
     Abandon(FoldKey, Attempt),
     /// Save the fold in training and end it as preempted.
     Stop,
+    /// Save the fold in training and bring its checkpoint, without waiting until one is due: another coordinator serves now.
+    Bring,
 }
 
 /// One attempt to train.

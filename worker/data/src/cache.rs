@@ -2,7 +2,7 @@
 //! is mapped, not read, and all processes of a machine share its pages. It is used only if it was made from
 //! the very same input and is whole; otherwise it is made again. Trouble with the cache is never trouble for the
 //! caller: the data set is returned anyway, and the outcome says why it was not stored. One process builds, others
-//! on the same machine wait for it.
+//! on the same machine wait for it; machines that share the folder may build at once, and do not meet.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind, Read};
@@ -114,15 +114,59 @@ impl CacheSlot {
         Ok(lock)
     }
 
-    /// Under the lock there is one writer, so the unfinished file can have one name: what a crash leaves
-    /// behind is overwritten by the next attempt.
+    /// Under the lock there is one writer on this machine. Others that share the folder may not heed it, so the unfinished file
+    /// has the name of its writer; what a crash left here is removed by the next attempt.
     fn store(&self, dataset: &Dataset) -> std::io::Result<()> {
-        let unfinished = self.path.with_extension("unfinished");
-        let draft =
-            Draft::at(unfinished, &self.path, File::options().write(true).create(true).truncate(true))?;
+        let writer = Writer::this();
+        self.tidy(&writer);
+        self.fill(self.draft(&writer)?, dataset)
+    }
+
+    fn draft(&self, writer: &Writer) -> std::io::Result<Draft> {
+        Draft::at(
+            self.unfinished(writer),
+            &self.path,
+            File::options().write(true).create(true).truncate(true),
+        )
+    }
+
+    fn fill(&self, draft: Draft, dataset: &Dataset) -> std::io::Result<()> {
         let out = BufWriter::with_capacity(BUFFER_BYTES, draft);
         let out = flat::write(out, dataset, &self.fingerprint)?;
         out.into_inner()?.publish().map(drop)
+    }
+
+    fn unfinished(&self, Writer { host, process }: &Writer) -> PathBuf {
+        self.path.with_extension(format!("{host}-{process}.unfinished"))
+    }
+
+    /// Removes what dead writers of this machine left: whoever lives holds the lock, and that is us.
+    fn tidy(&self, writer: &Writer) {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (its, mine) = (format!("{stem}.{}-", writer.host), self.unfinished(writer));
+        let entries = self.path.parent().and_then(|folder| fs::read_dir(folder).ok());
+        for path in entries.into_iter().flatten().flatten().map(|entry| entry.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let number = name.strip_prefix(&its).and_then(|rest| rest.strip_suffix(".unfinished"));
+            // Another host may have a longer name that begins like ours.
+            if path != mine && number.is_some_and(|number| number.parse::<u32>().is_ok()) {
+                let _ = fs::remove_file(&path); // it only takes room
+            }
+        }
+    }
+}
+
+/// Who writes a copy.
+struct Writer {
+    host: String,
+    process: u32,
+}
+
+impl Writer {
+    fn this() -> Self {
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = host.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        Self { host, process: std::process::id() }
     }
 }
 
@@ -170,7 +214,8 @@ mod tests {
     fn a_corrupt_copy_is_replaced_and_an_unfinished_one_is_not_looked_at() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let slot = slot(folder.path(), 1);
-        fs::write(slot.path.with_extension("unfinished"), "half").expect("file");
+        let gone = slot.unfinished(&Writer { process: 0, ..Writer::this() });
+        fs::write(&gone, "half").expect("file");
         assert_eq!(slot.open_or_make(made).expect("made").1, CacheOutcome::Stored);
         let mut bytes = fs::read(&slot.path).expect("stored");
         let middle = bytes.len() - 20;
@@ -178,7 +223,24 @@ mod tests {
         fs::write(&slot.path, bytes).expect("file");
         assert!(matches!(slot.open_or_make(made).expect("made").1, CacheOutcome::Replaced(_)));
         assert_eq!(slot.open_or_make(never).expect("cached").1, CacheOutcome::Hit);
-        assert!(!slot.path.with_extension("unfinished").exists());
+        assert!(!gone.exists(), "nobody goes on with it");
+    }
+
+    #[test]
+    fn two_hosts_that_write_at_once_do_not_meet_and_the_copy_is_whole_at_any_moment() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let slot = slot(folder.path(), 1);
+        let elsewhere = Writer { host: format!("{}-2", Writer::this().host), process: std::process::id() };
+        let mut theirs = slot.draft(&elsewhere).expect("draft");
+        std::io::Write::write_all(&mut theirs, b"half").expect("written");
+        assert_eq!(slot.open_or_make(made).expect("made").1, CacheOutcome::Stored);
+        assert_eq!(slot.open_or_make(never).expect("cached").1, CacheOutcome::Hit);
+        assert_eq!(fs::read(slot.unfinished(&elsewhere)).expect("still theirs"), b"half");
+        drop(theirs);
+        let theirs = slot.draft(&elsewhere).expect("draft");
+        slot.fill(theirs, &made().expect("sound")).expect("published");
+        assert_eq!(slot.open_or_make(never).expect("cached").1, CacheOutcome::Hit);
+        assert_eq!(fs::read_dir(folder.path()).expect("folder").count(), 2, "the copy and its lock");
     }
 
     #[test]
@@ -199,7 +261,7 @@ mod tests {
         fs::create_dir_all(slot.path.join("in the way")).expect("folder");
         let outcome = slot.open_or_make(made).expect("made").1;
         assert!(matches!(outcome, CacheOutcome::NotStored(_)), "{outcome:?}");
-        assert!(!slot.path.with_extension("unfinished").exists());
+        assert!(!slot.unfinished(&Writer::this()).exists());
     }
 
     #[cfg(target_os = "linux")]
@@ -208,11 +270,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("temporary folder");
         let slot = slot(folder.path(), 1);
         // The device on which every write fails for lack of space.
-        std::os::unix::fs::symlink("/dev/full", slot.path.with_extension("unfinished")).expect("link");
+        std::os::unix::fs::symlink("/dev/full", slot.unfinished(&Writer::this())).expect("link");
         let (dataset, outcome) = slot.open_or_make(made).expect("made");
         assert_eq!(dataset.graph_count(), 2);
         assert!(matches!(outcome, CacheOutcome::NotStored(reason) if reason.contains("space")));
-        assert!(fs::symlink_metadata(slot.path.with_extension("unfinished")).is_err());
+        assert!(fs::symlink_metadata(slot.unfinished(&Writer::this())).is_err());
         assert!(!slot.path.exists());
     }
 

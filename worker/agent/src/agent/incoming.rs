@@ -61,8 +61,20 @@ impl Agent {
         self.last_trouble.clear();
         self.heartbeat = Duration::from_millis(welcome.heartbeat_ms.clamp(50, 60_000).into());
         self.on_verdicts(welcome.verdicts.unwrap_or_default()).await;
+        self.meet(welcome.start).await;
         self.report_all().await;
         self.ask_for_leases().await;
+    }
+
+    /// Whoever serves since another start may hold nothing of what was brought before: after a take-over it never had it.
+    async fn meet(&mut self, start: u64) {
+        let Some(start) = Some(start).filter(|start| *start != 0) else { return };
+        if self.met.replace(start).is_none_or(|before| before == start) {
+            return;
+        }
+        for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
+            let _ = slot.orders.send(Order::Bring).await;
+        }
     }
 
     async fn on_verdicts(&mut self, verdicts: wire::Verdicts) {
