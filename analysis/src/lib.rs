@@ -30,6 +30,7 @@ pub mod live;
 mod ndjson;
 pub mod plan;
 pub mod published;
+mod read_back;
 pub mod render;
 pub mod replay;
 pub mod report;
