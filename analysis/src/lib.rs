@@ -6,6 +6,7 @@
 //! [`render`] (one format per file). It reads rows and files and writes files; it never prints, trains, or talks
 //! to a coordinator.
 
+pub mod agreement;
 mod atomic;
 pub mod best;
 mod cell;
