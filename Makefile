@@ -85,6 +85,11 @@ fuzz: ## Fuzz the readers of data files, messages, stores and saved folds, FUZZ_
 soak: ## Many more simulated worlds than `make test` runs (WORLDS=20000)
 	TOGL_WORLDS=$(WORLDS) $(CARGO) nextest run -p togl-coordinator --test worlds --no-fail-fast
 
+# The same programs that users get; what is measured, and in which environment variables, stands at the top of the script.
+bench: bootstrap ## Measure everything of docs/benchmarks.md, a dated table in target/bench (ONLY=dispatch,tables; FORCE=1 on a busy machine)
+	$(CARGO) build --release --workspace --bins --examples
+	ONLY="$(ONLY)" FORCE="$(FORCE)" deploy/bench/all
+
 install: bootstrap ## Build for release and install programs and libtorch under PREFIX
 	TOGL_COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null) $(CARGO) build --release --locked --workspace --bins
 	deploy/install "$(PREFIX)"

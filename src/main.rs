@@ -24,9 +24,11 @@ mod pager;
 mod problem;
 mod program_files;
 mod progress;
+mod reading;
 mod remote;
 mod slurm;
 mod state;
+mod streamed;
 mod watch;
 mod web;
 

@@ -1,5 +1,5 @@
 //! Our numbers beside the published ones: for each cell the published value, the difference, and whether it lies
-//! within one published standard deviation. Owns how a cell of ours finds its counterpart: by data set, by depth
+//! within one published standard deviation and within two standard errors; how much agrees is counted in `agreement`. Owns how a cell of ours finds its counterpart: by data set, by depth
 //! or position where the published table has them, and by the method as printed, or by the settings that a sweep file
 //! says a printed label means.
 
@@ -9,8 +9,10 @@ use serde::Serialize;
 use togl_sweeps::spec::{Published, TableSpec};
 use togl_sweeps::{SweepSpec, TrialConfig, TrialId};
 
+use crate::agreement::{self, Agreement, GroupAgreement};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::layout;
 use crate::plan::Plan;
 use crate::published::{self, PublishedCell};
 use crate::render::{aligned, latex};
@@ -42,6 +44,8 @@ pub struct ComparedCell {
     pub difference: Option<f64>,
     /// Whether the difference is at most one published standard deviation; none where it was not printed.
     pub within_one_std: Option<bool>,
+    /// Whether it is at most two standard errors of a difference of two such means; none where one deviation is not known.
+    pub within_two_standard_errors: Option<bool>,
 }
 
 /// A table beside a published one.
@@ -53,25 +57,27 @@ pub struct Comparison {
     pub cells: Vec<ComparedCell>,
     /// Published numbers without a counterpart of ours.
     pub missing: Vec<PublishedCell>,
+    /// How much agrees among the cells with one value of a setting, for the settings that vary.
+    pub groups: Vec<GroupAgreement>,
 }
 
 impl Comparison {
-    /// Compares with the published table of this name. A layout's name is that of its table.
-    pub fn with(table: &Table, published_table: &str) -> Result<Self> {
+    /// Compares a table of these folds with the published table of this name. A layout's name is that of its table.
+    pub fn with(table: &Table, frame: &FoldFrame, published_table: &str) -> Result<Self> {
         if published::cells_of(published_table).next().is_none() {
             return Err(Error::NothingPublished {
                 reason: format!("there is no table `{published_table}`"),
                 hint: togl_sweeps::nearest::hint(published_table, published::tables()),
             });
         }
-        Ok(Self::by_name(table, published_table))
+        Ok(Self::by_name(table, &layout::places(frame)?, published_table))
     }
 
     /// Each cell of ours beside the one that is called the same.
-    fn by_name(table: &Table, published_table: &str) -> Self {
+    fn by_name(table: &Table, places: &Places, published_table: &str) -> Self {
         let printed: Vec<&PublishedCell> = published::cells_of(published_table).collect();
-        Self::beside(table, published_table, &printed, |printed, row, column, _| {
-            is_called(printed, table, row, column)
+        Self::beside(table, published_table, &printed, |printed, row, column, cell| {
+            is_called(printed, table, row, column) && stands_there(printed, cell, places)
         })
     }
 
@@ -91,14 +97,16 @@ impl Comparison {
         }
         let missing = printed.iter().zip(missing).filter(|(_, missing)| *missing);
         let missing = missing.map(|(cell, _)| (*cell).clone()).collect();
-        Self { published_table: name.to_owned(), cells, missing }
+        let groups = agreement::groups(table, &cells);
+        Self { published_table: name.to_owned(), cells, missing, groups }
     }
 
     /// Compares with the only published table in which every cell of ours that has one anywhere is found.
     /// Refuses if there is none, or if several would do: structure-only and full runs have the same names.
-    pub fn find(table: &Table) -> Result<Self> {
+    pub fn find(table: &Table, frame: &FoldFrame) -> Result<Self> {
+        let places = layout::places(frame)?;
         let found = |name: &str| {
-            Self::by_name(table, name).cells.iter().filter(|cell| cell.published.is_some()).count()
+            Self::by_name(table, &places, name).cells.iter().filter(|cell| cell.published.is_some()).count()
         };
         let all = published::tables();
         let counts: Vec<usize> = all.iter().map(|name| found(name)).collect();
@@ -110,7 +118,7 @@ impl Comparison {
                 reason: "no cell of this table has a counterpart".to_owned(),
                 hint: format!("make the table with the layout of one of {}", all.join(", ")),
             }),
-            (_, [only]) => Self::with(table, only),
+            (_, [only]) => Ok(Self::by_name(table, &places, only)),
             (_, several) => Err(Error::NothingPublished {
                 reason: "several tables fit it equally well".to_owned(),
                 hint: format!("name one of {}", several.join(", ")),
@@ -129,30 +137,32 @@ impl Comparison {
         }
         let trials: HashMap<TrialId, TrialConfig> =
             sweep.trials.iter().map(|trial| (trial.id, trial.config.clone())).collect();
+        let places: Places =
+            trials.iter().map(|(trial, config)| (*trial, config.layers_around_togl().0)).collect();
         let compare = |block: &Published| {
             let spec = TableSpec { metric: block.metric, ..sweep.table.clone() };
             let table = Table::of_block(frame, plan, &spec, sweep.selection.as_ref())?;
             let printed: Vec<&PublishedCell> = block.cells.iter().collect();
             Ok(Self::beside(&table, &block.table, &printed, |printed, _, _, cell| {
-                is_meant(printed, cell, block, &trials)
+                is_meant(printed, cell, block, &trials) && stands_there(printed, cell, &places)
             }))
         };
         sweep.published.iter().map(compare).collect()
     }
 
-    /// Cells within one published standard deviation, and cells for which that is known.
-    pub fn agreement(&self) -> (usize, usize) {
-        let known = self.cells.iter().filter_map(|cell| cell.within_one_std);
-        known.fold((0, 0), |(within, all), yes| (within + usize::from(yes), all + 1))
+    /// How much agrees of all cells.
+    pub fn agreement(&self) -> Agreement {
+        Agreement::of(&self.cells)
     }
 
     /// What the columns mean and how much agrees.
     pub fn caption(&self) -> String {
-        let (within, known) = self.agreement();
+        let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } = self.agreement();
         format!(
-            "Ours beside {} as published, in percent (mean ± sample standard deviation). {within} of {known} cells \
-             lie within one published standard deviation (allowing for its rounding); {} published cells have no \
-             counterpart here.",
+            "Ours beside {} as published, in percent (mean ± sample standard deviation). {within_one_std} of {of_std} cells \
+             lie within one published standard deviation, {within_two_standard_errors} of {of_errors} within two standard \
+             errors of the difference, which takes a published mean to be over as many folds as ours is planned to be \
+             (allowing for the rounding of print); {} published cells have no counterpart here.",
             self.published_table,
             self.missing.len()
         )
@@ -160,28 +170,41 @@ impl Comparison {
 
     /// As aligned text, one line per cell.
     pub fn text(&self) -> String {
-        format!("{}\n{}\n", aligned(&HEADERS, &self.lines()), self.caption())
+        let groups = match self.groups.as_slice() {
+            [] => String::new(),
+            groups => format!("\n{}", aligned(&agreement::HEADERS, &agreement::lines(groups))),
+        };
+        format!("{}\n{}\n{groups}", aligned(&HEADERS, &self.lines()), self.caption())
     }
 
     /// As a Markdown table, one line per cell.
     pub fn markdown(&self) -> String {
-        let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-        let headers = HEADERS.map(str::to_owned);
-        let rule = HEADERS.map(|_| "---".to_owned());
-        let body: String = self.lines().iter().map(|cells| line(cells)).collect();
-        format!("{}{}{body}\n{}\n", line(&headers), line(&rule), self.caption())
+        let groups = match self.groups.as_slice() {
+            [] => String::new(),
+            groups => format!("\n{}", piped(&agreement::HEADERS, &agreement::lines(groups))),
+        };
+        format!("{}\n{}\n{groups}", piped(&HEADERS, &self.lines()), self.caption())
     }
 
     /// As a LaTeX table, one line per cell, called and referred to as the paper wants it.
     pub fn latex(&self, title: Option<&str>, label: Option<&str>) -> String {
         let title = title.map_or_else(String::new, |title| format!("{title}: "));
-        latex::listing(&HEADERS, &self.lines(), &(title + &self.caption()), label)
+        let cells = latex::listing(&HEADERS, &self.lines(), &(title + &self.caption()), label);
+        match self.groups.as_slice() {
+            [] => cells,
+            groups => {
+                let caption = format!("How much of {} agrees, by setting.", self.published_table);
+                cells + &latex::listing(&agreement::HEADERS, &agreement::lines(groups), &caption, None)
+            }
+        }
     }
 
     /// As CSV with numbers that are not rounded.
     pub fn csv(&self) -> String {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-        let headers = "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,within_one_std\n";
+        let word = |within: Option<bool>| within.map(|within| within.to_string()).unwrap_or_default();
+        let headers = "row,column,mean,std,n,planned,published_method,published_mean,published_std,difference,\
+             within_one_std,within_two_standard_errors\n";
         let line = |cell: &ComparedCell| {
             let published = cell.published.as_ref();
             spreadsheet::line([
@@ -195,7 +218,8 @@ impl Comparison {
                 number(published.map(|cell| cell.mean)),
                 number(published.and_then(|cell| cell.std)),
                 number(cell.difference),
-                cell.within_one_std.map(|within| within.to_string()).unwrap_or_default(),
+                word(cell.within_one_std),
+                word(cell.within_two_standard_errors),
             ])
         };
         std::iter::once(headers.to_owned()).chain(self.cells.iter().map(line)).collect()
@@ -211,7 +235,20 @@ impl Comparison {
     }
 }
 
-pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
+pub(crate) const HEADERS: [&str; 7] =
+    ["row", "column", "ours", "published", "difference", "within 1 std", "within 2 SE"];
+
+/// How many graph layers stand before the topological one, by trial.
+type Places = HashMap<TrialId, u32>;
+
+/// A Markdown table.
+fn piped(headers: &[&str], lines: &[Vec<String>]) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let headers: Vec<String> = headers.iter().map(|header| (*header).to_owned()).collect();
+    let rule = vec!["---".to_owned(); headers.len()];
+    let body: String = lines.iter().map(|cells| line(cells)).collect();
+    format!("{}{}{body}", line(&headers), line(&rule))
+}
 
 fn line(cell: &ComparedCell) -> Vec<String> {
     let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"));
@@ -222,19 +259,20 @@ fn line(cell: &ComparedCell) -> Vec<String> {
         .published
         .as_ref()
         .map(|cell| format!("{:.1} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
-    let within = cell.within_one_std.map_or("–", |within| if within { "yes" } else { "NO" });
+    let word = |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
     vec![
         cell.row.join(" "),
         cell.column.clone(),
         ours.unwrap_or_else(|| "–".to_owned()),
         published.unwrap_or_else(|| "–".to_owned()),
         cell.difference.map_or_else(|| "–".to_owned(), signed),
-        within.to_owned(),
+        word(cell.within_one_std),
+        word(cell.within_two_standard_errors),
     ]
 }
 
 /// A difference with its sign, which nothing that rounds to zero has.
-fn signed(difference: f64) -> String {
+pub(crate) fn signed(difference: f64) -> String {
     let text = fixed(difference, 1);
     if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
 }
@@ -254,11 +292,17 @@ fn is_meant(
     let fits = |config: &TrialConfig| {
         config.dataset == dataset
             && printed.depth.is_none_or(|depth| depth == config.depth)
-            && printed.position.is_none_or(|position| position == config.layers_around_togl().0)
             && condition.holds(config)
     };
     let mut configs = cell.folds.iter().map(|fold| trials.get(&fold.trial));
     configs.all(|config| config.is_some_and(fits))
+}
+
+/// Whether the topological layer of all trials behind a cell stands where that of a printed number does, which may be called
+/// `last` here and have a number there.
+fn stands_there(printed: &PublishedCell, cell: &Cell, places: &Places) -> bool {
+    let Some(place) = printed.position else { return true };
+    cell.folds.iter().all(|fold| places.get(&fold.trial) == Some(&place))
 }
 
 fn compare(
@@ -269,7 +313,10 @@ fn compare(
 ) -> ComparedCell {
     let difference = published.and_then(|published| Some(cell.mean? - published.mean));
     let deviation = published.and_then(|published| published.std);
-    let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + ROUNDING);
+    let within = |most: f64| move |difference: f64| difference.abs() <= most + ROUNDING;
+    let error = cell.std.zip(deviation).map(|(ours, theirs)| {
+        (ours.powi(2) / cell.n as f64 + theirs.powi(2) / cell.planned.max(cell.n) as f64).sqrt()
+    });
     ComparedCell {
         row: row.labels.clone(),
         column: column.label.clone(),
@@ -279,7 +326,8 @@ fn compare(
         planned: cell.planned,
         published: published.cloned(),
         difference,
-        within_one_std: within,
+        within_one_std: difference.zip(deviation).map(|(difference, std)| within(std)(difference)),
+        within_two_standard_errors: difference.zip(error).map(|(off, error)| within(2.0 * error)(off)),
     }
 }
 
@@ -297,7 +345,8 @@ fn is_called(printed: &PublishedCell, table: &Table, row: &TableRow, column: &Ta
     let (Some(method), Some(dataset)) = (printed_as.or_else(|| label("method")), label("dataset")) else {
         return false;
     };
-    published::is_about(printed, method, dataset, number("depth"), number("togl_position"))
+    let placed = printed.position.is_none() || label("togl_position").is_some();
+    placed && published::is_about(printed, method, dataset, number("depth"))
 }
 
 #[cfg(test)]

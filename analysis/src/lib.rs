@@ -6,6 +6,7 @@
 //! [`render`] (one format per file). It reads rows and files and writes files; it never prints, trains, or talks
 //! to a coordinator.
 
+pub mod agreement;
 mod atomic;
 pub mod best;
 mod cell;
@@ -30,6 +31,7 @@ pub mod live;
 mod ndjson;
 pub mod plan;
 pub mod published;
+mod read_back;
 pub mod render;
 pub mod replay;
 pub mod report;

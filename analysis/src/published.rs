@@ -27,18 +27,16 @@ pub fn positions(table: &str) -> BTreeSet<u32> {
     cells_of(table).filter_map(|cell| cell.position).collect()
 }
 
-/// Whether a cell is about this; depth and position count where its table has them.
+/// Whether a cell is about this; depth counts where its table has it. Where TOGL stands is not asked.
 pub fn is_about(
     cell: &PublishedCell,
     method: &str,
     dataset: &str,
     depth: Option<u32>,
-    position: Option<u32>,
 ) -> bool {
     cell.method == method
         && same_dataset(&cell.dataset, dataset)
         && (cell.depth.is_none() || cell.depth == depth)
-        && (cell.position.is_none() || cell.position == position)
 }
 
 /// Whether two names mean the same data set: spelling, the prefix of the OGB sets and the suffix of the full
@@ -67,7 +65,7 @@ mod tests {
     #[test]
     fn a_cell_is_found_by_what_it_is_about() {
         let find = |table, method, dataset, depth| {
-            cells_of(table).find(|cell| is_about(cell, method, dataset, depth, None))
+            cells_of(table).find(|cell| is_about(cell, method, dataset, depth))
         };
         let cell = find("structural-extended", "GCN", "DD", Some(4)).unwrap();
         assert_eq!((cell.mean, cell.std), (68.0, Some(3.6)));

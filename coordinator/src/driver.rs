@@ -32,6 +32,12 @@ pub(crate) const LOOKS: usize = 256;
 /// Mail that shares a transaction at the most.
 const BATCH: usize = 1_024;
 
+/// How often a round looks again for mail that the last one lets it expect.
+const PATIENCE: u32 = 4;
+
+/// Milliseconds after which the mail of the last round says nothing about this one.
+const FRESH: u64 = 1;
+
 /// Milliseconds after which a store that was not written to is asked whether it is still ours.
 const PROOF: u64 = 1_000;
 
@@ -67,6 +73,8 @@ pub struct Driver {
     liveness: Arc<Liveness>,
     /// When the store was last known to be ours.
     ours: Timestamp,
+    /// When the last round ended, and how much mail it was about.
+    last: (Timestamp, usize),
 }
 
 /// A driver that runs on its own thread.
@@ -141,7 +149,8 @@ impl Driver {
             liveness.clone(),
         );
         let looks = Looks::new(looks, liveness.clone());
-        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness, ours }))
+        let last = (ours, 0);
+        Ok((handle, Self { scheduler, store, clock, mail, looks, changes, supply, liveness, ours, last }))
     }
 
     /// Works until it is stopped, all handles are gone, or the store fails. Blocks while it writes.
@@ -151,8 +160,11 @@ impl Driver {
         while !stopping {
             match self.wait(&mut mail).await {
                 Wake::Mail | Wake::Time => {
+                    self.gather(&mut mail).await;
                     self.liveness.begin(self.clock.now());
+                    let pieces = mail.len();
                     stopping = self.work(&mut mail)?;
+                    self.last = (self.clock.now(), pieces);
                     self.liveness.end();
                     self.looks.some(&self.scheduler, self.clock.as_ref());
                 }
@@ -179,6 +191,23 @@ impl Driver {
             },
             () = time => Wake::Time,
             look = self.looks.next(clock.as_ref()) => Wake::Look(look),
+        }
+    }
+
+    /// Waits a moment for mail that is likely on its way. Workers of one slot have one thing to say at a time, and hear at the
+    /// same moment that they may go on: whoever is served first would otherwise get a transaction for himself, and the others
+    /// wait for it. Whoever is alone is not held up.
+    async fn gather(&mut self, mail: &mut Vec<Mail>) {
+        let (ended, expected) = self.last;
+        for _ in 0..PATIENCE {
+            if mail.is_empty() || mail.len() >= expected.min(BATCH) || self.clock.now().since(ended) > FRESH {
+                return;
+            }
+            tokio::task::yield_now().await;
+            std::thread::yield_now(); // to those who are about to write
+            while mail.len() < BATCH && let Ok(piece) = self.mail.try_recv() {
+                mail.push(piece);
+            }
         }
     }
 

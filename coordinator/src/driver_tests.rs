@@ -75,6 +75,54 @@ async fn mail_that_arrives_together_shares_one_transaction() {
     assert_eq!(store.commits(), 1);
 }
 
+/// A driver whose last round was about so much mail, with one piece of mail before it, and how to send more.
+async fn after_a_round_of(last: usize) -> (Handle, Driver, Vec<Mail>) {
+    let store = Box::new(MemoryStore::default());
+    let (handle, mut driver) =
+        Driver::new(store, Arc::new(ManualClock::default()), Limits::default()).unwrap();
+    driver.last.1 = last;
+    let (reply, _) = oneshot::channel();
+    (handle, driver, vec![Mail::Call { events: Vec::new(), by: None, reply }])
+}
+
+#[tokio::test]
+async fn a_lone_mail_is_not_held_up() {
+    use futures::FutureExt as _;
+    for last in [0, 1] {
+        let (_handle, mut driver, mut mail) = after_a_round_of(last).await;
+        assert!(driver.gather(&mut mail).now_or_never().is_some(), "it looks at nothing else");
+        assert_eq!(mail.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn mail_that_the_last_round_lets_expect_shares_the_transaction_and_is_not_waited_for_long() {
+    let (handle, mut driver, mut mail) = after_a_round_of(3).await;
+    let call = handle.call_all(Vec::new());
+    let gathered = async {
+        driver.gather(&mut mail).await;
+        let found = mail.len();
+        drop((driver, mail)); // nobody answers
+        found
+    };
+    assert_eq!(tokio::join!(gathered, call).0, 2, "the third does not come");
+    let (handle, mut driver, mut mail) = after_a_round_of(3).await;
+    driver.last.0 = Timestamp(0);
+    driver.clock = {
+        let later = ManualClock::default();
+        later.advance(FRESH + 1);
+        Arc::new(later)
+    };
+    let call = handle.call_all(Vec::new());
+    let gathered = async {
+        driver.gather(&mut mail).await;
+        let found = mail.len();
+        drop((driver, mail));
+        found
+    };
+    assert_eq!(tokio::join!(gathered, call).0, 1, "that round was long ago");
+}
+
 #[tokio::test]
 async fn several_events_of_one_message_share_a_transaction_and_answer_one_by_one() {
     let Setup { store, handle, .. } = Setup::new();

@@ -46,6 +46,9 @@ fn words(change: &FoldChange) -> (&'static str, Option<Attempt>, Cow<'_, str>) {
     match change {
         FoldChange::Added => ("submitted", None, "".into()),
         FoldChange::Issued { attempt, host, .. } => ("leased", Some(*attempt), format!("on {host}").into()),
+        FoldChange::Adopted { attempt, host, .. } => {
+            ("imported", Some(*attempt), format!("trained on {host}, under another coordinator").into())
+        }
         FoldChange::Revived { attempt } => ("revived", Some(*attempt), "its worker came back in time".into()),
         FoldChange::Ended { attempt, ending, message } => {
             ("ended", Some(*attempt), format!("{ending}: {message}").into())
@@ -101,7 +104,11 @@ pub(crate) fn counted(change: &Change) -> Option<Counted> {
         Change::Fold(_, FoldChange::Failed(_)) => Some(Counted::Failed),
         Change::Fold(
             _,
-            FoldChange::Added | FoldChange::Revived { .. } | FoldChange::Ended { .. } | FoldChange::SetAside,
+            FoldChange::Added
+            | FoldChange::Adopted { .. }
+            | FoldChange::Revived { .. }
+            | FoldChange::Ended { .. }
+            | FoldChange::SetAside,
         )
         | Change::Sweep(
             SweepChange::Gathered { .. } | SweepChange::StateSet { .. } | SweepChange::PrioritySet { .. },
@@ -132,6 +139,7 @@ fn log_fold(fold: &FoldKey, change: &FoldChange) {
     match change {
         FoldChange::Added | FoldChange::Retried => {} // too many, and somebody asked for them
         FoldChange::Issued { attempt, worker, .. } => tracing::debug!(%fold, %attempt, %worker, "leased"),
+        FoldChange::Adopted { attempt, worker, .. } => tracing::debug!(%fold, %attempt, %worker, "imported"),
         FoldChange::Revived { attempt } => tracing::info!(%fold, %attempt, "lease goes on"),
         FoldChange::Ended { attempt, ending, message } => {
             tracing::info!(%fold, %attempt, %ending, message, "attempt ended without a result");

@@ -10,8 +10,11 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use togl_coordinator::private::OwnerOnly;
+use togl_coordinator::store::address::StoreAddress;
+use togl_coordinator::store::{Readers as _, StoreError};
 use tokio::process::{Child, Command};
 
+use crate::output;
 use crate::problem::Problem;
 use crate::state::StateDir;
 use figures::ProcessUsage;
@@ -27,15 +30,16 @@ pub struct ServerUnderTest {
 }
 
 impl ServerUnderTest {
-    /// Starts one and waits until it listens.
-    pub async fn start(folder: &Path) -> Result<Self, Problem> {
-        let state = StateDir::resolve(Some(folder.to_owned()))?;
+    /// Starts one and waits until it listens. Its store is in the folder, unless another is named, which must be empty.
+    pub async fn start(folder: &Path, store: Option<&str>) -> Result<Self, Problem> {
+        let store = store.map_or_else(|| format!("sqlite:{}", folder.join("store.sqlite").display()), str::to_owned);
+        let state = StateDir::resolve(Some(folder.to_owned()))?.with_store(Some(&store))?;
         let program = std::env::current_exe()?;
         let private = OwnerOnly::begin();
         let log = std::fs::File::create(folder.join("serve.log"))?;
         drop(private);
         let mut child = Command::new(program)
-            .env_remove("TOGL_STORE") // never the store of somebody's work
+            .env("TOGL_STORE", &store) // never the store of somebody's work
             .args(["serve", "--until-stdin-closes", "--listen", "127.0.0.1:0", "--state"])
             .arg(folder)
             .env("RUST_LOG", "warn")
@@ -58,6 +62,12 @@ impl ServerUnderTest {
         }
     }
 
+    /// How many transactions its store has seen.
+    pub fn transactions(&self) -> Result<u64, Problem> {
+        let reader = self.state.store().open_reader().map_err(Problem::ours)?;
+        reader.transactions().map_err(Problem::ours)
+    }
+
     /// What it has used so far; nothing where the system does not tell.
     pub fn usage(&self) -> ProcessUsage {
         self.child.id().map(ProcessUsage::of).unwrap_or_default()
@@ -67,4 +77,20 @@ impl ServerUnderTest {
     pub async fn stop(mut self) -> Result<(), Problem> {
         self.child.kill().await.map_err(Problem::ours)
     }
+}
+
+/// Refuses to measure on a store that holds somebody's work.
+pub fn refuse_used(store: &str) -> Result<(), Problem> {
+    let address: StoreAddress = store.parse().map_err(Problem::usage)?;
+    let sweeps = match address.open_reader() {
+        Ok(reader) => reader.sweeps().map_err(Problem::usage)?.len(),
+        Err(StoreError::Missing { .. }) => 0,
+        Err(error) => return Err(Problem::usage(error)),
+    };
+    if sweeps == 0 {
+        return Ok(());
+    }
+    let sweeps = output::count(sweeps as u64, "sweep");
+    Err(Problem::usage(format!("the store {address} holds {sweeps}, and a measurement fills it with its own"))
+        .hint("name an empty database"))
 }

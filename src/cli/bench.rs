@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use super::sources::Source;
 use super::steer::Because;
 use super::submit;
-use crate::bench::ServerUnderTest;
+use crate::bench::{ServerUnderTest, refuse_used};
 use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
 use crate::bench::figures::Latency;
 use crate::bench::watchers::{Turns, Watchers, longest_silence};
@@ -57,6 +57,12 @@ struct Dispatch {
     /// Keep the state directory in this new folder, to measure with it what reads a store
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
+    /// The store, which must be empty, such as postgres://USER@HOST/DATABASE [default: a file in a folder of its own]
+    #[arg(long, value_name = "ADDRESS")]
+    store: Option<String>,
+    /// Stop after about so many folds, to leave a sweep that is finished in part
+    #[arg(long, value_name = "N")]
+    finish: Option<u64>,
     /// People who watch the sweep, during four eighths of the folds
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=128))]
     watchers: u32,
@@ -90,6 +96,8 @@ struct Dispatched {
     lease: Latency,
     report: Latency,
     coordinator_cpu_us_per_fold: f64,
+    /// Folds that were stored for each transaction.
+    folds_per_commit: f64,
     coordinator_rss_bytes: u64,
     store_bytes: u64,
     /// From starting the coordinator again, with all folds finished, until it listens.
@@ -130,7 +138,14 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(folds: u64, slots: u32, fold: Duration, keep: Option<PathBuf>) -> Result<Self, Problem> {
+    async fn set(
+        folds: u64,
+        slots: u32,
+        fold: Duration,
+        keep: Option<PathBuf>,
+        store: Option<&str>,
+    ) -> Result<Self, Problem> {
+        store.map_or(Ok(()), refuse_used)?;
         let (folder, goes) = match keep {
             Some(folder) => {
                 std::fs::create_dir(&folder).map_err(|error| {
@@ -144,7 +159,7 @@ impl Stage {
                 (folder.path().to_owned(), Some(folder))
             }
         };
-        let server = ServerUnderTest::start(&folder).await?;
+        let server = ServerUnderTest::start(&folder, store).await?;
         let tokens = Tokens::load(&server.state.tokens()).map_err(Problem::ours)?;
         let mut client = client::sweeps(&server.address, &tokens.operator).await.map_err(Problem::ours)?;
         let manner = Manner { address: server.address.clone(), token: tokens.worker, slots, fold };
@@ -169,9 +184,9 @@ impl Stage {
 }
 
 /// Starts the coordinator of a folder once more: how long it takes until it listens, and what it occupies then.
-async fn restart(folder: &Path) -> Result<(f64, u64), Problem> {
+async fn restart(folder: &Path, store: Option<&str>) -> Result<(f64, u64), Problem> {
     let begin = clock::now();
-    let again = ServerUnderTest::start(folder).await?;
+    let again = ServerUnderTest::start(folder, store).await?;
     let found = (begin.elapsed().as_secs_f64(), again.usage().resident);
     again.stop().await?;
     Ok(found)
@@ -195,12 +210,13 @@ impl Dispatch {
 
     async fn measure(&self) -> Result<Dispatched, Problem> {
         let fold = Duration::from_millis(self.fold_ms);
-        let stage = Stage::set(self.folds, self.slots, fold, self.keep.clone()).await?;
+        let on = self.store.as_deref();
+        let stage = Stage::set(self.folds, self.slots, fold, self.keep.clone(), on).await?;
         let mut workers = Vec::new();
         for number in 0..self.workers {
             workers.push(SimulatedWorker::join(format!("bench-{number}"), &stage.manner).await?);
         }
-        let before = stage.server.usage();
+        let (before, committed) = (stage.server.usage(), stage.server.transactions()?);
         let begin = clock::now();
         let mut watchers = Watchers::new(&stage.server, &stage.operator, self.watchers, self.folds);
         let seen = self.let_them_work(workers, &mut watchers).await?;
@@ -208,9 +224,10 @@ impl Dispatch {
         let after = stage.server.usage();
         let turns = (self.watchers > 0).then_some(watchers.done);
         drop(watchers);
+        let commits = stage.server.transactions()?.saturating_sub(committed).max(1);
         let store = stage.server.state.path().join("store.sqlite");
         stage.server.stop().await?;
-        let (restart_seconds, restart_rss_bytes) = restart(&stage.folder).await?;
+        let (restart_seconds, restart_rss_bytes) = restart(&stage.folder, on).await?;
         let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
         Ok(Dispatched {
             folds: seen.finished,
@@ -224,6 +241,7 @@ impl Dispatch {
             lease: Latency::of(seen.leases),
             report: Latency::of(seen.reports),
             coordinator_cpu_us_per_fold: cpu_seconds * 1e6 / seen.finished as f64,
+            folds_per_commit: seen.finished as f64 / commits as f64,
             coordinator_rss_bytes: after.resident,
             store_bytes: std::fs::metadata(store).map_or(0, |file| file.len()),
             restart_seconds,
@@ -249,7 +267,8 @@ impl Dispatch {
         }
         drop(done);
         let mut finished = 0;
-        while finished < self.folds {
+        let wanted = self.finish.unwrap_or(self.folds).min(self.folds);
+        while finished < wanted {
             match counted.recv().await {
                 Some(stored) => finished += stored,
                 None => break, // all of them ended early; their errors say why
@@ -284,7 +303,7 @@ impl Dispatched {
         };
         format!(
             "{} folds of {} ms, {} workers of {} slots\n  folds/s   {:.0} ({:.2} s)\n{}{}  \
-             CPU       {:.1} us of the coordinator per fold\n  memory    {:.1} MB resident\n  store     {:.1} MB\n  \
+             CPU       {:.1} us of the coordinator per fold, {:.2} folds a commit\n  memory    {:.1} MB resident\n  store     {:.1} MB\n  \
              submit    {:.2} s, heartbeats waited {:.0} ms at the most\n  \
              restart   {:.2} s, then {:.1} MB resident\n{}",
             self.folds,
@@ -296,6 +315,7 @@ impl Dispatched {
             latency("lease", &self.lease),
             latency("report", &self.report).replacen("     p50", "    p50", 1),
             self.coordinator_cpu_us_per_fold,
+            self.folds_per_commit,
             self.coordinator_rss_bytes as f64 / 1e6,
             self.store_bytes as f64 / 1e6,
             self.submit_seconds,
@@ -333,7 +353,7 @@ impl Requeue {
     async fn measure(&self, close: bool) -> Result<Vec<Duration>, Problem> {
         let mut waits = Vec::new();
         for time in 0..self.times {
-            let stage = Stage::set(1, 1, Duration::ZERO, None).await?;
+            let stage = Stage::set(1, 1, Duration::ZERO, None, None).await?;
             let mut first = SimulatedWorker::join(format!("first-{time}"), &stage.manner).await?;
             let mut second = SimulatedWorker::join(format!("second-{time}"), &stage.manner).await?;
             first.take_one().await?;

@@ -41,6 +41,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("hosts down", "togl hosts down hosts.yaml"),
     ("hosts status", "togl hosts status hosts.yaml --format json"),
     ("hosts up", "togl hosts up hosts.yaml"),
+    (
+        "import folds",
+        "togl import folds tables/depth/folds.parquet --sweep depth --reason 'trained on the other machine'",
+    ),
+    ("import store", "togl import store store-of-last-week.sqlite"),
     ("import wandb", "togl import wandb runs.csv --out runs.parquet"),
     ("init", "togl init --program train.py"),
     ("logs", "togl logs 2f9c/3/0\ntogl logs -f 2f9c/3/0"),

@@ -13,6 +13,7 @@ use crate::facts::{FoldExplanation, sweep_name};
 use crate::output::{self, ListFormat, ListRow, Listing, Plain};
 use crate::problem::Problem;
 use crate::remote::Target;
+use crate::streamed::Streamed;
 
 /// Folds that are shown to people unless they ask for more.
 const SCREEN: u64 = 100;
@@ -109,21 +110,44 @@ impl ListRow for Fold {
     }
 }
 
+/// What becomes of the folds as they come in.
+enum Sink {
+    /// People get them in one piece.
+    Kept(Vec<Fold>),
+    /// Programs get each page when it is there.
+    Printed(Streamed<Fold>),
+}
+
+/// A trial as its folds show it.
+#[derive(Clone, Default)]
+struct Shown {
+    method: String,
+    dataset: String,
+    settings: BTreeMap<&'static str, String>,
+}
+
 /// The folds of a sweep as they come in.
 struct Found {
     format: ListFormat,
     varying: Vec<&'static Setting>,
     total: u64,
     digits: usize,
-    folds: Vec<Fold>,
+    /// The trial of the fold before, and how it is shown: its folds stand together.
+    last: (String, Shown),
+    sink: Sink,
 }
 
 impl Found {
-    fn none(format: ListFormat) -> Self {
-        Self { format, varying: Vec::new(), total: 0, digits: 32, folds: Vec::new() }
+    fn none(how: &Listing) -> Result<Self, Problem> {
+        let sink = match how.format {
+            ListFormat::Human => Sink::Kept(Vec::new()),
+            ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => Sink::Printed(Streamed::new(how)?),
+        };
+        let last = (String::new(), Shown::default());
+        Ok(Self { format: how.format, varying: Vec::new(), total: 0, digits: 32, last, sink })
     }
 
-    fn add(&mut self, fact: Fact) {
+    fn add(&mut self, fact: Fact) -> Result<(), Problem> {
         match fact {
             // A sweep file of an older language shows its folds without settings.
             Fact::Sweep(stored) => {
@@ -131,15 +155,33 @@ impl Found {
                 self.varying.retain(|setting| setting.name != "dataset");
             }
             Fact::Folds { total, digits } => (self.total, self.digits) = (total, digits),
-            Fact::Fold(fold) => self.folds.push(self.line(*fold)),
+            Fact::Fold(fold) => {
+                let line = self.line(*fold);
+                match &mut self.sink {
+                    Sink::Kept(folds) => folds.push(line),
+                    Sink::Printed(streamed) => streamed.push(line)?,
+                }
+            }
             Fact::Result(_) | Fact::Replicate(_) => {}
         }
+        Ok(())
     }
 
-    fn line(&self, stored: StoredFold) -> Fold {
+    /// How a trial is shown.
+    fn show(&mut self, trial: &str) -> Shown {
+        if self.last.0 != trial {
+            let config = TrialConfig::from_canonical(trial).ok();
+            let show = |name| config.as_ref().and_then(|config| config.show(name)).unwrap_or_default();
+            let settings = self.varying.iter().map(|setting| (setting.name, show(setting.name))).collect();
+            let shown = Shown { method: show("method"), dataset: show("dataset"), settings };
+            self.last = (trial.to_owned(), shown);
+        }
+        self.last.1.clone()
+    }
+
+    fn line(&mut self, stored: StoredFold) -> Fold {
         let StoredFold { fold, trial, state, attempts, worker, outcome } = stored;
-        let config = TrialConfig::from_canonical(&trial).ok();
-        let show = |name| config.as_ref().and_then(|config| config.show(name)).unwrap_or_default();
+        let Shown { method, dataset, settings } = self.show(&trial);
         let whole = fold.to_string();
         let (trial, rest) = whole.split_at(32);
         Fold {
@@ -147,9 +189,9 @@ impl Found {
                 ListFormat::Human => format!("{}{rest}", &trial[..self.digits]),
                 ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv => whole.clone(),
             },
-            method: show("method"),
-            dataset: show("dataset"),
-            settings: self.varying.iter().map(|setting| (setting.name, show(setting.name))).collect(),
+            method,
+            dataset,
+            settings,
             split: fold.split,
             seed: fold.seed,
             state: state.word().as_str(),
@@ -202,18 +244,19 @@ impl Folds {
         let limit = self.limit.map_or(usual, |limit| Some(limit).filter(|limit| *limit > 0));
         let folds = Some(FoldsWanted { filter, skip: self.skip, limit });
         let wanted = Wanted { sweep: Some(sweep_name(&self.sweep)?), folds, ..Wanted::default() };
-        let mut found = Found::none(self.listing.format);
-        let mut take = |fact| {
-            found.add(fact);
-            Ok(())
-        };
+        let mut found = Found::none(&self.listing)?;
+        let mut take = |fact| found.add(fact);
         self.target.facts().await?.read(wanted, &mut take).await?;
         if found.total == 0 && is_for_people {
             return Err(Problem::negative(format!("no fold of {} is like that", self.sweep)));
         }
-        output::list(&found.folds, &self.listing)?;
-        let (shown, total) = (found.folds.len() as u64, found.total);
-        if is_for_people && shown < total {
+        let folds = match found.sink {
+            Sink::Printed(streamed) => return streamed.end(),
+            Sink::Kept(folds) => folds,
+        };
+        output::list(&folds, &self.listing)?;
+        let (shown, total) = (folds.len() as u64, found.total);
+        if shown < total {
             let next = self.skip + shown;
             let more = if next < total { format!("; go on with --skip {next}") } else { String::new() };
             eprintln!("{} to {next} of {total} folds{more}", (self.skip + 1).min(next));

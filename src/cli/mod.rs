@@ -1,5 +1,6 @@
 //! The grammar of the command line: plural nouns list, verbs act. One file per verb.
 
+mod adopt;
 mod backup;
 mod bench;
 mod best;
@@ -167,7 +168,7 @@ enum Verb {
     Report(report::Report),
     /// Give the finished folds of a sweep to MLflow, TensorBoard or Weights & Biases
     Export(export::Export),
-    /// Import runs of other systems
+    /// Import runs of other systems, or results of another coordinator
     Import(import::Import),
     /// List sweeps
     Sweeps(lists::Sweeps),
@@ -297,7 +298,7 @@ impl Togl {
             Verb::Plot(verb) => done(verb.run().await),
             Verb::Report(verb) => done(verb.run().await),
             Verb::Export(verb) => done(verb.run().await),
-            Verb::Import(verb) => done(tokio::task::block_in_place(|| verb.run())),
+            Verb::Import(verb) => done(verb.run().await),
             Verb::Sweeps(verb) => done(verb.run().await),
             Verb::Folds(verb) => done(verb.run().await),
             Verb::Workers(verb) => done(verb.run().await),
@@ -329,6 +330,12 @@ impl Togl {
 /// The end of a verb that has only one good one.
 fn done(outcome: Result<(), Problem>) -> Outcome {
     outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// What a sweep file says that a coordinator has taken before.
+fn read_sweep_text(text: &str) -> Result<SweepSpec, Problem> {
+    SweepSpec::parse(text)
+        .map_err(|error| Problem::ours(format!("the stored sweep file cannot be read any more: {error}")))
 }
 
 /// Reads and checks a sweep file; errors carry its name.

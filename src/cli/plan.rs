@@ -20,6 +20,7 @@ use crate::calibrate;
 use crate::facts::{self, Facts, Remote, Workers};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
+use crate::reading::ReadSoFar;
 use crate::remote::Target;
 
 /// Say what a sweep file would do
@@ -106,8 +107,10 @@ impl Plan {
             let filter = FoldFilter { states: unfinished, ..FoldFilter::default() };
             let folds = Some(FoldsWanted { filter, ..FoldsWanted::default() });
             let wanted = Wanted { results: true, folds, ..Wanted::default() };
-            let mut in_sweep = false;
+            let (mut in_sweep, mut so_far) = (false, ReadSoFar::new());
+            so_far.expect(spec.count_folds());
             let mut take = |fact| {
+                so_far.note(&fact);
                 match fact {
                     Fact::Sweep(stored) => in_sweep = stored.name == spec.name,
                     Fact::Result(row) => known.learn(&row, in_sweep),

@@ -15,6 +15,7 @@ use super::{Outcome, status};
 use crate::facts::{Facts as _, Remote};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
+use crate::reading::Wait;
 use crate::remote::{self, Client, Target};
 
 /// Send a sweep file to a coordinator
@@ -114,6 +115,7 @@ pub async fn submit(
     Source { yaml, spec, program }: Source,
     because: &Because,
 ) -> Result<Submitted, Problem> {
+    let _line = Wait::of(format!("submitting {}", output::count(spec.count_folds() as u64, "fold")));
     let request = because.ask(wire::SubmitRequest {
         data_digests: expected_digests(&spec),
         yaml,

@@ -111,7 +111,7 @@ impl Table {
             return self.explain_cell(cell, &table, &source.frame);
         }
         let text = match self.compare {
-            Some(Published::Paper) => self.compared_with_paper(&table, &source.spec)?,
+            Some(Published::Paper) => self.compared_with_paper(&table, &source)?,
             Some(Published::Sweep) => self.compared_with_sweep(&source)?,
             None => self.rendered(&table),
         };
@@ -194,13 +194,13 @@ impl Table {
         }
     }
 
-    fn compared_with_paper(&self, table: &Made, spec: &TableSpec) -> Result<String, Problem> {
+    fn compared_with_paper(&self, table: &Made, source: &Source) -> Result<String, Problem> {
         let comparison = match &self.layout {
-            Some(name) => Comparison::with(table, name),
-            None => Comparison::find(table),
+            Some(name) => Comparison::with(table, &source.frame, name),
+            None => Comparison::find(table, &source.frame),
         }
         .map_err(explained)?;
-        self.side_by_side(&comparison, spec.caption.as_deref(), spec.label.as_deref())
+        self.side_by_side(&comparison, source.spec.caption.as_deref(), source.spec.label.as_deref())
     }
 
     /// One comparison for each published table of the sweep file.

@@ -12,6 +12,7 @@ use togl_sweeps::{SweepSpec, TrialId, WorkerId};
 
 use super::{Facts, sweep_name};
 use crate::problem::Problem;
+use crate::reading::ReadSoFar;
 
 /// How much is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,7 +54,17 @@ pub async fn collected(facts: &mut dyn Facts, sweep: &str, depth: Depth) -> Resu
         folds: outcomes.then(|| FoldsWanted { filter: failed, ..FoldsWanted::default() }),
     };
     let mut pile = Pile::default();
-    facts.read(wanted, &mut |fact| pile.add(fact)).await?;
+    let mut so_far = ReadSoFar::new();
+    facts
+        .read(wanted, &mut |fact| {
+            so_far.note(&fact);
+            let is_sweep = matches!(fact, Fact::Sweep(_));
+            pile.add(fact)?;
+            pile.sweep.iter().filter(|_| is_sweep).for_each(|(spec, _)| so_far.expect(spec.count_folds()));
+            Ok(())
+        })
+        .await?;
+    drop(so_far);
     pile.collected(depth)
 }
 

@@ -18,7 +18,7 @@ use crate::remote::{ListedSweep, ListedWorker, SweepStatus, Target};
 
 pub use self::collected::{Collected, Depth, at, collected};
 pub use self::remote::Remote;
-pub use self::stored::Stored;
+pub use self::stored::{Stored, under_its_name};
 
 /// Takes facts one by one.
 pub type Take<'a> = dyn FnMut(Fact) -> Result<(), Problem> + Send + 'a;

@@ -52,7 +52,7 @@ fn problem(error: StoreError) -> Problem {
 
 /// Results of a data set that was spelt in another way belong to the trial that is called so now. A store is renamed only
 /// by who writes to it, and this reads.
-fn under_its_name(mut fact: Fact) -> Fact {
+pub fn under_its_name(mut fact: Fact) -> Fact {
     let (fold, trial) = match &mut fact {
         Fact::Result(row) => (&mut row.fold, &mut row.trial),
         Fact::Replicate(row) => (&mut row.fold, &mut row.trial),

@@ -29,6 +29,12 @@ pub struct Said {
 }
 
 impl Said {
+    /// The same, if it ended well.
+    pub fn well(self) -> Self {
+        assert_eq!(self.code, 0, "{}{}", self.out, self.err);
+        self
+    }
+
     /// Whether it ended so, with these words among what it said.
     pub fn fails(&self, code: i32, words: &str) {
         assert!(self.code == code && self.err.contains(words), "{}", self.err);

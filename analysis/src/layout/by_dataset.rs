@@ -82,7 +82,7 @@ fn cited_rows(name: &str, datasets: &[&str], trained: &[TableRow]) -> Vec<TableR
     let is_trained = |method: &str| trained.iter().any(|row| row.printed_as.as_deref() == Some(method));
     let cited = |method: &str, dataset: &str| {
         let mut cells = published::cells_of(name).filter(|cell| cell.cited);
-        let found = cells.find(|cell| is_about(cell, method, dataset, None, None));
+        let found = cells.find(|cell| is_about(cell, method, dataset, None));
         found.map_or_else(Cell::default, |cell| Cell::cited(cell.mean, cell.std))
     };
     let row = |method: &str| TableRow {

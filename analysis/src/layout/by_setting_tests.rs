@@ -206,7 +206,7 @@ fn the_published_main_table_comes_out_of_the_published_logs_too() {
     let Some(folder) = shared_data() else { return };
     let imported = wandb::read(&exports(&folder), &Mapping::default()).unwrap();
     let table = Layout::Table1.make(&imported.frame).unwrap();
-    let comparison = crate::Comparison::with(&table, "table1").unwrap();
+    let comparison = crate::Comparison::with(&table, &imported.frame, "table1").unwrap();
     let exact = |cell: &&crate::compare::ComparedCell| {
         let rounded = |value: Option<f64>| value.map(|value| format!("{value:.1}"));
         let published =

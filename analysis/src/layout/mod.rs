@@ -6,6 +6,8 @@ mod by_dataset;
 mod by_setting;
 mod named;
 
+pub(crate) use self::named::places;
+
 use std::str::FromStr;
 
 use togl_sweeps::nearest;

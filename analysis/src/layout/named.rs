@@ -1,7 +1,7 @@
 //! Rows of a frame under the names that a publication prints: what a network is called there follows from its
 //! settings. Owns that naming, and the making of tables from renamed rows.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use polars::prelude::{BooleanChunked, Column, DataFrame, IdxSize, NewChunkedArray};
 use togl_sweeps::spec::{Metric, TableSpec};
@@ -69,6 +69,13 @@ impl NamedSettings<'_> {
         let layers = self.depth.saturating_sub(u64::from(self.replaces)) as u32;
         self.position.parse().unwrap_or(layers).min(layers)
     }
+}
+
+/// How many graph layers stand before TOGL, by trial, where that is known.
+pub fn places(frame: &FoldFrame) -> Result<HashMap<TrialId, u32>> {
+    let settings = settings(frame.data())?;
+    let keys = frame.keys()?.into_iter().enumerate();
+    Ok(keys.filter_map(|(row, key)| Some((key.trial, settings(row)?.layers_before()))).collect())
 }
 
 /// Names for a row; none leaves it out.

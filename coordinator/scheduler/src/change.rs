@@ -50,6 +50,15 @@ pub enum FoldChange {
         /// Where that worker runs.
         host: String,
     },
+    /// An attempt was made elsewhere, and is known for ever; a result of it follows. Where the fold stands does not change.
+    Adopted {
+        /// One more than the last.
+        attempt: Attempt,
+        /// Who made it.
+        worker: WorkerId,
+        /// Where that worker ran.
+        host: String,
+    },
     /// A lease that had ended goes on: its worker came back before anybody else took the fold.
     Revived {
         /// Its last attempt.
@@ -348,6 +357,10 @@ impl SavedFold {
                 let (worker, host) = (worker.clone(), host.clone());
                 self.attempts.push(SavedAttempt { worker, host, ending: None, replicate: None });
                 self.state = SavedState::Leased;
+            }
+            FoldChange::Adopted { worker, host, attempt: _ } => {
+                let (worker, host) = (worker.clone(), host.clone());
+                self.attempts.push(SavedAttempt { worker, host, ending: None, replicate: None });
             }
             FoldChange::Revived { attempt } => {
                 self.with(*attempt, |saved| saved.ending = None);

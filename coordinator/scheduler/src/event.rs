@@ -8,6 +8,8 @@ use togl_sweeps::race::Race;
 use togl_sweeps::spec::{Resources, SweepLimits};
 use togl_sweeps::{Attempt, Capability, CheckedResult, Failure, FoldKey, SweepName, TrialId, WorkerId};
 
+use crate::adopt::Adoption;
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -48,6 +50,9 @@ pub enum Event {
         /// The sweep whose failures are forgiven.
         sweep: SweepName,
     },
+    /// Results that were trained under another coordinator; all of them are taken in, or none. Answered by
+    /// [`crate::Reply::Adopted`].
+    Adopt(Box<Adoption>),
     /// A worker connected, for the first time or again. Answered by [`crate::Reply::Joined`].
     WorkerJoined {
         /// The name it gave itself and keeps over connections.

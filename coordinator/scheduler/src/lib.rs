@@ -6,12 +6,13 @@
 //! hear the reply.
 //!
 //! Where to look: [`Event`] and [`Reply`] for the conversation, [`Change`] for what is stored, [`Snapshot`]
-//! for what is started from. Each event family is decided in the file of its name: `submit`, `lease`,
+//! for what is started from. Each event family is decided in the file of its name: `submit`, `adopt`, `lease`,
 //! `report`, `worker`, `drain`, `data`, `restore`. `steered` is who asked for something. `verdict` says when a failure is final, `fit` which slot can train
 //! what, `host` which hosts are kept out, `early_warning` when a sweep pauses itself, `race` which trials a sweep stops. `state` (with `fold`, `queue` and `standing`)
 //! holds the state and the one function that changes a fold's state; `views`, `follow`, `explain`, `standstill` and
 //! `demand` let people look.
 
+mod adopt;
 mod change;
 mod checkpoint;
 mod data;
@@ -43,6 +44,7 @@ mod views;
 mod words;
 mod worker;
 
+pub use adopt::{Adoption, AdoptionCounts, AllUnadoptable, FromElsewhere, Unadoptable};
 pub use change::{
     Change, DataChange, FleetChange, FoldChange, SavedAttempt, SavedData, SavedFold, SavedState, Snapshot,
     SweepChange, TrialChange,
@@ -83,6 +85,7 @@ impl Scheduler {
             Event::Prioritise { sweep, priority } => self.prioritise(&sweep, priority, &mut changes)?,
             Event::SettleData { data, digest } => self.settle_data(&data, &digest, &mut changes)?,
             Event::Retry { sweep } => self.retry(&sweep, &mut changes)?,
+            Event::Adopt(adoption) => self.adopt(*adoption, &mut changes)?,
             Event::WorkerJoined { worker, info, running } => {
                 self.worker_joined(now, &worker, info, &running, &mut changes)?
             }

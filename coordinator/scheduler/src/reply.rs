@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 
+use crate::adopt::{AdoptionCounts, AllUnadoptable};
 use crate::change::Change;
 
 /// What an event led to.
@@ -38,6 +39,8 @@ pub enum Reply {
         /// Folds that were failed and are pending again.
         folds: u64,
     },
+    /// To `Adopt`.
+    Adopted(AdoptionCounts),
     /// To `WorkerJoined`.
     Joined(Joined),
     /// To `LeasesAsked`.
@@ -234,6 +237,14 @@ pub enum Rejection {
     UnknownTrial {
         /// Which fold.
         fold: FoldKey,
+    },
+    /// Results from elsewhere that this store could not have led to.
+    #[error("nothing was taken into sweep `{name}`:{refused}")]
+    Unadoptable {
+        /// The sweep that was to have them.
+        name: SweepName,
+        /// Which, and why.
+        refused: AllUnadoptable,
     },
     /// A sweep that expects other data than the results in the store were made with.
     #[error(

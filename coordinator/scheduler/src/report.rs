@@ -15,14 +15,14 @@ use crate::state::Scheduler;
 use crate::words::{Digest, Ending};
 
 /// A result that may count, on its way into the state.
-struct Delivery {
-    at: FoldAt,
-    fold: FoldKey,
-    attempt: Attempt,
+pub(crate) struct Delivery {
+    pub(crate) at: FoldAt,
+    pub(crate) fold: FoldKey,
+    pub(crate) attempt: Attempt,
     /// To whom the attempt was issued.
-    worker: WorkerId,
-    digest: Digest,
-    result: Box<CheckedResult>,
+    pub(crate) worker: WorkerId,
+    pub(crate) digest: Digest,
+    pub(crate) result: Box<CheckedResult>,
 }
 
 impl Scheduler {
@@ -69,23 +69,29 @@ impl Scheduler {
     }
 
     fn accept(&mut self, now: Timestamp, delivery: Delivery, changes: &mut Vec<Change>) -> ResultAnswer {
-        let Delivery { at, fold, attempt, worker, digest, result } = delivery;
-        let winner = self.folds[at.at()].issue(attempt).map(|issue| issue.worker);
-        self.set_state(at, State::Finished { attempt, digest, score: Score::of(&result) });
-        let (data, seconds) = (result.data_digest.clone(), result.seconds);
+        let (at, seconds) = (delivery.at, delivery.result.seconds);
+        let winner = self.folds[at.at()].issue(delivery.attempt).map(|issue| issue.worker);
+        self.fill(delivery, changes);
         for (sweep, _) in &self.folds[at.at()].sweeps {
             self.sweeps[sweep.at()].pace.note(seconds);
         }
-        changes.push(Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result }));
-        self.weigh_digest(at, &data, changes);
         if let Some(winner) = winner {
             self.weigh_success(now, at, winner, changes);
         }
         ResultAnswer::Accepted
     }
 
+    /// Gives a fold its result, whatever it says of the worker that trained it.
+    pub(crate) fn fill(&mut self, delivery: Delivery, changes: &mut Vec<Change>) {
+        let Delivery { at, fold, attempt, worker, digest, result } = delivery;
+        self.set_state(at, State::Finished { attempt, digest, score: Score::of(&result) });
+        let data = result.data_digest.clone();
+        changes.push(Change::Fold(fold, FoldChange::Finished { attempt, worker, digest, result }));
+        self.weigh_digest(at, &data, changes);
+    }
+
     /// A result is taken only with the numbers and the metric that its trial asks for.
-    fn check_trial(&self, fold: &FoldKey, result: &CheckedResult) -> Result<(), String> {
+    pub(crate) fn check_trial(&self, fold: &FoldKey, result: &CheckedResult) -> Result<(), String> {
         let Some(trial) = self.trials.get(&fold.trial) else { return Ok(()) };
         match trial.numerics {
             Some(asked) if asked != result.numerics => {
@@ -111,7 +117,7 @@ impl Scheduler {
         ResultAnswer::Conflict
     }
 
-    fn keep_replicate(
+    pub(crate) fn keep_replicate(
         &mut self,
         delivery: Delivery,
         agrees: bool,

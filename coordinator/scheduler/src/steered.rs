@@ -45,6 +45,8 @@ pub enum Act {
     Resume,
     /// Failed folds of a sweep are tried again.
     Retry,
+    /// Results from elsewhere were taken into a sweep.
+    Import,
     /// A worker shall leave.
     Drain,
     /// A worker shall stay.
@@ -64,6 +66,7 @@ impl Act {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Retry => "retry",
+            Self::Import => "import",
             Self::Drain => "drain",
             Self::Undrain => "undrain",
             Self::Settle => "settle",
@@ -106,6 +109,7 @@ impl Steered {
             Event::Pause { sweep: name } => (Act::Pause, sweep(name)),
             Event::Resume { sweep: name } => (Act::Resume, sweep(name)),
             Event::Retry { sweep: name } => (Act::Retry, sweep(name)),
+            Event::Adopt(adoption) => (Act::Import, sweep(&adoption.sweep)),
             Event::Drain { worker: name } => (Act::Drain, worker(name)),
             Event::Undrain { worker: name } => (Act::Undrain, worker(name)),
             Event::SettleData { data, .. } => (Act::Settle, About::Data(data.clone())),
@@ -135,6 +139,9 @@ impl Steered {
             }
             Reply::Cancelled { abandoned, .. } => format!("{abandoned} running folds stopped"),
             Reply::Retried { folds } => format!("{folds} folds"),
+            Reply::Adopted(done) => {
+                format!("{} results from elsewhere, {} kept as replicates", done.taken, done.replicates)
+            }
             Reply::Settled { reopened } => format!("{}; {reopened} folds are trained again", self.detail),
             _ => return self,
         };

@@ -373,7 +373,7 @@ impl Scheduler {
         wanted.then_some(at).ok_or_else(|| Rejection::CancelledSweep { name: name.clone() })
     }
 
-    fn find_sweep(&self, name: &SweepName) -> Result<SweepAt, Rejection> {
+    pub(crate) fn find_sweep(&self, name: &SweepName) -> Result<SweepAt, Rejection> {
         self.by_name.get(name).copied().ok_or_else(|| {
             let near = nearest::nearest(name.as_str(), self.by_name.keys().map(SweepName::as_str));
             let hint = match near {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{
-    BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection,
+    Adoption, AdoptionCounts, BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection,
     Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, Use, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
@@ -242,6 +242,11 @@ impl Handle {
                 return Ok(Some(Submitted { trials, folds, already_done, added, removed, failed: 0 }));
             }
         }
+    }
+
+    /// What adopting results from elsewhere would do.
+    pub async fn check_adoption(&self, adoption: Adoption) -> Result<AdoptionCounts, CallError> {
+        Ok(self.look(move |scheduler, _| scheduler.check_adoption(&adoption)).await??)
     }
 
     /// One sweep in one line; none if there is none of that name.

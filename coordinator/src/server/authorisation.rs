@@ -35,6 +35,7 @@ pub const CALLS: &[(&str, &[Role], Kind)] = &[
     ("/togl.v1.Checkpoints/Placed", TRAIN, Kind::Checkpoint),
     ("/togl.v1.Checkpoints/TryStorage", TRAIN, Kind::Checkpoint),
     ("/togl.v1.Sweeps/Submit", CHANGE, Kind::Single),
+    ("/togl.v1.Sweeps/Adopt", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/Preview", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/Cancel", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/Pause", CHANGE, Kind::Single),

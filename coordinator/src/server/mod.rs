@@ -1,6 +1,7 @@
 //! The gRPC server: services behind connections and authorisation, health and reflection beside them. Authenticates, converts and
 //! sends to the driver; touches neither the store nor the scheduler's decisions.
 
+mod adoption;
 mod admission;
 mod authorisation;
 mod checkpoints;
@@ -221,6 +222,7 @@ fn status(error: CallError) -> Status {
             | Rejection::TooManyFolds { .. }
             | Rejection::UnknownTrial { .. }
             | Rejection::UnknownDigest { .. }
+            | Rejection::Unadoptable { .. }
             | Rejection::TooManySlots { .. } => Status::invalid_argument(text),
             // The worker connects again and says hello.
             Rejection::UnknownWorker { .. } => Status::aborted(text),

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::seats::Seat;
 use super::watching::look;
 use super::workers::no_programs;
-use super::{Shared, facts, following, status, views, watching};
+use super::{Shared, adoption, facts, following, status, views, watching};
 use crate::programs::{ProgramError, Programs};
 use crate::store::find_fold;
 use crate::store::reading::acts;
@@ -49,6 +49,20 @@ impl wire::sweeps_server::Sweeps for SweepsService {
         let change = self.0.handle.preview(submission).await.map_err(status)?;
         let change = change.map(|change| submitted(sweep, change));
         Ok(Response::new(wire::PreviewReply { known: change.is_some(), change }))
+    }
+
+    async fn adopt(&self, request: Request<wire::AdoptRequest>) -> Answer<wire::AdoptReply> {
+        let by = self.by(&request)?;
+        let wire::AdoptRequest { sweep, results, check_only } = request.into_inner();
+        let adoption = adoption::adoption(sweep_name(&sweep)?, results)?;
+        if check_only {
+            let counts = self.0.handle.check_adoption(adoption).await.map_err(status)?;
+            return Ok(Response::new(adoption::counted(counts)));
+        }
+        let Reply::Adopted(counts) = self.ask(Event::Adopt(Box::new(adoption)), by).await? else {
+            return Err(super::confused());
+        };
+        Ok(Response::new(adoption::counted(counts)))
     }
 
     async fn cancel(&self, request: Request<wire::CancelRequest>) -> Answer<wire::CancelReply> {

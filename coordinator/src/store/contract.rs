@@ -38,6 +38,7 @@ use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
 use self::results::{
     replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
+    results_from_elsewhere_are_kept_with_who_made_them_and_say_so_in_the_history,
     results_of_a_sweep_that_is_not_there_are_an_error,
 };
 pub(crate) use self::script::{
@@ -75,6 +76,7 @@ contracts!(
     a_second_coordinator_is_refused_and_told_of_the_first,
     results_come_in_the_order_of_the_sweep_and_in_pages,
     replicates_and_conflicts_are_kept_apart,
+    results_from_elsewhere_are_kept_with_who_made_them_and_say_so_in_the_history,
     results_of_a_sweep_that_is_not_there_are_an_error,
     edited_sweeps_lose_folds_but_no_results,
     gathered_folds_are_seen_when_their_sweep_is_saved,

@@ -75,6 +75,11 @@ impl<S: Tables> Reader for S {
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
         self.ask(|on| all(on, queries::WORKERS, &[], past_worker))
     }
+
+    fn transactions(&self) -> Result<u64, StoreError> {
+        let number = self.ask(|on| first(on, queries::TRANSACTIONS, &[], |row| row.get::<i64>(0)))?;
+        Ok(number.unwrap_or_default().unsigned_abs())
+    }
 }
 
 /// What a fold is found by: trial, split and seed.

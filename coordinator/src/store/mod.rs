@@ -135,6 +135,9 @@ pub trait Reader: Send {
 
     /// Everybody who ever had a fold, by name.
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError>;
+
+    /// How many transactions of a coordinator there were.
+    fn transactions(&self) -> Result<u64, StoreError>;
 }
 
 /// Why a store cannot be used.

@@ -106,6 +106,9 @@ pub(super) const WORKERS: &str = "
     LEFT JOIN fold ON fold.id = attempt.fold AND fold.attempt = attempt.attempt AND fold.state = 'finished'
     GROUP BY worker.id, worker.name, worker.host ORDER BY worker.name, worker.id";
 
+/// How many transactions there were.
+pub(super) const TRANSACTIONS: &str = "SELECT commits FROM store";
+
 /// What a listing shows of a fold, and its row. The attempt is that of the result, or the last one.
 const FOLD: &str = "
     SELECT trial.trial, fold.split, fold.seed, trial.canonical, fold.state, fold.class, fold.message, attempt.attempt,

@@ -101,6 +101,7 @@ pub(super) fn result_of(change: &FoldChange) -> Option<(ResultKind, Attempt, Dig
         }
         FoldChange::Added
         | FoldChange::Issued { .. }
+        | FoldChange::Adopted { .. }
         | FoldChange::Revived { .. }
         | FoldChange::Ended { .. }
         | FoldChange::Failed(_)
@@ -165,6 +166,11 @@ impl Writes<'_> {
                 let (worker, at) = (Given::Worker(worker, host), number(self.at));
                 self.put(&ISSUE, &[of, number(attempt.0), worker, at, number(self.number)])?;
                 self.state(fold, "leased", None, None)
+            }
+            // Nobody leased it here: its note says what happened, not its row.
+            FoldChange::Adopted { attempt, worker, host } => {
+                let (worker, at) = (Given::Worker(worker, host), number(self.at));
+                self.put(&ISSUE, &[of, number(attempt.0), worker, at, number(0)])
             }
             FoldChange::Revived { attempt } => {
                 self.put(&END, &[of, number(attempt.0), NULL, NULL])?;

@@ -316,7 +316,7 @@ impl Ledger {
             FoldChange::Replicate { .. } => self.count("replicates"),
             FoldChange::Conflict { .. } => self.count("conflicts"),
             FoldChange::Failed(failure) => self.check_failure(fold, failure),
-            FoldChange::Added | FoldChange::Retried | FoldChange::SetAside => {}
+            FoldChange::Added | FoldChange::Adopted { .. } | FoldChange::Retried | FoldChange::SetAside => {}
         }
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where, and end")]
 
 mod acceptance;
+mod adoption;
 mod asked;
 mod cost;
 mod data;

@@ -1,6 +1,6 @@
 //! What every back end must do with results: their order, their pages, and which of them count.
 
-use togl_scheduler::{Event, Reply};
+use togl_scheduler::{Adoption, Event, FromElsewhere, Reply};
 use togl_sweeps::Attempt;
 use togl_sweeps::result::example;
 
@@ -67,6 +67,38 @@ pub(super) fn replicates_and_conflicts_are_kept_apart(make: Make<'_>) {
     assert_eq!(reader.result(&first.fold).unwrap().unwrap().result.test.accuracy, 0.5, "the one that counts");
     assert_eq!(found(ResultKind::Replicate), [(1, 0.25)]);
     assert_eq!(found(ResultKind::Conflict), [(1, 0.75), (2, 0.125)], "the first conflict of each attempt");
+}
+
+pub(super) fn results_from_elsewhere_are_kept_with_who_made_them_and_say_so_in_the_history(make: Make<'_>) {
+    let backend = make();
+    let mut script = Script::with_results(backend.open(), 3);
+    let before = script.store.reader().unwrap().transactions().unwrap();
+    let results = [0, 1].map(|n| {
+        let mut result = example(0.75);
+        result.provenance.host = "far".to_owned();
+        FromElsewhere { fold: fold(n), worker: worker("x"), result: Box::new(result.check().unwrap()) }
+    });
+    script.tell(Event::Adopt(Box::new(Adoption { sweep: sweep("s"), results: results.into() })));
+    let reader = script.store.reader().unwrap();
+    assert_eq!(reader.transactions().unwrap(), before + 1);
+    let row = reader.result(&fold(1)).unwrap().unwrap();
+    assert_eq!((row.attempt, row.worker, row.result.test.accuracy), (Attempt(2), worker("x"), 0.75));
+    let query = ResultQuery { kind: ResultKind::Replicate, ..ResultQuery::accepted(sweep("s")) };
+    let beside = reader.results(&query).unwrap().rows;
+    assert_eq!((beside.len(), beside[0].fold, &beside[0].worker), (1, fold(0), &worker("x")));
+    let events = |n| {
+        let told = reader.history(&fold(n)).unwrap().into_iter();
+        told.map(|line| (line.event, line.worker.map(|worker| worker.to_string()))).collect::<Vec<_>>()
+    };
+    let line = |event: &str, by: Option<&str>| (event.to_owned(), by.map(str::to_owned));
+    let [w, x] = ["w", "x"].map(Some);
+    assert_eq!(
+        events(1),
+        [line("submitted", None), line("leased", w), line("imported", x), line("accepted", x)]
+    );
+    assert_eq!(events(0)[3..], [line("imported", x), line("replicate", x)]);
+    let far = reader.workers().unwrap().into_iter().find(|past| past.worker == worker("x")).unwrap();
+    assert_eq!((far.host.as_str(), far.attempts, far.finished), ("far", 2, 1));
 }
 
 pub(super) fn results_of_a_sweep_that_is_not_there_are_an_error(make: Make<'_>) {

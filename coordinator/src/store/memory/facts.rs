@@ -198,6 +198,10 @@ impl Reader for MemoryStore {
         Ok(meant[meant.len().saturating_sub(ACTS)..].to_vec())
     }
 
+    fn transactions(&self) -> Result<u64, StoreError> {
+        Ok(self.contents().commits)
+    }
+
     fn workers(&self) -> Result<Vec<PastWorker>, StoreError> {
         let contents = self.contents();
         let folds = &contents.snapshot.folds;
@@ -206,7 +210,8 @@ impl Reader for MemoryStore {
         let leased = |of: &_| {
             let lines = contents.history.values().flatten();
             lines
-                .filter(|line| line.event == "leased" && line.worker.as_ref() == Some(of))
+                .filter(|line| matches!(line.event.as_str(), "leased" | "imported"))
+                .filter(|line| line.worker.as_ref() == Some(of))
                 .map(|line| line.at)
                 .max()
         };

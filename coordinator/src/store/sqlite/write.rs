@@ -1,7 +1,7 @@
 //! Carries statements out, one transaction a call. A fact about something that the store does not hold is an error, never
 //! silently dropped.
 
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use togl_scheduler::Change;
 
 use super::super::database::{Cell, first};
@@ -21,23 +21,45 @@ pub(super) fn commit(
     (changes, log): (&[Change], &[LogPiece]),
     (incarnation, number): (u64, u64),
 ) -> Result<bool, StoreError> {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "UPDATE store SET commits = ?1 WHERE commits = ?1 - 1 AND incarnation = ?2";
     let identity = [number.cast_signed(), incarnation.cast_signed()];
-    if transaction.prepare_cached(sql)?.execute(identity)? != 1 {
-        return Ok(false);
+    let written = in_transaction(connection, "commit-written", |on| {
+        if on.prepare_cached(sql)?.execute(identity)? != 1 {
+            return Ok(None);
+        }
+        let mut writer = Writer { on, known };
+        let put = &mut |statement: &'static Statement, values: &[Given<'_>]| writer.put(statement, values);
+        writes::write(changes, number, clock::unix_milliseconds(), put)?;
+        if !log.is_empty()
+            && let Err(error) = keep_log(on, log)
+        {
+            tracing::warn!(%error, "trainer output was not kept");
+        }
+        Ok(Some(()))
+    })?;
+    Ok(written.is_some())
+}
+
+/// Keeps what `write` does, or nothing if it fails or says that it does not count. Its statements are kept ready, too: they
+/// would be parsed with every transaction otherwise.
+fn in_transaction<T>(
+    connection: &mut Connection,
+    written: &'static str,
+    write: impl FnOnce(&mut Connection) -> Result<Option<T>, StoreError>,
+) -> Result<Option<T>, StoreError> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let mut kept = write(connection);
+    if let Ok(Some(_)) = kept {
+        crate::crash::point(written);
+        if let Err(error) = connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])) {
+            kept = Err(error.into());
+        }
     }
-    let mut writer = Writer { on: &transaction, known };
-    let put = &mut |statement: &'static Statement, values: &[Given<'_>]| writer.put(statement, values);
-    writes::write(changes, number, clock::unix_milliseconds(), put)?;
-    if !log.is_empty()
-        && let Err(error) = keep_log(&mut transaction, log)
-    {
-        tracing::warn!(%error, "trainer output was not kept");
+    if !connection.is_autocommit() {
+        // After some errors SQLite has done so itself, and what went wrong first is what counts.
+        _ = connection.execute_batch("ROLLBACK");
     }
-    crate::crash::point("commit-written");
-    transaction.commit()?;
-    Ok(true)
+    kept
 }
 
 /// A transaction that is being written.
@@ -95,17 +117,14 @@ fn meant(by: &[Given<'_>]) -> String {
 
 /// Adds output of trainers, apart from everything else.
 pub(super) fn append_log(connection: &mut Connection, pieces: &[LogPiece]) -> Written {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    keep_log(&mut transaction, pieces)?;
-    crate::crash::point("log-written");
-    transaction.commit()?;
+    in_transaction(connection, "log-written", |on| keep_log(on, pieces).map(Some))?;
     crate::crash::point("log-kept");
     Ok(())
 }
 
 /// Adds output of trainers, all or none; what belongs to no issued attempt is dropped.
-fn keep_log(transaction: &mut Transaction<'_>, pieces: &[LogPiece]) -> Written {
-    let part = transaction.savepoint()?; // undone without the rest if it fails
+fn keep_log(on: &mut Connection, pieces: &[LogPiece]) -> Written {
+    let part = on.savepoint()?; // undone without the rest if it fails
     for LogPiece { fold, attempt, text } in pieces {
         let id = first(&mut &*part, queries::FOLD_ID, &key(fold), |row| row.get::<i64>(0))?;
         let Some(id) = id else { continue };
