@@ -5,7 +5,7 @@
 use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
-use super::axis::{Scale, XAxis};
+use super::axis::{Spacing, XAxis};
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -202,15 +202,15 @@ fn words(setting: &str) -> String {
     }
 }
 
-fn axis_label(setting: &str, scale: Scale) -> String {
+fn axis_label(setting: &str, scale: Spacing) -> String {
     let name = match setting {
         "depth" => "depth (graph layers)",
         "togl_position" => "graph layers before TOGL",
         other => other,
     };
     match scale {
-        Scale::Linear | Scale::Words => name.to_owned(),
-        Scale::Logarithmic => format!("{name} (logarithmic)"),
-        Scale::Uneven => format!("{name} (values evenly spaced, not to scale)"),
+        Spacing::Linear | Spacing::Words => name.to_owned(),
+        Spacing::Logarithmic => format!("{name} (logarithmic)"),
+        Spacing::Uneven => format!("{name} (values evenly spaced, not to scale)"),
     }
 }
