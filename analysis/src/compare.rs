@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use togl_sweeps::spec::{Published, TableSpec};
-use togl_sweeps::{SweepSpec, TrialConfig, TrialId};
+use togl_sweeps::{Scale, SweepSpec, TrialConfig, TrialId};
 
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -18,8 +18,10 @@ use crate::spreadsheet;
 use crate::table::{Cell, Table, TableColumn, TableRow};
 use crate::wording::fixed;
 
-/// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
-const ROUNDING: f64 = 0.05;
+/// Differences this small over one deviation are rounding of the printed digit: half a unit of it.
+fn rounding(scale: &Scale) -> f64 {
+    0.5 * 0.1_f64.powi(i32::try_from(scale.decimals()).unwrap_or_default())
+}
 
 /// One cell of ours with its counterpart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,6 +55,9 @@ pub struct Comparison {
     pub cells: Vec<ComparedCell>,
     /// Published numbers without a counterpart of ours.
     pub missing: Vec<PublishedCell>,
+    /// What the values are.
+    #[serde(skip)]
+    pub scale: Scale,
 }
 
 impl Comparison {
@@ -87,11 +92,11 @@ impl Comparison {
         for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
             let at = printed.iter().position(|printed| is(printed, row, column, cell));
             at.iter().for_each(|at| missing[*at] = false);
-            cells.push(compare(cell, row, column, at.map(|at| printed[at])));
+            cells.push(compare(cell, row, column, at.map(|at| printed[at]), &table.scale));
         }
         let missing = printed.iter().zip(missing).filter(|(_, missing)| *missing);
         let missing = missing.map(|(cell, _)| (*cell).clone()).collect();
-        Self { published_table: name.to_owned(), cells, missing }
+        Self { published_table: name.to_owned(), cells, missing, scale: table.scale.clone() }
     }
 
     /// Compares with the only published table in which every cell of ours that has one anywhere is found.
@@ -150,10 +155,11 @@ impl Comparison {
     pub fn caption(&self) -> String {
         let (within, known) = self.agreement();
         format!(
-            "Ours beside {} as published, in percent (mean ± sample standard deviation). {within} of {known} cells \
-             lie within one published standard deviation (allowing for its rounding); {} published cells have no \
-             counterpart here.",
+            "Ours beside {} as published{} (mean ± sample standard deviation). {within} of {known} cells lie within \
+             one published standard deviation (allowing for its rounding); {} published cells have no counterpart \
+             here.",
             self.published_table,
+            if self.scale.is_share() { ", in percent" } else { "" },
             self.missing.len()
         )
     }
@@ -207,36 +213,36 @@ impl Comparison {
     }
 
     pub(crate) fn lines(&self) -> Vec<Vec<String>> {
-        self.cells.iter().map(line).collect()
+        self.cells.iter().map(|cell| line(cell, self.scale.decimals())).collect()
     }
 }
 
 pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
 
-fn line(cell: &ComparedCell) -> Vec<String> {
-    let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"));
+fn line(cell: &ComparedCell, digits: usize) -> Vec<String> {
+    let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.digits$}"));
     let count = if cell.n < cell.planned { format!(" n={}/{}", cell.n, cell.planned) } else { String::new() };
-    let ours = cell.mean.map(|mean| format!("{mean:.1} ± {}{count}", std(cell.std)));
+    let ours = cell.mean.map(|mean| format!("{mean:.digits$} ± {}{count}", std(cell.std)));
     let cited = |cell: &PublishedCell| if cell.cited { " (cited)" } else { "" };
     let published = cell
         .published
         .as_ref()
-        .map(|cell| format!("{:.1} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
+        .map(|cell| format!("{:.digits$} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
     let within = cell.within_one_std.map_or("–", |within| if within { "yes" } else { "NO" });
     vec![
         cell.row.join(" "),
         cell.column.clone(),
         ours.unwrap_or_else(|| "–".to_owned()),
         published.unwrap_or_else(|| "–".to_owned()),
-        cell.difference.map_or_else(|| "–".to_owned(), signed),
+        cell.difference.map_or_else(|| "–".to_owned(), |difference| signed(difference, digits)),
         within.to_owned(),
     ]
 }
 
 /// A difference with its sign, which nothing that rounds to zero has.
-fn signed(difference: f64) -> String {
-    let text = fixed(difference, 1);
-    if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
+fn signed(difference: f64, digits: usize) -> String {
+    let text = fixed(difference, digits);
+    if difference > 0.0 && text != fixed(0.0, digits) { format!("+{text}") } else { text }
 }
 
 /// Whether all trials behind a cell are what a printed number is about.
@@ -266,10 +272,11 @@ fn compare(
     row: &TableRow,
     column: &TableColumn,
     published: Option<&PublishedCell>,
+    scale: &Scale,
 ) -> ComparedCell {
     let difference = published.and_then(|published| Some(cell.mean? - published.mean));
     let deviation = published.and_then(|published| published.std);
-    let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + ROUNDING);
+    let within = difference.zip(deviation).map(|(difference, std)| difference.abs() <= std + rounding(scale));
     ComparedCell {
         row: row.labels.clone(),
         column: column.label.clone(),

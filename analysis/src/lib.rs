@@ -33,6 +33,7 @@ pub mod published;
 pub mod render;
 pub mod replay;
 pub mod report;
+mod scales;
 pub mod schema;
 pub mod spread;
 pub mod spreadsheet;

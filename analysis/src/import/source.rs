@@ -174,11 +174,14 @@ impl RunReader<'_> {
         })
     }
 
-    /// A metric; an accuracy must be a share.
+    /// A metric; an accuracy must be a share, unless its run says that it is a score of another kind.
     fn share(&self, row: usize, ours: &str) -> Result<Option<f64>> {
         let number = self.number(row, ours)?;
+        let is_share = || self.export.text(row, self.mapping.of("score")).is_none();
         match number {
-            Some(value) if ours.ends_with("_accuracy") && !(0.0..=1.0).contains(&value) => {
+            Some(value)
+                if ours.ends_with("_accuracy") && !(0.0..=1.0).contains(&value) && is_share() =>
+            {
                 let theirs = self.mapping.of(ours);
                 let reason = format!(
                     "`{theirs}` is {value}, which is no share from 0 to 1; divide percentages by 100 before importing"
