@@ -220,7 +220,8 @@ impl Comparison {
 pub(crate) const HEADERS: [&str; 6] = ["row", "column", "ours", "published", "difference", "within 1 std"];
 
 fn line(cell: &ComparedCell, digits: usize) -> Vec<String> {
-    let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.digits$}"));
+    let std =
+        |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.digits$}"));
     let count = if cell.n < cell.planned { format!(" n={}/{}", cell.n, cell.planned) } else { String::new() };
     let ours = cell.mean.map(|mean| format!("{mean:.digits$} ± {}{count}", std(cell.std)));
     let cited = |cell: &PublishedCell| if cell.cited { " (cited)" } else { "" };

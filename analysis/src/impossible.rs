@@ -40,7 +40,11 @@ pub fn refuse_impossible(data: &DataFrame, origin: &str) -> Result<()> {
                 true => "share from 0 to 1".to_owned(),
                 false => format!("{} ({})", scale.name, scale.range()),
             };
-            return Err(Error::bad_column(origin, name, format!("row {} has {value}, which is no {what}", row + 1)));
+            return Err(Error::bad_column(
+                origin,
+                name,
+                format!("row {} has {value}, which is no {what}", row + 1),
+            ));
         }
     }
     refuse_contradictions(data, origin)

@@ -51,9 +51,8 @@ impl<'a> Scales<'a> {
 
     /// Every row, with the scale only where it is another than that of the row before.
     fn changes(&self) -> impl Iterator<Item = usize> + '_ {
-        let key = |row: usize| {
-            (self.name.get(row), self.goal.get(row), self.low.get(row), self.high.get(row))
-        };
+        let key =
+            |row: usize| (self.name.get(row), self.goal.get(row), self.low.get(row), self.high.get(row));
         let rows = if self.all_shares { 0..self.name.len().min(1) } else { 0..self.name.len() };
         rows.filter(move |row| *row == 0 || key(*row) != key(*row - 1))
     }

@@ -20,7 +20,8 @@ fn scored(mut row: FoldRow, scale: Option<&Scale>, by: f64) -> FoldRow {
     row.result.score = scale.cloned();
     row.result.confusion.clear();
     let result = &mut row.result;
-    for metrics in [&mut result.test, &mut result.validation, &mut result.train, &mut result.last_validation] {
+    for metrics in [&mut result.test, &mut result.validation, &mut result.train, &mut result.last_validation]
+    {
         metrics.accuracy *= by;
     }
     result.history.clear();
@@ -51,7 +52,8 @@ fn rows(values: &[[f64; 6]]) -> (Vec<TrialConfig>, Vec<FoldRow>) {
 fn decided(configs: &[TrialConfig], rows: Vec<FoldRow>) -> (Vec<bool>, Vec<String>, Vec<String>, Vec<f64>) {
     let plan = plan(&configs.iter().map(|config| (config, 3)).collect::<Vec<_>>());
     let frame = frame(rows);
-    let spec = TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
+    let spec =
+        TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
     let table = Table::of_block(&frame, &plan, &spec, None).unwrap();
     let bold = table.cells().map(|(_, _, cell)| cell.best).collect();
     let by = Metric::ValidationAccuracy;
@@ -94,7 +96,8 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
         .collect();
     let plan = plan(&[(&configs[0], 2), (&configs[1], 2)]);
     let frame = frame(rows.clone());
-    let spec = TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
+    let spec =
+        TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
     let table = Table::of_block(&frame, &plan, &spec, None).unwrap();
     insta::assert_snapshot!(render::markdown(&table), @"");
     let json = render::json(&table);
@@ -113,6 +116,14 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
     });
     let mixed = FoldFrame::from_rows(mixed).unwrap();
     insta::assert_snapshot!(Table::of_block(&mixed, &plan, &spec, None).unwrap_err(), @"");
+}
+
+#[test]
+fn folds_that_were_saved_before_there_were_scores_are_shares() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/folds-6.parquet");
+    let frame = FoldFrame::read(&path).unwrap();
+    assert_eq!((frame.len(), frame.scale(Metric::TestAccuracy).unwrap()), (4, Scale::SHARE));
+    assert_eq!(frame.remark(), None, "its digest still holds");
 }
 
 #[test]

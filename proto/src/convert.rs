@@ -248,6 +248,7 @@ impl TryFrom<wire::FoldResult> for CheckedResult {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
     use togl_sweeps::result;
 
     use super::*;
@@ -260,6 +261,14 @@ mod tests {
             let wire: wire::FoldResult = result.clone().into();
             assert_eq!(*CheckedResult::try_from(wire).unwrap(), result);
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_result_from_before_there_were_scores_are_what_they_were() {
+        let old = include_bytes!("../tests/fixtures/result-1.bin");
+        let wire = wire::FoldResult::decode(&old[..]).unwrap();
+        assert_eq!(*CheckedResult::try_from(wire.clone()).unwrap(), result::example(0.75));
+        assert_eq!((wire.encode_to_vec().as_slice(), wire.score), (&old[..], None));
     }
 
     fn scored(value: f64) -> FoldResult {

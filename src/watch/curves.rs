@@ -10,8 +10,7 @@ const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'
 
 pub fn sheet(picture: &Picture) -> Sheet {
     let row = |(fold, curve): (&String, &Curve)| {
-        let last =
-            curve.points.last().map(|(_, value)| curve.scale.show(*value)).unwrap_or_default();
+        let last = curve.points.last().map(|(_, value)| curve.scale.show(*value)).unwrap_or_default();
         let first = curve.points.first().map(|(epoch, _)| epoch.to_string()).unwrap_or_default();
         let cells = vec![
             Cell::tinted(spark(&curve.points), Tint::Good),

@@ -179,41 +179,5 @@ impl Scale {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn named(name: &'static str) -> Scale {
-        Scale { goal: Goal::Min, high: None, low: Some(0.0), name: name.into() }
-    }
-
-    #[test]
-    fn a_scale_that_nobody_could_print_or_reach_is_refused() {
-        assert_eq!(Scale::SHARE.check(), Ok(()));
-        for name in ["MAE", "hits@10", "R2", "log-loss", "test seconds"] {
-            assert_eq!(named(name).check(), Ok(()), "{name}");
-        }
-        let long: &'static str = Box::leak("x".repeat(65).into_boxed_str());
-        for name in ["", "2", "a ", "$x$", "né", "<b>", long] {
-            assert_eq!(named(name).check(), Err(ScaleError::Name), "{name}");
-        }
-        let reversed = Scale { high: Some(-1.0), ..named("MAE") };
-        assert!(matches!(reversed.check(), Err(ScaleError::Empty { .. })));
-        for bound in [f64::NAN, f64::INFINITY, LARGEST * 1.01] {
-            let scale = Scale { low: Some(bound), ..named("MAE") };
-            assert!(matches!(scale.check(), Err(ScaleError::Bound { .. })), "{bound}");
-        }
-    }
-
-    #[test]
-    fn values_are_printed_in_percent_exactly_where_they_are_shares() {
-        assert_eq!(
-            (Scale::SHARE.show(0.913), Scale::SHARE.axis()),
-            ("91.3 %".to_owned(), "accuracy (%)".to_owned())
-        );
-        let mae = named("MAE");
-        assert_eq!((mae.show(1.5), mae.axis()), ("1.500".to_owned(), "MAE".to_owned()));
-        assert!(mae.contains(1e9) && !mae.contains(-0.1) && !mae.contains(f64::NAN));
-        assert!(!mae.contains(f64::INFINITY) && !mae.contains(LARGEST * 2.0));
-        assert!((LARGEST as f32 - -LARGEST as f32).is_finite(), "a difference fits into single precision");
-    }
-}
+#[path = "scale_tests.rs"]
+mod tests;

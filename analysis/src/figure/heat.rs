@@ -35,7 +35,8 @@ pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
     if splits.is_empty() {
         return Err(Error::Empty { origin: format!("the fold heat map of {}", table.title) });
     }
-    let (least, digits) = (0.1_f64.powi(i32::try_from(table.scale.decimals()).unwrap_or(1)), table.scale.decimals());
+    let (least, digits) =
+        (0.1_f64.powi(i32::try_from(table.scale.decimals()).unwrap_or(1)), table.scale.decimals());
     let furthest = furthest(&lines, least);
     let map = Map { splits: splits.into_iter().collect(), furthest, digits, note: note(table) };
     let pages: Vec<&[FoldLine]> = lines.chunks(MOST_ROWS).collect();
@@ -156,6 +157,7 @@ fn draw_scale(area: &Area<'_>, (furthest, digits): (f64, usize), at: (i32, i32))
         area.draw(&Rectangle::new(place, shade.filled())).map_err(failed)?;
     }
     let ends = [(at.0 - 8, Side::Right, -furthest), (at.0 + steps * step + 8, Side::Left, furthest)];
-    ends.into_iter()
-        .try_for_each(|(x, side, value)| write(area, &format!("{value:+.digits$}"), (x, at.1), BODY, &BLACK, side))
+    ends.into_iter().try_for_each(|(x, side, value)| {
+        write(area, &format!("{value:+.digits$}"), (x, at.1), BODY, &BLACK, side)
+    })
 }
