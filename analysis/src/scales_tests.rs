@@ -99,11 +99,27 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
     let spec =
         TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
     let table = Table::of_block(&frame, &plan, &spec, None).unwrap();
-    insta::assert_snapshot!(render::markdown(&table), @"");
+    insta::assert_snapshot!(render::markdown(&table), @"
+    ### small sweep
+
+    | lr ↓ dataset → | DD |
+    | :-- | --: |
+    | 0.1 | **1.375 ± 0.177** |
+    | 0.01 | 2.375 ± 0.177 |
+
+    Test MAE of the best checkpoint, lower is better, mean ± sample standard deviation (divisor n - 1) over 2 folds.
+
+    - bold: best (lowest) mean of its column. Among rows that differ in lr only this is a choice by test values, which flatters it; choose by validation
+    ");
     let json = render::json(&table);
     assert!(json.contains(r#""score":"MAE","goal":"min""#) && json.contains(r#""mean":1.375"#), "{json}");
     let best = Best::of(&frame, &plan, Metric::ValidationAccuracy, Metric::TestAccuracy).unwrap();
-    insta::assert_snapshot!(best.text() + &best.caption(), @"");
+    insta::assert_snapshot!(best.text() + &best.caption(), @"
+    rank  method  lr    validation     test           n  trial
+    1     GCN-4   0.1   1.375 ± 0.177  1.375 ± 0.177  2  c8152c009416
+    2     GCN-4   0.01  2.375 ± 0.177  2.375 ± 0.177  2  84ffb537cb6b
+    From best to worst by the mean validation MAE of the best checkpoint; beside it the value of each choice: Test MAE of the best checkpoint. Lower is better, mean ± sample standard deviation over n folds.
+    ");
     let drawn = figure::fold_heat_maps(&table).unwrap()[0].svg();
     assert!(drawn.contains("1.250") && drawn.contains("lower is better"), "{drawn}");
     let curves = figure::against(&table, "lr").unwrap().svg();
@@ -115,7 +131,7 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
         row
     });
     let mixed = FoldFrame::from_rows(mixed).unwrap();
-    insta::assert_snapshot!(Table::of_block(&mixed, &plan, &spec, None).unwrap_err(), @"");
+    insta::assert_snapshot!(Table::of_block(&mixed, &plan, &spec, None).unwrap_err(), @"these folds have values of several scores, `RMSE, goal min, any number` and `MAE, goal min, any number`, which have no mean; keep those of one with `--filter`, such as `--filter method=NAME`");
 }
 
 #[test]
@@ -150,8 +166,8 @@ fn a_frame_keeps_what_its_values_are_and_refuses_those_beyond_their_range() {
         message.split_once("column ").unwrap().1.to_owned()
     };
     let column = |name: &str, values: [f64; 2]| polars::prelude::Column::new(name.into(), values);
-    insta::assert_snapshot!(with("a.parquet", column("test_accuracy", [0.5, -3.5])), @"");
-    insta::assert_snapshot!(with("b.parquet", column("test_accuracy", [1.5, 3.5])), @"");
+    insta::assert_snapshot!(with("a.parquet", column("test_accuracy", [0.5, -3.5])), @"`test_accuracy`: row 2 has -3.5, which is no MAE (0 or more)");
+    insta::assert_snapshot!(with("b.parquet", column("test_accuracy", [1.5, 3.5])), @"`test_accuracy`: row 1 has 1.5, which is no share from 0 to 1");
     let goals = polars::prelude::Column::new("score_goal".into(), ["", "up"]);
-    insta::assert_snapshot!(with("c.parquet", goals), @"");
+    insta::assert_snapshot!(with("c.parquet", goals), @"`score`: row 2 has no score: its goal is `up`, not max or min");
 }

@@ -343,14 +343,15 @@ fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     }
 }
 
-/// Tells each cell whether it has the best mean of those given.
+/// Tells each cell whether it has the best mean of those given. Who is alone has no rivals, unless a race has stopped them.
 pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, scale: &Scale, mark: fn(&mut Cell, bool)) {
     let competes = |cell: &Cell| cell.mean.filter(|_| cell.is_complete()).map(|mean| scale.sign() * mean);
     let means: Vec<f64> = cells.iter().filter_map(|cell| competes(cell)).collect();
+    let stopped = cells.iter().filter(|cell| cell.marks.contains(&Mark::Stopped)).count();
     let highest = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let same = if scale.is_share() { SAME_MEAN } else { SAME_SHARE * highest.abs() };
     for cell in &mut cells {
-        let wins = means.len() > 1 && competes(cell).is_some_and(|mean| mean >= highest - same);
+        let wins = means.len() + stopped > 1 && competes(cell).is_some_and(|mean| mean >= highest - same);
         mark(cell, wins);
     }
 }

@@ -89,11 +89,11 @@ fn a_score_that_makes_no_sense_is_refused_with_its_place() {
     let said = |score: &str| with_score(score).unwrap_err();
     assert_eq!(
         said("{name: MAE, goal: low}"),
-        "6:29: program.score.goal: unknown word `low`; known are max, min"
+        "6:28: program.score.goal: unknown word `low`; known: max, min"
     );
     assert_eq!(
         said("{name: MAE, goal: min, range: [1, 0]}"),
-        "6:41: program.score.range: the range is empty: 1 is not below 0"
+        "6:40: program.score.range: the range is empty: 1 is not below 0"
     );
     assert!(said("{name: MAE}").contains("the key `goal` is missing; say which values are better"));
     assert!(said("{goal: min}").contains("the key `name` is missing"));
