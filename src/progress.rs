@@ -211,7 +211,8 @@ impl Bars {
             bar.set_length(fold.max_epochs.max(1).into());
             bar.set_position(fold.epoch.into());
             // The title may be cut.
-            let accuracy = fold.validation_accuracy.map(|a| format!("validation {:.1} %, ", 100.0 * a));
+            let accuracy =
+                fold.validation_accuracy.map(|value| format!("validation {}, ", fold.scale.show(value)));
             bar.set_message(accuracy.unwrap_or_default() + &visible_in_line(&fold.title));
         }
         let text = if more > 0 { format!("and {more} more") } else { String::new() };

@@ -42,6 +42,7 @@ fn running(worker: &str, slot: u32) -> FoldInTraining {
         epoch: 3,
         max_epochs: 10,
         validation_accuracy: None,
+        scale: togl_sweeps::Scale::SHARE,
     }
 }
 

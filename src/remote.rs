@@ -11,7 +11,7 @@ use togl_proto::health::{self, Health};
 use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self};
-use togl_sweeps::{TrialConfig, bounded};
+use togl_sweeps::{Scale, TrialConfig, bounded};
 use tonic::{Code, Status};
 
 use crate::facts;
@@ -336,8 +336,11 @@ pub struct FoldInTraining {
     pub epoch: u32,
     /// Epochs at the most; 0 until the first is done.
     pub max_epochs: u32,
-    /// Validation accuracy of the last epoch.
+    /// Validation accuracy of the last epoch, or the value on the scale.
     pub validation_accuracy: Option<f64>,
+    /// What such values are.
+    #[serde(skip_serializing_if = "is_share")]
+    pub scale: Scale,
 }
 
 /// A fold that was given up.
@@ -380,6 +383,7 @@ impl From<wire::RunningFold> for FoldInTraining {
             epoch: progress.epoch,
             max_epochs: progress.max_epochs,
             validation_accuracy: progress.validation.map(|metrics| metrics.accuracy),
+            scale: scale(&running.config),
         }
     }
 }
@@ -394,6 +398,15 @@ impl From<wire::FailedFold> for FoldGivenUp {
             message: failure.message,
         }
     }
+}
+
+fn is_share(scale: &Scale) -> bool {
+    *scale == Scale::SHARE
+}
+
+/// What the values of a trial are, by its canonical JSON.
+pub fn scale(config: &str) -> Scale {
+    TrialConfig::from_canonical(config).map_or(Scale::SHARE, |trial| trial.scale().clone())
 }
 
 /// `TRIAL/split/seed`.

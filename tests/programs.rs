@@ -131,6 +131,56 @@ fn what_init_writes_works_at_once_and_a_worker_that_is_killed_changes_nothing() 
     assert_eq!(results.matches("\"finished\"").count(), 20, "{results}");
 }
 
+/// A sweep of a shell script whose values follow from the learning rate as `value` says.
+fn shell_sweep(world: &World, score: &str, value: &str) {
+    let script = format!(
+        "read -r request\nlr=$(printf '%s' \"$request\" | sed 's/.*\"lr\":\\([0-9.]*\\).*/\\1/')\n\
+         value=$(awk \"BEGIN {{ print {value} }}\")\n\
+         printf '{{\"event\":\"epoch\",\"epoch\":0,\"of\":1,\"train\":%s,\"validation\":%s}}\\n' $value $value >&3\n\
+         printf '{{\"event\":\"result\",\"test\":%s}}\\n' $value >&3\n"
+    );
+    world.write("train.sh", &script);
+    let sweep = format!(
+        "version: 1\nname: scored\nprogram:\n  run: [sh, train.sh]\n  files: [train.sh]\n  settings: {{lr: number}}\n\
+         {score}base: {{dataset: mine}}\ngrid: {{lr: [0.3, 0.1, 0.2]}}\nsplits: [0, 1]\nlimits: {{attempts: 1}}\n"
+    );
+    world.write("scored.yaml", &sweep);
+}
+
+#[test]
+fn a_program_of_an_error_has_a_table_in_which_the_lowest_is_bold() {
+    if let Some(why) = lacks() {
+        return eprintln!("skipped: {why}");
+    }
+    let world = World::new();
+    shell_sweep(&world, "  score: {name: RMSE, goal: min, range: [0, null]}\n", "1 + 2 * $lr");
+    let table = world.done(&["run", "scored.yaml", "--slots", "2"]);
+    assert!(table.contains("1.200 ± 0.000▲") && table.contains("1.600 ± 0.000\n"), "{table}");
+    assert!(table.contains("Test RMSE of the best checkpoint, lower is better, mean ±"), "{table}");
+    assert!(table.contains("▲ best (lowest) mean of its column") && !table.contains('%'), "{table}");
+    let chosen = world.done(&["table", "scored", "--rows", "method", "--select", "lr", "--format", "json"]);
+    assert!(
+        chosen.contains("\"mean\":1.2,") && chosen.contains("\"score\":\"RMSE\",\"goal\":\"min\""),
+        "{chosen}"
+    );
+    let best = world.done(&["best", "scored"]);
+    assert!(best.lines().nth(1).unwrap().contains("1.200 ± 0.000"), "{best}");
+    let picture = world.path("curves.svg");
+    world.done(&["plot", "scored", "--kind", "learning-curves", "--out", picture.to_str().unwrap()]);
+    assert!(fs::read_to_string(picture).unwrap().contains("RMSE"));
+
+    let beyond = World::new();
+    shell_sweep(&beyond, "  score: {name: RMSE, goal: min, range: [0, null]}\n", "0.15 - $lr");
+    beyond.togl(&["run", "scored.yaml"]);
+    let why = beyond.done(&["folds", "scored", "--in", "failed", "--format", "json"]);
+    assert!(why.contains("which is no RMSE (0 or more); widen the `range` of `score`"), "{why}");
+    let share = World::new();
+    shell_sweep(&share, "", "1 + 2 * $lr");
+    share.togl(&["run", "scored.yaml"]);
+    let why = share.done(&["folds", "scored", "--in", "failed", "--format", "json"]);
+    assert!(why.contains("which is no share in 0..1; divide percent by 100, or declare a `score`"), "{why}");
+}
+
 #[test]
 fn editing_the_script_makes_other_trials_and_settings_can_be_given_on_the_command_line() {
     let world = World::new();
@@ -231,4 +281,89 @@ fn a_coordinator_takes_programs_only_if_it_was_told_to_and_says_that_no_worker_r
     } else {
         eprintln!("skipped: togl-worker is not built");
     }
+}
+
+#[test]
+fn a_program_that_cannot_be_run_or_says_nothing_ends_a_run_with_one_line_and_what_to_do() {
+    if let Some(why) = lacks() {
+        return eprintln!("skipped: {why}");
+    }
+    let world = World::new();
+    world.write("train.sh", "exit 0\n");
+    for (name, command, says) in [
+        ("none", "python9.9", "cannot run `python9.9`"),
+        (
+            "silent",
+            "sh",
+            "it exited without a result; a program ends with the event `result` (`fold.result(...)`)",
+        ),
+    ] {
+        let sweep = format!(
+            "version: 1\nname: {name}\nprogram:\n  run: [{command}, train.sh]\n  files: [train.sh]\nbase: {{dataset: mine}}\n\
+             limits: {{attempts: 1}}\n"
+        );
+        world.write("own.yaml", &sweep);
+        let output = world.togl(&["run", "own.yaml", "--slots", "1"]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let line = said.lines().find(|line| line.trim_start().starts_with("failed: ")).unwrap_or_default();
+        assert!(line.contains(says), "{said}");
+        if name == "none" {
+            assert!(
+                line.contains(
+                    "install it there, name it in `files`, or give `togl-worker join --python FILE`"
+                )
+            );
+        }
+    }
+}
+
+/// Everything that a script can do wrong at once: rubbish, another fold's result, children that outlive it, a closed descriptor.
+const HOSTILE: &str = "trap '' TERM\nread -r request\n(trap '' TERM; sleep 600) &\n\
+    printf 'rubbish\\n{\"event\":\"result\",\"fold\":\"0/0/0\",\"test\":1}\\n' >&3\nexec 3>&-\nhead -c 400000000 /dev/zero\nsleep 600\n";
+
+#[test]
+fn a_hostile_program_fails_its_folds_and_coordinator_and_worker_go_on() {
+    if let Some(why) = lacks() {
+        return eprintln!("skipped: {why}");
+    }
+    let world = World::new();
+    let _served = Served::start(&world, &["--programs"]);
+    let worker = Path::new(env!("CARGO_BIN_EXE_togl")).with_file_name("togl-worker");
+    let mut worker = Command::new(worker);
+    worker
+        .args(["join", "--programs", "--slots", "1", "--device", "cpu", "--state"])
+        .arg(world.path("state"));
+    let mut worker = worker
+        .env("XDG_CACHE_HOME", world.path("cache"))
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let sweep = |name: &str, splits: &str| {
+        format!(
+            "version: 1\nname: {name}\nprogram:\n  run: [sh, {name}.sh]\n  files: [{name}.sh]\nbase: {{dataset: mine}}\n\
+             splits: [{splits}]\nlimits: {{attempts: 1}}\n"
+        )
+    };
+    world.write("hostile.sh", HOSTILE);
+    world.write(
+        "honest.sh",
+        "read -r request\necho '{\"event\":\"result\",\"test\":0.5,\"validation\":0.5,\"train\":0.5}' >&3\n",
+    );
+    for (name, splits) in [("hostile", "0, 1"), ("honest", "0")] {
+        world.write(&format!("{name}.yaml"), &sweep(name, splits));
+        world.done(&["submit", &format!("{name}.yaml")]);
+    }
+    let states =
+        |name: &str, state: &str| world.done(&["folds", name, "--format", "json"]).matches(state).count();
+    until("the hostile folds to fail", || states("hostile", "\"state\": \"failed\"") == 2);
+    until("the honest fold to finish", || states("honest", "\"state\": \"finished\"") == 1);
+    let why = world.done(&["folds", "hostile", "--format", "json"]);
+    assert_eq!(why.matches("\"failure\": \"error: ").count(), 2, "{why}");
+    let listed = world.done(&["workers", "--format", "json"]);
+    assert_eq!(listed.matches("\"worker\"").count(), 1, "the worker is the one that came: {listed}");
+    assert!(listed.contains("connected"), "{listed}");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
 }

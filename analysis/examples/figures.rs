@@ -112,6 +112,7 @@ fn method_curves() -> CurveGroups {
         dataset: (*dataset).to_owned(),
         label: (*method).to_owned(),
         histories: part(at),
+        scale: togl_sweeps::Scale::SHARE,
     };
     CurveGroups { groups: names.iter().enumerate().map(curve).collect(), mixed: Vec::new() }
 }
@@ -186,6 +187,7 @@ fn curves() -> Vec<Curve> {
         Curve {
             label: format!("split {split}"),
             history: (0..40 + 5 * split).map(|at| epoch(at, by)).collect(),
+            scale: togl_sweeps::Scale::SHARE,
         }
     };
     (0..10).map(fold).collect()

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use togl_sweeps::Scale;
 use togl_sweeps::spec::Metric;
 
 use crate::cells::{rows_of_folds, values};
@@ -13,11 +14,12 @@ use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
 use crate::render::{aligned, typed};
+use crate::scales;
 use crate::spreadsheet;
 use crate::statistics::Summary;
-use crate::wording::{fixed, metric_words};
+use crate::wording::{capital, fixed, how, metric_words};
 
-/// A trial with what came out of it, in percent.
+/// A trial with what came out of it, in percent where values are shares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RankedTrial {
     /// From 1 within its data set; none while it has fewer folds than planned, because it cannot be compared yet.
@@ -58,6 +60,8 @@ pub struct Best {
     pub by: Metric,
     /// What is shown of the test part.
     pub shown: Metric,
+    /// What the values are.
+    pub scale: Scale,
     /// The trials, data set by data set, from best to worst.
     pub trials: Vec<RankedTrial>,
 }
@@ -66,6 +70,10 @@ impl Best {
     /// Orders the trials of a plan by the mean of a validation metric; of equal ones the last comes first, as in a
     /// choice.
     pub fn of(frame: &FoldFrame, plan: &Plan, by: Metric, shown: Metric) -> Result<Self> {
+        let scale = scales::of_table(frame, plan, by)?;
+        let of_test = scales::of_table(frame, plan, shown)?.factor();
+        // What decides is turned so that higher is better.
+        let of_validation = scale.sign() * scale.factor();
         let candidates = candidates(frame, plan, by)?;
         let tested = tested(frame, plan, shown)?;
         let trials: Vec<usize> = plan.trials_with_folds().into_iter().collect();
@@ -84,8 +92,8 @@ impl Best {
             rest.sort_by(|a, b| candidates[*b].compare(&candidates[*a]));
             let ranks = (1..=whole.len()).map(Some).chain(std::iter::repeat(None));
             for (rank, trial) in ranks.zip(whole.into_iter().chain(rest)) {
-                let validation = summary(&candidates[trial].values);
-                let test = summary(&tested[trial]);
+                let validation = summary(&candidates[trial].values, of_validation);
+                let test = summary(&tested[trial], of_test);
                 let setting = |name: &String| Ok((name.clone(), plan.label(trial, name)?));
                 ranked.push(RankedTrial {
                     rank,
@@ -101,25 +109,27 @@ impl Best {
                 });
             }
         }
-        Ok(Self { by, shown, trials: ranked })
+        Ok(Self { by, shown, scale, trials: ranked })
     }
 
     /// What the numbers are.
     pub fn caption(&self) -> String {
         format!(
-            "From best to worst by the mean {}; beside it the value of each choice: {}. In percent, mean ± sample \
-             standard deviation over n folds.",
-            validation_words(self.by),
-            metric_words(self.shown)
+            "From best to worst by the mean {}; beside it the value of each choice: {}. {}, mean ± sample standard \
+             deviation over n folds.",
+            validation_words(self.by, &self.scale),
+            metric_words(self.shown, &self.scale),
+            capital(how(&self.scale).trim_start_matches([',', ' ']))
         )
     }
 
     /// As aligned text, one line a trial.
     pub fn text(&self) -> String {
+        let decimals = self.scale.decimals();
         let pair = |mean: Option<f64>, std: Option<f64>| match (mean, std) {
             (None, _) => "–".to_owned(),
-            (Some(mean), None) => format!("{} ± n/a", fixed(mean, 1)),
-            (Some(mean), Some(std)) => format!("{} ± {}", fixed(mean, 1), fixed(std, 1)),
+            (Some(mean), None) => format!("{} ± n/a", fixed(mean, decimals)),
+            (Some(mean), Some(std)) => format!("{} ± {}", fixed(mean, decimals), fixed(std, decimals)),
         };
         let names = self.settings();
         let headers: Vec<&str> =
@@ -165,8 +175,8 @@ impl Best {
     }
 }
 
-fn summary(shares: &[f64]) -> Summary {
-    Summary::of(&shares.iter().map(|share| share * 100.0).collect::<Vec<_>>())
+fn summary(values: &[f64], factor: f64) -> Summary {
+    Summary::of(&values.iter().map(|value| value * factor).collect::<Vec<_>>())
 }
 
 /// The trials of each data set, in the order of the plan.

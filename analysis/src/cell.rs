@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use togl_sweeps::FoldKey;
+use togl_sweeps::{FoldKey, Scale};
 
 use crate::cells::CellFolds;
 #[cfg(doc)]
@@ -75,9 +75,9 @@ impl Mark {
 /// One number of a table, with what stands behind it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cell {
-    /// Mean in percent, not rounded; none if no fold has finished.
+    /// Mean in percent, or on the scale of the table, not rounded; none if no fold has finished.
     pub mean: Option<f64>,
-    /// Sample standard deviation in percent, not rounded; not defined for fewer than two folds.
+    /// Sample standard deviation likewise, not rounded; not defined for fewer than two folds.
     pub std: Option<f64>,
     /// Folds that have finished with a value.
     pub n: usize,
@@ -97,7 +97,7 @@ pub struct Cell {
     pub wins_comparison: bool,
     /// The folds that were averaged, in their defined order.
     pub folds: Vec<FoldKey>,
-    /// The value of each of these folds in percent, in the same order.
+    /// The value of each of these folds likewise, in the same order.
     pub values: Vec<f64>,
     /// Whether it is taken over from a publication that itself took it from elsewhere: nothing was trained here.
     pub cited: bool,
@@ -109,7 +109,7 @@ impl Cell {
         self.best || self.not_worse
     }
 
-    /// The number behind ± (in percentage points); not defined for fewer than two folds.
+    /// The number behind ± (in percentage points where values are shares); not defined for fewer than two folds.
     pub fn plus_minus(&self, spread: Spread) -> Option<f64> {
         if spread == Spread::SampleStd || self.cited {
             self.std
@@ -118,7 +118,7 @@ impl Cell {
         }
     }
 
-    /// The number before ± (in percent): the mean, or the median where ± is the interquartile range.
+    /// The number before ± (in percent where values are shares): the mean, or the median where ± is the interquartile range.
     pub fn centre(&self, spread: Spread) -> Option<f64> {
         if spread != Spread::Quartiles || self.cited {
             return self.mean;
@@ -143,9 +143,9 @@ impl Cell {
             && self.marks.is_disjoint(&BTreeSet::from([Mark::FewerCandidates, Mark::Stopped]))
     }
 
-    pub(crate) fn of(group: CellFolds) -> Self {
-        let percent: Vec<f64> = group.values.iter().map(|value| value * 100.0).collect();
-        let summary = Summary::of(&percent);
+    pub(crate) fn of(group: CellFolds, scale: &Scale) -> Self {
+        let values: Vec<f64> = group.values.iter().map(|value| value * scale.factor()).collect();
+        let summary = Summary::of(&values);
         let mut marks = group.mixed;
         if summary.n < group.planned && !marks.contains(&Mark::Stopped) {
             marks.insert(Mark::Incomplete);
@@ -158,7 +158,7 @@ impl Cell {
             valueless: group.valueless,
             marks,
             folds: group.folds,
-            values: percent,
+            values,
             ..Self::default()
         }
     }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 
 use togl_sweeps::spec::{Metric, Per, Selection, TableSpec};
-use togl_sweeps::{FoldKey, TrialId};
+use togl_sweeps::{FoldKey, Scale, TrialId};
 
 use crate::cells::rows_of_folds;
 use crate::distinct::Distinct;
@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level::SAME_SPLITS;
 use crate::plan::Plan;
+use crate::scales;
 use crate::statistics::Summary;
 #[cfg(doc)]
 use crate::validation::ValidationView;
@@ -67,6 +68,7 @@ fn one_config(
     among: Vec<String>,
     labels: &[&str],
 ) -> Result<Chosen> {
+    let scale = scales::of_table(frame, plan, by)?;
     let families = Families::of(plan, &among, labels)?;
     let trials = candidates(frame, plan, by)?;
     let stopped = plan.stopped();
@@ -103,7 +105,7 @@ fn one_config(
         among => vec![format!(
             "chosen: for each cell one configuration, the best of {} by the mean {} over all its folds",
             among.join(", "),
-            validation_words(by)
+            validation_words(by, &scale)
         )],
     };
     Ok(Chosen { frame, plan: chosen, without_value, remarks, among, of_fewer })
@@ -169,7 +171,7 @@ fn in_each_split(frame: &FoldFrame, plan: &Plan, by: Metric, among: Vec<String>)
         kept
     });
     let places: Vec<u32> = kept_rows.into_iter().filter_map(|row| u32::try_from(row).ok()).collect();
-    let remarks = remarks(by, &among, without_value);
+    let remarks = remarks(by, &scales::of_table(frame, plan, by)?, &among, without_value);
     let of_fewer = HashSet::new();
     Ok(Chosen { frame: frame.rows(&places)?, plan: chosen, without_value, remarks, among, of_fewer })
 }
@@ -196,18 +198,19 @@ fn contests(
     (contests, without_value)
 }
 
-pub(crate) fn validation_words(by: Metric) -> &'static str {
-    match by {
-        Metric::LastValidationAccuracy => "validation accuracy of the last epoch",
-        _ => "validation accuracy of the best checkpoint",
-    }
+pub(crate) fn validation_words(by: Metric, scale: &Scale) -> String {
+    let when = match by {
+        Metric::LastValidationAccuracy => "the last epoch",
+        _ => "the best checkpoint",
+    };
+    format!("validation {} of {when}", scale.name)
 }
 
-fn remarks(by: Metric, among: &[String], without_value: usize) -> Vec<String> {
+fn remarks(by: Metric, scale: &Scale, among: &[String], without_value: usize) -> Vec<String> {
     let mut remarks = vec![format!(
         "chosen: in each split the best of {} by {}, of equal runs the last; only where all of them have finished",
         among.join(", "),
-        validation_words(by)
+        validation_words(by, scale)
     )];
     if without_value > 0 {
         remarks.push(format!(

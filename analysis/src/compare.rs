@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use togl_sweeps::spec::{Published, TableSpec};
-use togl_sweeps::{SweepSpec, TrialConfig, TrialId};
+use togl_sweeps::{Scale, SweepSpec, TrialConfig, TrialId};
 
 use crate::agreement::{self, Agreement, GroupAgreement};
 use crate::error::{Error, Result};
@@ -20,8 +20,10 @@ use crate::spreadsheet;
 use crate::table::{Cell, Table, TableColumn, TableRow};
 use crate::wording::fixed;
 
-/// Differences this small (in percentage points) over one deviation are rounding of the printed digit.
-const ROUNDING: f64 = 0.05;
+/// Differences this small over one deviation are rounding of the printed digit: half a unit of it.
+fn rounding(scale: &Scale) -> f64 {
+    0.5 * 0.1_f64.powi(i32::try_from(scale.decimals()).unwrap_or_default())
+}
 
 /// One cell of ours with its counterpart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,6 +61,9 @@ pub struct Comparison {
     pub missing: Vec<PublishedCell>,
     /// How much agrees among the cells with one value of a setting, for the settings that vary.
     pub groups: Vec<GroupAgreement>,
+    /// What the values are.
+    #[serde(skip)]
+    pub scale: Scale,
 }
 
 impl Comparison {
@@ -93,12 +98,12 @@ impl Comparison {
         for (row, column, cell) in table.cells().filter(|(_, _, cell)| cell.n > 0) {
             let at = printed.iter().position(|printed| is(printed, row, column, cell));
             at.iter().for_each(|at| missing[*at] = false);
-            cells.push(compare(cell, row, column, at.map(|at| printed[at])));
+            cells.push(compare(cell, row, column, at.map(|at| printed[at]), &table.scale));
         }
         let missing = printed.iter().zip(missing).filter(|(_, missing)| *missing);
         let missing = missing.map(|(cell, _)| (*cell).clone()).collect();
         let groups = agreement::groups(table, &cells);
-        Self { published_table: name.to_owned(), cells, missing, groups }
+        Self { published_table: name.to_owned(), cells, missing, groups, scale: table.scale.clone() }
     }
 
     /// Compares with the only published table in which every cell of ours that has one anywhere is found.
@@ -159,11 +164,12 @@ impl Comparison {
     pub fn caption(&self) -> String {
         let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } = self.agreement();
         format!(
-            "Ours beside {} as published, in percent (mean ± sample standard deviation). {within_one_std} of {of_std} cells \
-             lie within one published standard deviation, {within_two_standard_errors} of {of_errors} within two standard \
+            "Ours beside {} as published{} (mean ± sample standard deviation). {within_one_std} of {of_std} cells lie \
+             within one published standard deviation, {within_two_standard_errors} of {of_errors} within two standard \
              errors of the difference, which takes a published mean to be over as many folds as ours is planned to be \
              (allowing for the rounding of print); {} published cells have no counterpart here.",
             self.published_table,
+            if self.scale.is_share() { ", in percent" } else { "" },
             self.missing.len()
         )
     }
@@ -231,7 +237,7 @@ impl Comparison {
     }
 
     pub(crate) fn lines(&self) -> Vec<Vec<String>> {
-        self.cells.iter().map(line).collect()
+        self.cells.iter().map(|cell| line(cell, self.scale.decimals())).collect()
     }
 }
 
@@ -250,31 +256,32 @@ fn piped(headers: &[&str], lines: &[Vec<String>]) -> String {
     format!("{}{}{body}", line(&headers), line(&rule))
 }
 
-fn line(cell: &ComparedCell) -> Vec<String> {
-    let std = |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.1}"));
+fn line(cell: &ComparedCell, digits: usize) -> Vec<String> {
+    let std =
+        |value: Option<f64>| value.map_or_else(|| "n/a".to_owned(), |value| format!("{value:.digits$}"));
     let count = if cell.n < cell.planned { format!(" n={}/{}", cell.n, cell.planned) } else { String::new() };
-    let ours = cell.mean.map(|mean| format!("{mean:.1} ± {}{count}", std(cell.std)));
+    let ours = cell.mean.map(|mean| format!("{mean:.digits$} ± {}{count}", std(cell.std)));
     let cited = |cell: &PublishedCell| if cell.cited { " (cited)" } else { "" };
     let published = cell
         .published
         .as_ref()
-        .map(|cell| format!("{:.1} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
+        .map(|cell| format!("{:.digits$} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
     let word = |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
     vec![
         cell.row.join(" "),
         cell.column.clone(),
         ours.unwrap_or_else(|| "–".to_owned()),
         published.unwrap_or_else(|| "–".to_owned()),
-        cell.difference.map_or_else(|| "–".to_owned(), signed),
+        cell.difference.map_or_else(|| "–".to_owned(), |difference| signed(difference, digits)),
         word(cell.within_one_std),
         word(cell.within_two_standard_errors),
     ]
 }
 
 /// A difference with its sign, which nothing that rounds to zero has.
-pub(crate) fn signed(difference: f64) -> String {
-    let text = fixed(difference, 1);
-    if difference > 0.0 && text != "0.0" { format!("+{text}") } else { text }
+pub(crate) fn signed(difference: f64, digits: usize) -> String {
+    let text = fixed(difference, digits);
+    if difference > 0.0 && text != fixed(0.0, digits) { format!("+{text}") } else { text }
 }
 
 /// Whether all trials behind a cell are what a printed number is about.
@@ -310,10 +317,11 @@ fn compare(
     row: &TableRow,
     column: &TableColumn,
     published: Option<&PublishedCell>,
+    scale: &Scale,
 ) -> ComparedCell {
     let difference = published.and_then(|published| Some(cell.mean? - published.mean));
     let deviation = published.and_then(|published| published.std);
-    let within = |most: f64| move |difference: f64| difference.abs() <= most + ROUNDING;
+    let within = |most: f64| move |difference: f64| difference.abs() <= most + rounding(scale);
     let error = cell.std.zip(deviation).map(|(ours, theirs)| {
         (ours.powi(2) / cell.n as f64 + theirs.powi(2) / cell.planned.max(cell.n) as f64).sqrt()
     });

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use polars::prelude::DataFrame;
-use togl_sweeps::TrialConfig;
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::settings;
+use togl_sweeps::{Scale, TrialConfig};
 
 use crate::atomic;
-use crate::columns::{FoldIdentity, column, identity_columns};
+use crate::columns::{FoldIdentity, column, declared_columns, identity_columns};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::figure::MOST_CURVES;
@@ -26,6 +26,8 @@ pub struct CurveGroup {
     pub label: String,
     /// The epochs of each fold.
     pub histories: Vec<Vec<EpochRecord>>,
+    /// What their values are.
+    pub scale: Scale,
 }
 
 /// All lines of a figure.
@@ -72,10 +74,17 @@ pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
 }
 
 fn gathered(rows: &[&FoldRow], label: impl Fn(&TrialConfig) -> String) -> Vec<CurveGroup> {
-    let lines =
-        rows.iter().map(|row| ((row.config.dataset.clone(), label(&row.config)), row.result.history.clone()));
+    let lines = rows.iter().map(|row| {
+        let line = (row.config.dataset.clone(), label(&row.config));
+        (line, (row.result.scale().clone(), row.result.history.clone()))
+    });
     let groups = Distinct::grouped(lines).into_iter();
-    groups.map(|((dataset, label), histories)| CurveGroup { dataset, label, histories }).collect()
+    let group = |((dataset, label), folds): ((String, String), Vec<(Scale, Vec<EpochRecord>)>)| {
+        let scale = folds.first().map(|(scale, _)| scale.clone()).unwrap_or_default();
+        let histories = folds.into_iter().map(|(_, history)| history).collect();
+        CurveGroup { dataset, label, histories, scale }
+    };
+    groups.map(group).collect()
 }
 
 /// Puts the number of folds behind each label; a label looks the same on all data sets.
@@ -114,6 +123,7 @@ pub fn write(rows: &[FoldRow], path: &Path) -> Result<PathBuf> {
         column("validation_loss", &epochs, |(_, epoch)| epoch.validation.loss),
         column("validation_accuracy", &epochs, |(_, epoch)| epoch.validation.accuracy),
     ]);
+    columns.extend(declared_columns(&identities));
     atomic::publish(files::draft(&DataFrame::new(epochs.len(), columns)?, path)?)
 }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use togl_sweeps::{FoldKey, nearest};
 
 use crate::columns::{label, labels};
+use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::render::{aligned, head::value};
@@ -125,7 +126,15 @@ impl CellExplanation {
         let chosen = self.folds.iter().any(|fold| !fold.chosen.is_empty());
         let shown = headers.len() - usize::from(!chosen);
         let rows: Vec<Vec<String>> = self.folds.iter().map(line).collect();
-        text + "\n" + &aligned(&headers[..shown], &rows)
+        text + "\n" + &aligned(&headers[..shown], &rows) + &self.versions()
+    }
+
+    /// What trained the folds: our version, or the interpreter and the packages of a program.
+    fn versions(&self) -> String {
+        let known =
+            self.folds.iter().map(|fold| fold.code_version.as_str()).filter(|version| !version.is_empty());
+        let counted = Distinct::grouped(known.map(|version| (version, ()))).into_iter();
+        counted.map(|(version, folds)| format!("version: {version} ({} folds)\n", folds.len())).collect()
     }
 }
 

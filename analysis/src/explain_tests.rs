@@ -31,6 +31,7 @@ fn every_fold_behind_a_number_is_listed_with_its_origin() {
     trial                             split  seed  value    commit       worker  device  data  origin
     131178607643dcf45caeb4621274065a  0      0     50.0000  ?            w1      cpu     data
     131178607643dcf45caeb4621274065a  1      0     60.0000  abc+changes  w1      cpu     data
+    version: 0.1.0 (2 folds)
     ");
     let second = &explanation.folds[1];
     assert_eq!((second.commit.as_str(), second.dirty, second.attempt), ("abc", Some(true), Some(1)));

@@ -2,14 +2,18 @@
 //! without loss, and their learning curves beside them. Owns which columns such a file has; the names are those of
 //! [`crate::import::mapping`].
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+
+use togl_sweeps::settings::names_of;
+use togl_sweeps::{TrialConfig, TrialId};
 
 use crate::atomic;
 use crate::columns::label;
 use crate::error::Result;
 use crate::frame::{FoldFrame, FoldRow};
 use crate::import::mapping::Mapping;
-use crate::import::wandb::OURS;
+use crate::import::wandb::{OURS, TRIAL};
 use crate::schema::{METRICS, PROVENANCE, SETTINGS};
 use crate::spreadsheet;
 
@@ -19,7 +23,7 @@ const LEFT_BEHIND: [&str; 2] = ["origin", "schema_version"];
 /// Writes the folds of a frame, one run a line, and the curves of the same folds into a second file, one line an epoch. Gives
 /// the two files.
 pub fn wandb(frame: &FoldFrame, rows: &[FoldRow], path: &Path) -> Result<[PathBuf; 2]> {
-    let runs = atomic::draft_of(path, runs(frame)?)?;
+    let runs = atomic::draft_of(path, runs(frame, rows)?)?;
     let curves = atomic::draft_of(&beside(path), curves(rows))?;
     Ok([atomic::publish(runs)?, atomic::publish(curves)?])
 }
@@ -30,19 +34,35 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{stem}-curves.csv"))
 }
 
-fn runs(frame: &FoldFrame) -> Result<String> {
+fn runs(frame: &FoldFrame, rows: &[FoldRow]) -> Result<String> {
     let mapping = Mapping::default();
+    let programs: HashMap<TrialId, &TrialConfig> = rows
+        .iter()
+        .filter(|row| row.config.program.is_some())
+        .map(|row| (row.fold.trial, &row.config))
+        .collect();
+    let declared: Vec<String> =
+        names_of(programs.values().copied()).into_iter().skip(SETTINGS.len()).collect();
     let said = SETTINGS.iter().chain(&METRICS).chain(&PROVENANCE).map(|spec| spec.name);
     let said = ["split", "seed", "trial", "method"].into_iter().chain(said);
     let said: Vec<&str> = said.filter(|name| !LEFT_BEHIND.contains(name)).collect();
     let head = ["Name", "ID", "State", OURS].into_iter().chain(said.iter().map(|name| mapping.of(name)));
-    let mut text = spreadsheet::line(head);
+    let of_programs = if programs.is_empty() { None } else { Some(TRIAL) };
+    let mut text = spreadsheet::line(head.chain(declared.iter().map(String::as_str)).chain(of_programs));
+    let is_setting = |name: &str| SETTINGS.iter().any(|spec| spec.name == name);
     for (row, fold) in frame.keys()?.iter().enumerate() {
         let name = fold.to_string();
         let mut line = vec![name.clone(), name.replace('/', "-"), "finished".to_owned(), "1".to_owned()];
+        let program = programs.get(&fold.trial);
         for column in &said {
-            line.push(label(&frame.data().column(column)?.get(row)?));
+            line.push(match program.filter(|_| is_setting(column)) {
+                Some(config) => config.show(column).unwrap_or_default(),
+                None => label(&frame.data().column(column)?.get(row)?),
+            });
         }
+        let show = |name: &String| program.and_then(|config| config.show(name)).unwrap_or_default();
+        line.extend(declared.iter().map(show));
+        line.extend(of_programs.map(|_| program.map(|config| config.canonical()).unwrap_or_default()));
         text += &spreadsheet::line(line);
     }
     Ok(text)
@@ -66,7 +86,7 @@ fn curves(rows: &[FoldRow]) -> String {
 #[cfg(test)]
 mod tests {
     use togl_sweeps::trial::{Backbone, Features, LastEpoch, Position};
-    use togl_sweeps::{FoldKey, TrialConfig};
+    use togl_sweeps::{FoldKey, SweepSpec};
 
     use super::*;
     use crate::import::wandb::{Mapping, read};
@@ -92,6 +112,36 @@ mod tests {
         other.result.finished_at = Some(1_700_000_000_123);
         rows.push(other);
         rows
+    }
+
+    #[test]
+    fn runs_of_programs_come_back_with_their_settings_their_score_and_their_identity() {
+        let text = "version: 1\nname: x\nprogram:\n  run: [./train]\n  version: 1\n  settings: {lr: number, width: whole}\n  \
+                    score: {name: MAE, goal: min}\nbase: {dataset: mine, width: 8}\ngrid: {lr: [0.1, 0.5]}\n";
+        let spec = SweepSpec::parse(text).expect("a sweep");
+        let mut rows = folds(0, &trial("DD", Backbone::Gcn, 4), &[0.5]);
+        for planned in &spec.trials {
+            let mut row = fold(planned.position + 1, &planned.config, 3, -2.5);
+            row.result.score = Some(spec.scale().clone());
+            row.result.version = 2;
+            row.result.confusion.clear();
+            rows.push(row);
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let before = frame(rows.clone());
+        let [path, _] = wandb(&before, &rows, &folder.path().join("runs.csv")).expect("written");
+        let imported = read(&[path], &Mapping::default()).expect("read back");
+        assert!(imported.skipped.is_empty() && imported.varying.is_empty(), "{imported:?}");
+        assert_eq!(imported.frame.keys().expect("keys"), before.keys().expect("keys"));
+        for name in ["method", "dataset", "lr", "width", "test_accuracy", "score", "score_goal", "score_low"]
+        {
+            let [was, is] =
+                [&before, &imported.frame].map(|frame| frame.data().column(name).expect(name).clone());
+            assert!(was.equals_missing(&is), "{name}: {was:?} came back as {is:?}");
+        }
+        for name in ["wandb_lr", "wandb_width", "wandb_togl_trial"] {
+            assert!(imported.frame.data().column(name).is_err(), "{name}: kept under its own name only");
+        }
     }
 
     #[test]

@@ -5,10 +5,12 @@
 use std::collections::{HashMap, HashSet};
 
 use polars::prelude::*;
-use togl_sweeps::{FoldKey, FoldResult, TrialConfig};
+use togl_sweeps::spec::Metric;
+use togl_sweeps::{FoldKey, FoldResult, Scale, TrialConfig};
 
 use crate::columns::{self, FoldIdentity, identity_columns};
 use crate::error::{Error, Result};
+use crate::scales;
 use crate::schema;
 use crate::validation::ValidationView;
 
@@ -151,6 +153,11 @@ impl FoldFrame {
             return Ok(self.clone());
         }
         Ok(self.with(self.data.filter(&columns::matching(&self.data, filter)?)?))
+    }
+
+    /// What the values of a metric are. Several scores in one frame have no mean and are refused.
+    pub fn scale(&self, metric: Metric) -> Result<Scale> {
+        scales::of_frame(self, metric)
     }
 
     /// What a choice may look at: settings and validation columns, and nothing else.

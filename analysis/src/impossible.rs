@@ -1,15 +1,17 @@
-//! What a file of folds may not say: accuracies that are no shares, and two descriptions of one trial. Looks at files
+//! What a file of folds may not say: values that are not in the range of their score, such as accuracies that are no shares, and two descriptions of one trial. Looks at files
 //! only, where anybody may have written; what comes from a coordinator was checked when it was reported. Changes nothing.
 
 use std::collections::HashMap;
 
 use polars::prelude::{Column, DataFrame, DataType};
+use togl_sweeps::Scale;
 
 use crate::columns::label;
 use crate::error::{Error, Result};
+use crate::scales::Scales;
 
-/// Columns whose values are shares.
-const SHARES: [&str; 4] =
+/// Columns whose values are on the scale of their row.
+const VALUES: [&str; 4] =
     ["test_accuracy", "validation_accuracy", "train_accuracy", "last_validation_accuracy"];
 
 /// What all rows of a trial must agree in. Settings without effect are not part of a trial's identity and may differ, so
@@ -21,17 +23,40 @@ const ONE_PER_NETWORK: [&str; 5] = ["features", "depth", "hidden_dim", "batch_si
 
 /// Refuses data in the columns of the schema that cannot be true; rows are counted from 1, as they stand in the file.
 pub fn refuse_impossible(data: &DataFrame, origin: &str) -> Result<()> {
-    for name in SHARES {
+    let scales = Scales::of(data)?;
+    if !scales.all_shares() {
+        refuse_scales(&scales, data.height(), origin)?;
+    }
+    for name in VALUES {
         let values = data.column(name)?.f64()?;
-        let wrong =
-            |value: Option<f64>| value.is_some_and(|value| !value.is_nan() && !(0.0..=1.0).contains(&value));
-        if let Some(row) = values.iter().position(wrong) {
-            let value = values.get(row).unwrap_or_default();
-            let reason = format!("row {} has {value}, which is no share from 0 to 1", row + 1);
-            return Err(Error::bad_column(origin, name, reason));
+        let fits = |(row, value): (usize, f64)| match scales.all_shares() {
+            true => Scale::share().contains(value),
+            false => scales.at(row).is_ok_and(|scale| scale.contains(value)),
+        };
+        let known = values.iter().enumerate().filter_map(|(row, value)| Some((row, value?)));
+        if let Some((row, value)) = known.filter(|(_, value)| !value.is_nan()).find(|known| !fits(*known)) {
+            let scale = scales.at(row).unwrap_or_default();
+            let what = match scale == Scale::SHARE {
+                true => "share from 0 to 1".to_owned(),
+                false => format!("{} ({})", scale.name, scale.range()),
+            };
+            return Err(Error::bad_column(
+                origin,
+                name,
+                format!("row {} has {value}, which is no {what}", row + 1),
+            ));
         }
     }
     refuse_contradictions(data, origin)
+}
+
+fn refuse_scales(scales: &Scales<'_>, rows: usize, origin: &str) -> Result<()> {
+    match (0..rows).find_map(|row| Some((row, scales.at(row).err()?))) {
+        None => Ok(()),
+        Some((row, why)) => {
+            Err(Error::bad_column(origin, "score", format!("row {} has no score: {why}", row + 1)))
+        }
+    }
 }
 
 fn refuse_contradictions(data: &DataFrame, origin: &str) -> Result<()> {

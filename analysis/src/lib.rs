@@ -35,6 +35,7 @@ mod read_back;
 pub mod render;
 pub mod replay;
 pub mod report;
+mod scales;
 pub mod schema;
 pub mod spread;
 pub mod spreadsheet;

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::DataFrame;
 use togl_sweeps::race::Race;
-use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId, settings};
+use togl_sweeps::{FoldKey, Scale, SweepSpec, TrialConfig, TrialId, settings};
 
 use crate::columns::{self, is_among};
 use crate::distinct::Distinct;
@@ -67,6 +67,14 @@ impl Plan {
         plan.race = sweep.race();
         plan.sort();
         plan
+    }
+
+    /// What the values of its results are, as its sweep says; none if that is not known.
+    pub(crate) fn scale(&self) -> Option<&Scale> {
+        self.trials.iter().find_map(|trial| match &trial.settings {
+            Settings::Written(config) => Some(config.scale()),
+            Settings::Row { .. } => None,
+        })
     }
 
     /// The race of its sweep.

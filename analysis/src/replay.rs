@@ -49,7 +49,8 @@ pub struct Replayed {
     pub kept: usize,
     /// 95% interval of the share of such searches (Wilson), as shares.
     pub interval: [f64; 2],
-    /// What the best trial that was left has less than the winner, mean over all searches, in percentage points.
+    /// What the best trial that was left has less than the winner, mean over all searches, in percentage points where
+    /// values are shares.
     pub lost: f64,
 }
 
@@ -88,6 +89,8 @@ pub fn text(replayed: &[Replayed]) -> String {
 struct Folds {
     groups: Vec<Group>,
     scores: HashMap<FoldKey, Score>,
+    /// What a value is multiplied with to be printed.
+    factor: f64,
 }
 
 impl Folds {
@@ -122,7 +125,7 @@ impl Folds {
                           validation size divided by training size with `--ratio`, such as 0.125";
             return Err(Error::Unfit(reason.to_owned()));
         }
-        Ok(Self { groups, scores })
+        Ok(Self { groups, scores, factor: frame.scale(wanted.by)?.factor() })
     }
 
     fn replayed(&self, searches: &[Group], terms: Terms, by: Metric) -> Replayed {
@@ -140,7 +143,7 @@ impl Folds {
                 .sum::<usize>();
             let (winner, left) = (best(&means, |_| true), best(&means, |trial| is_live(&heat, trial)));
             kept += usize::from(winner == left);
-            lost += 100.0 * (means[winner] - means[left]);
+            lost += self.factor * (means[winner] - means[left]);
         }
         let rule = match terms.criterion {
             Criterion::Test(alpha) => format!("alpha {alpha}"),

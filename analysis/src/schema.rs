@@ -7,7 +7,7 @@
 use polars::prelude::{Column, DataFrame, DataType, NamedFrom, Series};
 use serde_json::Value;
 use togl_sweeps::datasets::Scoring;
-use togl_sweeps::{TrialConfig, nearest, settings};
+use togl_sweeps::{Scale, TrialConfig, nearest, settings};
 
 use crate::columns::column as column_of;
 use crate::error::{Error, NO_FOLDS, Result};
@@ -19,7 +19,7 @@ pub const SCHEMA_VERSION: u64 = newest();
 
 /// Columns that are no settings and that older versions did not have, with the first version that has them. Rows of
 /// older versions have no value in them; of a later setting they have the default, which means "as before".
-const LATER: [(&str, u64); 8] = [
+const LATER: [(&str, u64); 12] = [
     ("train_size", 2),
     ("validation_size", 2),
     ("test_size", 2),
@@ -28,6 +28,10 @@ const LATER: [(&str, u64); 8] = [
     ("test_f1", 5),
     ("test_roc_auc", 5),
     ("processor", 6),
+    ("score", 7),
+    ("score_goal", 7),
+    ("score_low", 7),
+    ("score_high", 7),
 ];
 
 const fn newest() -> u64 {
@@ -190,7 +194,7 @@ pub const SETTINGS: [ColumnSpec; settings::SETTINGS.len()] = {
 /// What came out of training.
 pub const METRICS: [ColumnSpec; 10] = recorded! {
     Number "test_accuracy": |row| Some(row.result.test.accuracy),
-        "test metric of the best checkpoint, a share in 0..=1";
+        "test metric of the best checkpoint, a share in 0..=1 unless `score` says otherwise";
     Number "test_loss": |row| Some(row.result.test.loss), "test loss of the best checkpoint";
     Number "validation_accuracy": |row| Some(row.result.validation.accuracy),
         "validation metric of the best checkpoint";
@@ -208,12 +212,17 @@ pub const METRICS: [ColumnSpec; 10] = recorded! {
         "test ROC-AUC of the best checkpoint, on data sets that are scored by it";
 };
 
+/// What a program computes is its own business.
 fn is_scored_by_roc_auc(row: &FoldRow) -> bool {
-    Scoring::of(&row.config.dataset) == Scoring::RocAuc
+    row.config.program.is_none() && Scoring::of(&row.config.dataset) == Scoring::RocAuc
+}
+
+fn own_score(row: &FoldRow) -> Option<&Scale> {
+    row.result.score.as_ref()
 }
 
 /// How it was trained, where, and with what.
-pub const PROVENANCE: [ColumnSpec; 24] = recorded! {
+pub const PROVENANCE: [ColumnSpec; 28] = recorded! {
     Count "best_epoch": |row| Some(row.result.best_epoch.into()), "epoch of the best checkpoint, from 0";
     Count "epochs": |row| Some(row.result.epochs.into()), "epochs trained";
     Number "seconds": |row| Some(row.result.seconds), "seconds of training";
@@ -238,6 +247,12 @@ pub const PROVENANCE: [ColumnSpec; 24] = recorded! {
     Text "worker": |row| row.worker.clone(), "the worker that trained it";
     Count "attempt": |row| Some(row.attempt.into()), "which attempt at the fold this is, from 1";
     Count "numerics": |row| Some(row.result.numerics.into()), "changes whenever any trained number may change";
+    Text "score": |row| own_score(row).map(|score| score.name.to_string()).unwrap_or_default(),
+        "what the metric is called where it is a score of a program's own; empty where values are shares";
+    Text "score_goal": |row| own_score(row).map(|score| score.goal.to_string()).unwrap_or_default(),
+        "which values of that score are better: `max` or `min`";
+    Number "score_low": |row| own_score(row)?.low, "the lowest value of that score there can be, if there is one";
+    Number "score_high": |row| own_score(row)?.high, "the highest value of that score there can be, if there is one";
     Count "schema_version" Always: |_| Some(SCHEMA_VERSION), "version of this schema";
     Text "origin": |_| String::new(), "file and line of an imported row, else empty";
 };

@@ -1,7 +1,8 @@
 //! A table as people read it: labelled rows, columns, cells, and a caption that says what the numbers are. Owns how
-//! cells are arranged and who wins: the cell with the highest mean of its column or row. What is honest about a
+//! cells are arranged and who wins: the cell with the best mean of its column or row. What is honest about a
 //! single number is in [`crate::cell`]. Renders nothing.
 
+use togl_sweeps::Scale;
 use togl_sweeps::spec::{Labels, Metric, Selection, TableSpec};
 
 pub use crate::cell::{Cell, Mark};
@@ -14,14 +15,15 @@ use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::level;
 use crate::plan::Plan;
+use crate::scales;
 use crate::spread::Spread;
 use crate::wording;
 
 /// Means closer than this (in percentage points) are equal: rounding of sums must not decide who wins.
 const SAME_MEAN: f64 = 1e-9;
 
-/// Digits after the decimal point unless asked otherwise.
-const DEFAULT_DECIMALS: usize = 1;
+/// The same as a share of the mean, where values are not in percent and may be of any size.
+const SAME_SHARE: f64 = 1e-12;
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub struct Table {
     pub winners: Winners,
     /// What was measured.
     pub metric: Metric,
+    /// What the values are; those that are shares stand here in percent.
+    pub scale: Scale,
     /// What ± means.
     pub spread: Spread,
     /// Which cells are set off.
@@ -168,7 +172,8 @@ impl Table {
         }
         let grouped = cells::group(frame, spec, plan, among)?;
         let levelled = grouped.levelled;
-        let mut table = Self::arrange(plan.title(), spec, grouped);
+        let scale = scales::of_table(frame, plan, spec.metric)?;
+        let mut table = Self::arrange(plan.title(), spec, grouped, scale);
         table.remarks.extend(levelled.then(|| level::REMARK.to_owned()));
         table.remarks.extend(frame.remark());
         table.mark_best(Winners::PerColumn);
@@ -208,7 +213,7 @@ impl Table {
         row.labels.iter().chain(group).chain([&column.label]).map(String::as_str).collect()
     }
 
-    fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells) -> Self {
+    fn arrange(title: &str, spec: &TableSpec, grouped: GroupedCells, scale: Scale) -> Self {
         let (mut columns, mut labels) = (Distinct::default(), Distinct::default());
         let place = |cell: &CellFolds| {
             let head = (cell.group.clone(), cell.column.clone());
@@ -221,7 +226,7 @@ impl Table {
         let row = |labels| TableRow { labels, cells: empty.clone(), printed_as: None };
         let mut rows: Vec<TableRow> = labels.in_order.into_iter().map(row).collect();
         for ((row, column), group) in places.into_iter().zip(grouped.cells) {
-            rows[row].cells[column] = Cell::of(group);
+            rows[row].cells[column] = Cell::of(group, &scale);
         }
         put_in_order(&mut columns, &mut rows, spec);
         gather_groups(&mut columns, &mut rows);
@@ -236,11 +241,12 @@ impl Table {
             rows,
             winners: Winners::PerColumn,
             metric: spec.metric,
+            decimals: spec.decimals.unwrap_or(scale.decimals()),
+            scale,
             spread: Spread::default(),
             emphasis: Emphasis::default(),
             remarks: Vec::new(),
             unplanned: grouped.unplanned,
-            decimals: spec.decimals.unwrap_or(DEFAULT_DECIMALS),
             labels: spec.labels.clone(),
             reference: spec.label.clone(),
             chosen: Vec::new(),
@@ -254,12 +260,12 @@ impl Table {
             Winners::PerColumn => {
                 for column in 0..self.columns.len() {
                     let cells = self.rows.iter_mut().map(|row| &mut row.cells[column]).collect();
-                    mark_winners(cells, |cell, wins| cell.best = wins);
+                    mark_winners(cells, &self.scale, |cell, wins| cell.best = wins);
                 }
             }
             Winners::PerRow => {
                 for row in &mut self.rows {
-                    mark_winners(row.cells.iter_mut().collect(), |cell, wins| cell.best = wins);
+                    mark_winners(row.cells.iter_mut().collect(), &self.scale, |cell, wins| cell.best = wins);
                 }
             }
         }
@@ -337,15 +343,15 @@ fn refuse_chosen_labels(spec: &TableSpec, selection: &Selection) -> Result<()> {
     }
 }
 
-/// Tells each cell whether it has the highest mean of those given. Who is alone has no rivals, unless a race has stopped them.
-pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, mark: fn(&mut Cell, bool)) {
-    let competes = |cell: &Cell| cell.mean.filter(|_| cell.is_complete());
+/// Tells each cell whether it has the best mean of those given. Who is alone has no rivals, unless a race has stopped them.
+pub(crate) fn mark_winners(mut cells: Vec<&mut Cell>, scale: &Scale, mark: fn(&mut Cell, bool)) {
+    let competes = |cell: &Cell| cell.mean.filter(|_| cell.is_complete()).map(|mean| scale.sign() * mean);
     let means: Vec<f64> = cells.iter().filter_map(|cell| competes(cell)).collect();
     let stopped = cells.iter().filter(|cell| cell.marks.contains(&Mark::Stopped)).count();
     let highest = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let same = if scale.is_share() { SAME_MEAN } else { SAME_SHARE * highest.abs() };
     for cell in &mut cells {
-        let wins =
-            means.len() + stopped > 1 && competes(cell).is_some_and(|mean| mean >= highest - SAME_MEAN);
+        let wins = means.len() + stopped > 1 && competes(cell).is_some_and(|mean| mean >= highest - same);
         mark(cell, wins);
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use togl_sweeps::spec::Metric;
+use togl_sweeps::{Goal, Scale};
 
 use crate::spread::Spread;
 use crate::table::{Cell, Mark, Table, TableRow, Winners};
@@ -18,19 +19,36 @@ pub fn caption(table: &Table) -> String {
         (low, high) if low == high => format!("{centre} ± {} over {high} folds", table.spread),
         (low, high) => format!("{centre} ± {} over {low} to {high} folds", table.spread),
     };
-    format!("{} in percent, {folds}.", metric_words(table.metric))
+    format!("{}{}, {folds}.", metric_words(table.metric, &table.scale), how(&table.scale))
 }
 
 /// What a metric is, as the beginning of a caption or the name of an axis.
-pub fn metric_words(metric: Metric) -> &'static str {
+pub fn metric_words(metric: Metric, scale: &Scale) -> String {
+    let name = &scale.name;
     match metric {
-        Metric::TestAccuracy => "Test accuracy of the best checkpoint",
-        Metric::ValidationAccuracy => "Validation accuracy of the best checkpoint",
-        Metric::LastValidationAccuracy => "Validation accuracy of the last epoch",
-        Metric::TrainAccuracy => "Training accuracy of the best checkpoint",
-        Metric::TestF1 => "Test F1 of the best checkpoint (mean over classes)",
-        Metric::TestRocAuc => "Test ROC-AUC of the best checkpoint",
+        Metric::TestAccuracy => format!("Test {name} of the best checkpoint"),
+        Metric::ValidationAccuracy => format!("Validation {name} of the best checkpoint"),
+        Metric::LastValidationAccuracy => format!("Validation {name} of the last epoch"),
+        Metric::TrainAccuracy => format!("Training {name} of the best checkpoint"),
+        Metric::TestF1 => "Test F1 of the best checkpoint (mean over classes)".to_owned(),
+        Metric::TestRocAuc => "Test ROC-AUC of the best checkpoint".to_owned(),
     }
+}
+
+/// How its values are to be read, behind what they are.
+pub fn how(scale: &Scale) -> &'static str {
+    match (scale.is_share(), scale.goal) {
+        (true, Goal::Max) => " in percent",
+        (true, Goal::Min) => " in percent, lower is better",
+        (false, Goal::Max) => ", higher is better",
+        (false, Goal::Min) => ", lower is better",
+    }
+}
+
+/// The same as the beginning of a sentence.
+pub fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// A number with so many digits; what rounds to zero has no sign.

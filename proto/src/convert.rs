@@ -3,7 +3,7 @@
 
 use togl_sweeps::failure::UnknownClass;
 use togl_sweeps::result::{EpochRecord, Metrics, Provenance, RESULT_VERSION, ResultError};
-use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, FoldResult, TrialConfig};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FoldKey, FoldResult, Goal, Scale, TrialConfig};
 
 use crate::wire;
 
@@ -37,6 +37,7 @@ impl ConvertError {
             Self::Result(
                 ResultError::Impossible { .. }
                 | ResultError::Contradiction { .. }
+                | ResultError::Score(_)
                 | ResultError::TooLong { .. },
             )
             | Self::Missing(_)
@@ -100,6 +101,26 @@ impl From<wire::Metrics> for Metrics {
 
 fn metrics(field: &'static str, metrics: Option<wire::Metrics>) -> Result<Metrics, ConvertError> {
     Ok(metrics.ok_or(ConvertError::Missing(field))?.into())
+}
+
+impl From<Scale> for wire::Scale {
+    fn from(scale: Scale) -> Self {
+        let Scale { goal, high, low, name } = scale;
+        Self { name: name.into_owned(), goal: goal.as_str().to_owned(), low, high }
+    }
+}
+
+impl TryFrom<wire::Scale> for Scale {
+    type Error = ConvertError;
+
+    fn try_from(scale: wire::Scale) -> Result<Self, ConvertError> {
+        let wire::Scale { name, goal, low, high } = scale;
+        let goal = Goal::from_word(&goal)
+            .ok_or_else(|| wrong("score.goal")(&format!("`{goal}` is neither `max` nor `min`")))?;
+        let scale = Self { goal, high, low, name: name.into() };
+        scale.check().map_err(|error| wrong("score")(&error))?;
+        Ok(scale)
+    }
 }
 
 impl From<Failure> for wire::Failure {
@@ -177,6 +198,7 @@ impl From<FoldResult> for wire::FoldResult {
             history: result.history.into_iter().map(Into::into).collect(),
             finished_at: result.finished_at.unwrap_or_default(),
             energy_joules: result.energy_joules,
+            score: result.score.map(Into::into),
         }
     }
 }
@@ -190,6 +212,7 @@ impl TryFrom<wire::FoldResult> for FoldResult {
         Ok(Self {
             version: result.version,
             numerics: result.numerics,
+            score: result.score.map(TryInto::try_into).transpose()?,
             test: metrics("result.test", result.test)?,
             validation: metrics("result.validation", result.validation)?,
             train: metrics("result.train", result.train)?,
@@ -225,6 +248,7 @@ impl TryFrom<wire::FoldResult> for CheckedResult {
 
 #[cfg(test)]
 mod tests {
+    use prost::Message;
     use togl_sweeps::result;
 
     use super::*;
@@ -237,6 +261,37 @@ mod tests {
             let wire: wire::FoldResult = result.clone().into();
             assert_eq!(*CheckedResult::try_from(wire).unwrap(), result);
         }
+    }
+
+    #[test]
+    fn the_bytes_of_a_result_from_before_there_were_scores_are_what_they_were() {
+        let old = include_bytes!("../tests/fixtures/result-1.bin");
+        let wire = wire::FoldResult::decode(&old[..]).unwrap();
+        assert_eq!(*CheckedResult::try_from(wire.clone()).unwrap(), result::example(0.75));
+        assert_eq!((wire.encode_to_vec().as_slice(), wire.score), (&old[..], None));
+    }
+
+    fn scored(value: f64) -> FoldResult {
+        let score = Scale { goal: Goal::Min, high: None, low: Some(0.0), name: "MAE".into() };
+        FoldResult { version: 2, confusion: Vec::new(), score: Some(score), ..result::example(value) }
+    }
+
+    #[test]
+    fn a_score_crosses_the_wire_unchanged_and_an_impossible_one_is_refused_by_field() {
+        let wire: wire::FoldResult = scored(3.5).into();
+        assert_eq!(*CheckedResult::try_from(wire.clone()).unwrap(), scored(3.5));
+        let score = wire.score.clone().unwrap();
+        let with = |score| CheckedResult::try_from(wire::FoldResult { score, ..wire.clone() }).unwrap_err();
+        let upwards = wire::Scale { goal: "up".to_owned(), ..score.clone() };
+        assert_eq!(
+            with(Some(upwards)).to_string(),
+            "the field `score.goal` is wrong: `up` is neither `max` nor `min`"
+        );
+        let reversed = with(Some(wire::Scale { high: Some(-1.0), ..score }));
+        assert!(reversed.to_string().contains("the range is empty"), "{reversed}");
+        assert!(with(None).to_string().contains("version = 2"), "without a score it is of version 1");
+        let below: wire::FoldResult = scored(-3.5).into();
+        assert!(CheckedResult::try_from(below).unwrap_err().to_string().contains("test MAE = -3.5"));
     }
 
     #[test]

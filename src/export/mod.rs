@@ -11,16 +11,21 @@ use togl_analysis::FoldRow;
 use togl_analysis::schema::{METRICS, PROVENANCE};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::result::EpochRecord;
-use togl_sweeps::settings::SETTINGS;
+use togl_sweeps::settings::{SETTINGS, names_of};
 
 /// Numbers of a fold that count something else than what training gave or took.
-const NO_MEASUREMENTS: [&str; 4] = ["finished_at", "attempt", "numerics", "schema_version"];
+const NO_MEASUREMENTS: [&str; 6] =
+    ["finished_at", "attempt", "numerics", "schema_version", "score_low", "score_high"];
 
-/// The settings of a trial that have an effect, in their order.
-pub fn settings(config: &TrialConfig) -> Vec<(&'static str, String)> {
+/// The settings of a trial that have an effect, in their order; of a program those that it was given.
+pub fn settings(config: &TrialConfig) -> Vec<(String, String)> {
+    if config.program.is_some() {
+        let names = names_of([config]).into_iter();
+        return names.filter_map(|name| config.show(&name).map(|value| (name, value))).collect();
+    }
     let relevant = config.relevant();
     let effective = SETTINGS.iter().filter(|setting| setting.needs.hold(&relevant));
-    effective.filter_map(|setting| Some((setting.name, relevant.show(setting.name)?))).collect()
+    effective.filter_map(|setting| Some((setting.name.to_owned(), relevant.show(setting.name)?))).collect()
 }
 
 /// What training gave and took.
@@ -92,8 +97,20 @@ mod tests {
     #[test]
     fn a_run_has_the_settings_with_an_effect_and_no_others() {
         let said = settings(&row().config);
-        assert!(said.contains(&("dataset", "DD".to_owned())) && said.contains(&("depth", "4".to_owned())));
-        assert!(!said.iter().any(|(name, _)| *name == "num_filtrations" || *name == "svm_c_min"), "{said:?}");
+        let has = |name: &str, value: &str| said.contains(&(name.to_owned(), value.to_owned()));
+        assert!(has("dataset", "DD") && has("depth", "4"));
+        assert!(!said.iter().any(|(name, _)| name == "num_filtrations" || name == "svm_c_min"), "{said:?}");
+    }
+
+    #[test]
+    fn a_run_of_a_program_has_the_settings_that_it_was_given_and_none_of_ours() {
+        let text = "version: 1\nname: x\nprogram: {run: [./train], version: 1, settings: {lr: number, width: whole, depth: whole}}\n\
+                    base: {dataset: mine, lr: 0.5, width: 8}\n";
+        let spec = togl_sweeps::SweepSpec::parse(text).unwrap();
+        let said = settings(&spec.trials[0].config);
+        let pairs: Vec<(&str, &str)> =
+            said.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(pairs, [("dataset", "mine"), ("data_seed", "0"), ("lr", "0.5"), ("width", "8")]);
     }
 
     #[test]

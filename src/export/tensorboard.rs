@@ -76,6 +76,8 @@ fn events(row: &FoldRow) -> Vec<Event> {
     let lines = |pairs: Vec<(&str, String)>| -> String {
         pairs.into_iter().map(|(name, value)| format!("| {name} | {value} |\n")).collect()
     };
+    let given = settings(&row.config);
+    let given = given.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let exact = numbers(row).into_iter().map(|(name, value)| (name, value.to_string())).collect();
     let mut origin = provenance(row);
     origin.extend([("fold", row.fold.to_string()), ("result", digest(row))]);
@@ -84,7 +86,7 @@ fn events(row: &FoldRow) -> Vec<Event> {
         .map(|(name, value)| Value::scalar(&format!("result/{name}"), value))
         .collect();
     values.extend([
-        said("settings", lines(settings(&row.config))),
+        said("settings", lines(given)),
         said("result", lines(exact)),
         said("provenance", lines(origin)),
     ]);

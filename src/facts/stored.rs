@@ -17,7 +17,7 @@ use tonic::async_trait;
 use super::{AttemptLine, Facts, FoldExplanation, Take, Workers, sweep_name};
 use crate::embedded::RESTORE;
 use crate::problem::Problem;
-use crate::remote::{FoldGivenUp, FoldInTraining, ListedSweep, SweepStatus, fold_title};
+use crate::remote::{FoldGivenUp, FoldInTraining, ListedSweep, SweepStatus, fold_title, scale};
 use crate::state::StateDir;
 
 /// Folds of one kind that a status shows.
@@ -92,6 +92,7 @@ fn running(fold: StoredFold) -> Option<FoldInTraining> {
         epoch: 0,
         max_epochs: 0,
         validation_accuracy: None,
+        scale: scale(&fold.trial),
     })
 }
 

@@ -1,4 +1,4 @@
-//! The view of learning curves: validation accuracy of the folds that run, since somebody looks.
+//! The view of learning curves: validation values of the folds that run, since somebody looks.
 
 use super::model::{Curve, Picture};
 use super::sheet::{Cell, Row, Sheet, Tint};
@@ -10,8 +10,7 @@ const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'
 
 pub fn sheet(picture: &Picture) -> Sheet {
     let row = |(fold, curve): (&String, &Curve)| {
-        let last =
-            curve.points.last().map(|(_, share)| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
+        let last = curve.points.last().map(|(_, value)| curve.scale.show(*value)).unwrap_or_default();
         let first = curve.points.first().map(|(epoch, _)| epoch.to_string()).unwrap_or_default();
         let cells = vec![
             Cell::tinted(spark(&curve.points), Tint::Good),
@@ -22,7 +21,7 @@ pub fn sheet(picture: &Picture) -> Sheet {
         Row { id: fold.clone(), cells }
     };
     Sheet {
-        heads: vec!["VALIDATION ACCURACY", "NOW", "FROM EPOCH", "WHAT"],
+        heads: vec!["VALIDATION", "NOW", "FROM EPOCH", "WHAT"],
         rows: picture.curves.iter().map(row).collect(),
         empty: "no fold has reported an epoch since you look".to_owned(),
     }
@@ -32,7 +31,7 @@ pub fn sheet(picture: &Picture) -> Sheet {
 fn spark(points: &[(u32, f64)]) -> String {
     let shares: Vec<f64> = points.iter().map(|(_, share)| *share).filter(|share| share.is_finite()).collect();
     let (low, high) =
-        shares.iter().fold((1.0f64, 0.0f64), |(low, high), share| (low.min(*share), high.max(*share)));
+        shares.iter().fold((f64::MAX, f64::MIN), |(low, high), share| (low.min(*share), high.max(*share)));
     let wide = shares.len().min(WIDTH);
     let step = |at: usize| {
         let share = shares[at * shares.len() / wide.max(1)];

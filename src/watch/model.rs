@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::sheet::Sheet;
+use togl_sweeps::Scale;
+
 use super::{acts, curves, failures, fold, running, sweeps, table, workers};
 use crate::remote::{ListedSweep, ListedWorker, SweepStatus};
 
@@ -115,6 +117,8 @@ pub struct Picture {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Curve {
     pub title: String,
+    /// What its values are.
+    pub scale: Scale,
     pub points: Vec<(u32, f64)>,
 }
 
@@ -248,6 +252,7 @@ impl Model {
             let Some(accuracy) = running.validation_accuracy else { continue };
             let curve = curves.entry(running.fold.clone()).or_default();
             curve.title.clone_from(&running.title);
+            curve.scale.clone_from(&running.scale);
             match curve.points.last() {
                 Some((epoch, _)) if *epoch == running.epoch => continue,
                 Some((epoch, _)) if *epoch > running.epoch => curve.points.clear(), // another attempt

@@ -19,8 +19,7 @@ fn row(fold: &FoldInTraining) -> Row {
         0 => "begins".to_owned(),
         most => format!("{}/{most}", fold.epoch),
     };
-    let accuracy =
-        fold.validation_accuracy.map(|share| format!("{:.1} %", 100.0 * share)).unwrap_or_default();
+    let accuracy = fold.validation_accuracy.map(|value| fold.scale.show(value)).unwrap_or_default();
     let attempt = if fold.attempt > 1 { Tint::Warn } else { Tint::Faint };
     let cells = vec![
         Cell::new(&fold.title),

@@ -11,7 +11,7 @@ use togl_coordinator::store::{FoldFilter, FoldWord, ResultRow, StoredFold, trial
 use togl_proto::wire;
 use togl_sweeps::settings::{self, Setting};
 use togl_sweeps::spec::Metric;
-use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialConfig, TrialId};
+use togl_sweeps::{FoldKey, Scale, SweepName, SweepSpec, TrialConfig, TrialId};
 use togl_web::source::{Answer, FoldsAsked, TableForm};
 use togl_web::{Trouble, view};
 
@@ -175,6 +175,7 @@ pub async fn compare(
     asked: [&str; 2],
 ) -> Result<view::Comparison, Problem> {
     let spec = &made.planned.spec;
+    let scale = spec.scale();
     let (mut sides, mut configs, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for beginning in asked {
         let id = trial_like(spec, beginning)?;
@@ -185,7 +186,7 @@ pub async fn compare(
         let measured = |row: &ResultRow| FoldValue {
             split: row.fold.split,
             seed: row.fold.seed,
-            value: 100.0 * row.result.test.accuracy,
+            value: scale.factor() * row.result.test.accuracy,
         };
         sides.push(rows.iter().map(measured).collect::<Vec<_>>());
     }
@@ -204,20 +205,23 @@ pub async fn compare(
         names,
         settings,
         pairs: a.iter().filter_map(pair).collect(),
-        verdict: verdict(a, b, &sizes),
+        verdict: verdict(a, b, &sizes, scale),
+        score: views::score(scale),
     })
 }
 
 /// What can be said of the difference, or why nothing can.
-fn verdict(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]]) -> String {
+fn verdict(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]], scale: &Scale) -> String {
     let mean =
         |part: usize| sizes.iter().map(|sizes| sizes[part] as f64).sum::<f64>() / sizes.len().max(1) as f64;
     let parts = Some(PartSizes { train: mean(0), test: mean(2) }).filter(|_| !sizes.is_empty());
+    let digits = scale.decimals() + 1;
+    let points = if scale.is_share() { "percentage points " } else { "" };
     match (differences(a, b), corrected_paired_t(a, b, parts)) {
         (Err(refusal), _) => format!("no test is made: {refusal}"),
         (Ok(_), Err(refusal)) => format!("no test is made: {refusal}"),
         (Ok(by_split), Ok(test)) => format!(
-            "A is {:+.2} percentage points from B on the test part, over {} splits; corrected paired t test (Nadeau and \
+            "A is {:+.digits$} {points}from B on the test part, over {} splits; corrected paired t test (Nadeau and \
              Bengio): t = {:.2}, p = {:.3}",
             test.mean_difference,
             by_split.len(),

@@ -107,10 +107,11 @@ impl LiveSweep {
         let known = status.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
         let known =
             known.unwrap_or_else(|| Err(Trouble::Ours("nothing is known of the sweep".to_owned())))?;
-        let varying = self.shared.lock().as_ref().map_or_else(Vec::new, |(planned, _)| {
-            planned.spec.varying().iter().map(|setting| setting.name.to_owned()).collect()
+        let (varying, scale) = self.shared.lock().as_ref().map_or_else(Default::default, |(planned, _)| {
+            let varying = planned.spec.varying().iter().map(|setting| setting.name.to_owned()).collect();
+            (varying, planned.spec.scale().clone())
         });
-        Ok(views::sweep_now(known, varying))
+        Ok(views::sweep_now(known, varying, &scale))
     }
 
     /// The version of the table that [`LiveSweep::made`] would give now.

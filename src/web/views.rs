@@ -10,7 +10,7 @@ use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::{FoldState, LogPiece, ResultRow, StoredFold};
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::settings::{self, Setting};
-use togl_sweeps::{FoldResult, TrialConfig, WorkerId};
+use togl_sweeps::{FoldResult, Scale, TrialConfig, WorkerId};
 use togl_web::{Trouble, view};
 
 use crate::facts::FoldExplanation;
@@ -64,7 +64,7 @@ pub fn worker(listed: ListedWorker) -> view::Worker {
     view::Worker { worker, host, state, slots, devices, running, version, note }
 }
 
-pub fn sweep_now(status: SweepStatus, varying: Vec<String>) -> view::SweepNow {
+pub fn sweep_now(status: SweepStatus, varying: Vec<String>, scale: &Scale) -> view::SweepNow {
     let in_training = |fold: FoldInTraining| view::InTraining {
         fold: fold.fold,
         title: fold.title,
@@ -82,6 +82,17 @@ pub fn sweep_now(status: SweepStatus, varying: Vec<String>) -> view::SweepNow {
         failed_by_class: status.failed_by_class,
         in_training: status.in_training.into_iter().map(in_training).collect(),
         varying,
+        score: score(scale),
+    }
+}
+
+/// How values are written.
+pub fn score(scale: &Scale) -> view::ShownScore {
+    view::ShownScore {
+        name: scale.name.to_string(),
+        factor: scale.factor(),
+        unit: scale.unit().to_owned(),
+        decimals: scale.decimals() as u32,
     }
 }
 
@@ -220,6 +231,7 @@ pub fn trials(best: Best) -> view::Trials {
     view::Trials {
         total,
         caption,
+        score: score(&best.scale),
         settings,
         trials: best.trials.into_iter().take(TRIALS).map(trial).collect(),
     }
@@ -299,6 +311,7 @@ fn outcome(result: FoldResult) -> view::Outcome {
         ("split", result.split_digest.clone()),
     ];
     view::Outcome {
+        score: score(result.scale()),
         test: result.test.accuracy,
         validation: result.validation.accuracy,
         train: result.train.accuracy,

@@ -58,12 +58,13 @@ pub fn explain(a: &TrialConfig, b: &TrialConfig) -> Vec<SettingDifference> {
 fn of_programs(a: &TrialConfig, b: &TrialConfig) -> Vec<SettingDifference> {
     let parts = |trial: &TrialConfig| -> BTreeMap<String, String> {
         let Some(program) = &trial.program else { return BTreeMap::new() };
-        let Code { bundle, lock, run, version } = program.code.as_ref();
+        let Code { bundle, lock, run, score, version } = program.code.as_ref();
         let code = [("files", bundle), ("lock", lock), ("version", version)].into_iter();
         let code = code.filter_map(|(name, part)| Some((format!("program.{name}"), part.clone()?)));
+        let score = score.as_ref().map(|score| ("program.score".to_owned(), score.to_string()));
         let run = [("program.run".to_owned(), run.join(" "))];
         let show = |name: &String| Some((name.clone(), trial.show(name)?));
-        code.chain(run).chain(program.settings.keys().filter_map(show)).collect()
+        code.chain(run).chain(score).chain(program.settings.keys().filter_map(show)).collect()
     };
     let (of_a, of_b) = (parts(a), parts(b));
     let names: BTreeSet<&String> = of_a.keys().chain(of_b.keys()).collect();

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::race;
+use crate::scale::Goal;
 use crate::schema::{
     axis_value, distributions, labels, list, mapping_to, metric, object, one_or_list, order, reference,
     shown, shown_list, text, whole,
@@ -161,6 +162,16 @@ pub(crate) const PROGRAM: Block = block! {
     "version": |_| json!({"type": ["string", "number"]}), "in place of files: what you vouch for yourself";
     "lock": text, "a file that lists the packages it needs; sent with the sweep";
     "settings": |_| mapping_to(declared()), "the settings that it takes, each with its values";
+    "score": |_| object(SCORE, &["name", "goal"]),
+        "what its values are; without it shares from 0 to 1, of which more is better";
+};
+
+/// `program.score`.
+pub(crate) const SCORE: Block = block! {
+    "name": text, "what it is called, such as `MAE`";
+    "goal": |_| json!({"enum": Goal::WORDS}), "which values are better";
+    "range": |_| json!({"type": "array", "items": {"type": ["number", "null"]}, "minItems": 2, "maxItems": 2}),
+        "the lowest and the highest value there can be, `null` for none; any number if left out";
 };
 
 /// A setting of a program that is numbers in a range.

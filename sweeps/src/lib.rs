@@ -29,6 +29,7 @@ pub mod race;
 pub mod random;
 mod read;
 pub mod result;
+pub mod scale;
 pub mod schema;
 pub mod settings;
 pub mod spec;
@@ -45,6 +46,7 @@ pub use grid::Grid;
 pub use ids::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 pub use plan::PlanCounts;
 pub use result::{CheckedResult, FoldResult};
+pub use scale::{Goal, Scale};
 pub use spec::SweepSpec;
 pub use trial::TrialConfig;
 

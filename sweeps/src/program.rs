@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::scale::Scale;
 use crate::settings::{Place, Setting, ValueKind, find, needs};
 use crate::trial::TrialConfig;
 
@@ -33,6 +34,8 @@ pub struct Program {
     pub version: Option<String>,
     /// The settings that it declares, in the order of the file.
     pub settings: Vec<&'static Setting>,
+    /// What its values are, unless they are shares.
+    pub score: Option<Scale>,
     /// Digest of the bundle of its files, once they were read.
     pub frozen: Option<String>,
 }
@@ -62,9 +65,9 @@ impl Program {
 
     /// The part of a trial that names it.
     pub(crate) fn trial(&self) -> ProgramTrial {
-        let Self { run, version, lock, frozen, .. } = self.clone();
+        let Self { run, version, lock, frozen, score, .. } = self.clone();
         ProgramTrial {
-            code: Arc::new(Code { bundle: frozen, lock, run, version }),
+            code: Arc::new(Code { bundle: frozen, lock, run, score, version }),
             settings: BTreeMap::new(),
         }
     }
@@ -87,6 +90,9 @@ pub struct Code {
     pub lock: Option<String>,
     /// The command and its arguments.
     pub run: Vec<String>,
+    /// What its values are; none if they are shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<Scale>,
     /// What its user vouches for in place of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -114,7 +120,11 @@ impl ProgramTrial {
     pub(crate) fn take(canonical: &mut Map<String, Value>) -> serde_json::Result<Option<Self>> {
         let Some(code) = canonical.remove("program") else { return Ok(None) };
         let settings = canonical.remove("settings").unwrap_or_else(|| Value::Object(Map::new()));
-        let code = Arc::new(serde_json::from_value(code)?);
+        let code: Code = serde_json::from_value(code)?;
+        if let Some(score) = &code.score {
+            score.check().map_err(serde::de::Error::custom)?;
+        }
+        let code = Arc::new(code);
         Ok(Some(Self { code, settings: serde_json::from_value(settings)? }))
     }
 }

@@ -187,9 +187,9 @@ pub fn groups(sweep: &SweepSpec, among: &[String]) -> Vec<Group> {
 /// who judges takes the values from here, so that all of them judge alike.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Score {
-    /// Validation value of the best checkpoint.
+    /// Validation value of the best checkpoint, turned so that higher is better.
     pub validation: f32,
-    /// Validation value of the last epoch.
+    /// Validation value of the last epoch, turned likewise.
     pub last_validation: f32,
     /// Sizes of the training and the validation part; 0 if unknown.
     pub sizes: [u32; 2],
@@ -199,9 +199,10 @@ impl Score {
     /// Of a result.
     pub fn of(result: &FoldResult) -> Self {
         let size = |part: usize| u32::try_from(result.part_sizes[part]).unwrap_or(u32::MAX);
+        let sign = result.scale().sign();
         Self {
-            validation: result.validation.accuracy as f32,
-            last_validation: result.last_validation.accuracy as f32,
+            validation: (sign * result.validation.accuracy) as f32,
+            last_validation: (sign * result.last_validation.accuracy) as f32,
             sizes: [size(0), size(1)],
         }
     }

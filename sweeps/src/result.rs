@@ -9,9 +9,16 @@ use std::ops::Deref;
 use serde::{Deserialize, Serialize};
 
 use crate::datasets::Scoring;
+use crate::scale::{Scale, ScaleError};
 
-/// The version of [`FoldResult`] that this program writes.
-pub const RESULT_VERSION: u32 = 1;
+/// The newest version of [`FoldResult`] that this program knows. What is written says in its version whether it has a scale of
+/// its own ([`version_of`]), so that programs that know none go on reading shares.
+pub const RESULT_VERSION: u32 = 2;
+
+/// The version of a result with this scale.
+pub fn version_of(score: Option<&Scale>) -> u32 {
+    if score.is_some() { 2 } else { 1 }
+}
 
 /// The longest digest, version or name in a result, in bytes.
 pub const LONGEST_NAME: usize = 1_024;
@@ -25,7 +32,8 @@ const ROUNDING: f64 = 1e-9;
 pub struct Metrics {
     /// Mean of the batch losses.
     pub loss: f64,
-    /// The data set's metric as a share in 0..=1: accuracy, weighted accuracy or ROC-AUC.
+    /// The data set's metric as a share in 0..=1: accuracy, weighted accuracy or ROC-AUC. In a result with a scale of its own
+    /// it is a value on that.
     pub accuracy: f64,
 }
 
@@ -72,6 +80,9 @@ pub struct FoldResult {
     pub version: u32,
     /// The constant that changes with any trained number; see [`crate::trial::NUMERICS`].
     pub numerics: u32,
+    /// What its values are; none if they are shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<Scale>,
     /// Test metrics of the best checkpoint.
     pub test: Metrics,
     /// Validation metrics of the best checkpoint.
@@ -116,7 +127,7 @@ pub enum ResultError {
     /// Written by a newer program.
     #[error("result has version {found}, this program knows up to {RESULT_VERSION}; upgrade it")]
     Newer { found: u32 },
-    /// A metric is NaN or infinite, or an accuracy is outside 0..=1.
+    /// A metric is NaN or infinite, or a value is outside its range.
     #[error("result has {name} = {value}, which is not a possible value")]
     Impossible { name: String, value: String },
     /// Two of its values cannot both be right.
@@ -127,6 +138,9 @@ pub enum ResultError {
         /// The other field, with its value.
         other: String,
     },
+    /// Its values are on a scale that is none.
+    #[error("result has an impossible score: {0}")]
+    Score(#[from] ScaleError),
     /// Nobody has such a name.
     #[error("result has {name} of {bytes} bytes, the longest is {LONGEST_NAME}")]
     TooLong { name: &'static str, bytes: usize },
@@ -167,7 +181,7 @@ impl CheckedResult {
         let rows: Vec<(u64, u128)> = rows.filter(|(_, all)| *all > 0).collect();
         let all: u128 = rows.iter().map(|(_, all)| all).sum();
         let follows = match metric {
-            _ if all == 0 => return Ok(()),
+            _ if all == 0 || self.score.is_some() => return Ok(()),
             Scoring::RocAuc => return Ok(()),
             Scoring::Accuracy => rows.iter().map(|(hits, _)| *hits as f64).sum::<f64>() / all as f64,
             Scoring::WeightedAccuracy => {
@@ -211,6 +225,12 @@ impl FoldResult {
         if self.version > RESULT_VERSION {
             return Err(ResultError::Newer { found: self.version });
         }
+        if (self.version >= version_of(Some(Scale::share()))) != self.score.is_some() {
+            let other = if self.score.is_some() { "its score" } else { "that it has no score" };
+            return Err(contradiction("version", self.version, other.to_owned()));
+        }
+        let scale = self.scale();
+        scale.check()?;
         let parts = [
             ("test", self.test),
             ("validation", self.validation),
@@ -218,7 +238,7 @@ impl FoldResult {
             ("last_validation", self.last_validation),
         ];
         for (part, metrics) in parts {
-            metrics.check(part)?;
+            metrics.check(part, scale)?;
         }
         if !is_amount(self.seconds) {
             return Err(impossible("seconds".to_owned(), self.seconds));
@@ -241,8 +261,8 @@ impl FoldResult {
             if !is_amount(line.lr) {
                 return Err(impossible("learning curve lr".to_owned(), line.lr));
             }
-            line.train.check("learning curve train")?;
-            line.validation.check("learning curve validation")?;
+            line.train.check("learning curve train", self.scale())?;
+            line.validation.check("learning curve validation", self.scale())?;
         }
         Ok(())
     }
@@ -267,9 +287,15 @@ impl FoldResult {
         }
     }
 
+    /// What its values are.
+    pub fn scale(&self) -> &Scale {
+        self.score.as_ref().unwrap_or(Scale::share())
+    }
+
     /// Whether two results of the same fold say the same, apart from when and where they were made.
     pub fn same_numbers(&self, other: &Self) -> bool {
-        self.test == other.test
+        self.score == other.score
+            && self.test == other.test
             && self.validation == other.validation
             && self.train == other.train
             && self.last_validation == other.last_validation
@@ -280,12 +306,12 @@ impl FoldResult {
 }
 
 impl Metrics {
-    fn check(self, part: &str) -> Result<(), ResultError> {
+    fn check(self, part: &str, scale: &Scale) -> Result<(), ResultError> {
         if !self.loss.is_finite() {
             return Err(impossible(format!("{part} loss"), self.loss));
         }
-        if !(0.0..=1.0).contains(&self.accuracy) {
-            return Err(impossible(format!("{part} accuracy"), self.accuracy));
+        if !scale.contains(self.accuracy) {
+            return Err(impossible(format!("{part} {}", scale.name), self.accuracy));
         }
         Ok(())
     }
@@ -320,8 +346,9 @@ fn example_confusion(accuracy: f64) -> Vec<Vec<u64>> {
 pub fn example(accuracy: f64) -> FoldResult {
     let metrics = Metrics { loss: 0.5, accuracy };
     FoldResult {
-        version: RESULT_VERSION,
+        version: version_of(None),
         numerics: crate::trial::NUMERICS,
+        score: None,
         test: metrics,
         validation: metrics,
         train: metrics,

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use crate::ids::{FoldKey, SweepName, TrialId};
 use crate::program::Program;
 use crate::race::{Race, RaceSpec};
+use crate::scale::Scale;
 use crate::settings::{SETTINGS, Setting};
 use crate::trial::TrialConfig;
 use crate::union::Union;
@@ -99,6 +100,12 @@ pub struct PlannedTrial {
 }
 
 impl SweepSpec {
+    /// What the values of its results are.
+    pub fn scale(&self) -> &Scale {
+        let own = self.program.as_ref().and_then(|program| program.score.as_ref());
+        own.unwrap_or(Scale::share())
+    }
+
     /// Reads and checks the text of a sweep file.
     pub fn parse(text: &str) -> Result<Self, SpecError> {
         crate::read::sweep(text)

@@ -8,6 +8,7 @@ use crate::capability::Capability;
 use crate::datasets;
 use crate::nearest;
 use crate::program::ProgramTrial;
+use crate::scale::Scale;
 use crate::settings::{self, SETTINGS};
 
 use crate::identity::CANONICAL_VERSION;
@@ -104,6 +105,12 @@ impl TrialConfig {
             settings::find(name).map(|setting| setting.set(&mut config, value));
         }
         Some((config, numerics))
+    }
+
+    /// What the values of its results are.
+    pub fn scale(&self) -> &Scale {
+        let own = self.program.as_ref().and_then(|program| program.code.score.as_ref());
+        own.unwrap_or(Scale::share())
     }
 
     /// The data that it sees, by name: results of trials with the same one come from the same data. The same files read for

@@ -150,6 +150,17 @@ fn physical(index: usize, visible: Option<&str>) -> Option<Physical<'_>> {
     Some(name.parse().map_or(Physical::Name(name), Physical::Number))
 }
 
+/// What `CUDA_VISIBLE_DEVICES` is for a process that is to see a device of ours alone, by what the variable is here; empty for
+/// a device that is no GPU, or that is not there.
+pub fn alone(device: &str, visible: Option<&str>) -> String {
+    let index = device.strip_prefix("cuda:").and_then(|index| index.parse().ok());
+    match index.and_then(|index| physical(index, visible)) {
+        Some(Physical::Number(number)) => number.to_string(),
+        Some(Physical::Name(name)) => name.to_owned(),
+        None => String::new(),
+    }
+}
+
 /// Asks a child process: a broken driver may take the child, but not the agent.
 fn look(cores: usize) -> anyhow::Result<Machine> {
     let program = std::env::current_exe().context("cannot find this program's own file")?;
@@ -179,6 +190,17 @@ mod tests {
         assert_eq!(planned(wish(None, None), 0, 2).unwrap(), ["cpu", "cpu"]);
         assert_eq!(planned(wish(Some("cpu"), Some(1)), 2, 8).unwrap(), ["cpu"]);
         assert_eq!(planned(wish(Some("cuda:1"), None), 2, 8).unwrap(), ["cuda:1"]);
+    }
+
+    #[test]
+    fn a_program_sees_the_device_of_its_fold_alone_also_where_the_worker_sees_only_some() {
+        assert_eq!([alone("cuda:1", None), alone("cuda:0", None)], ["1", "0"]);
+        assert_eq!([alone("cuda:0", Some("3,1")), alone("cuda:1", Some("3, 1"))], ["3", "1"]);
+        assert_eq!(alone("cuda:1", Some("0,GPU-8a2b,2")), "GPU-8a2b");
+        assert_eq!(
+            [alone("cpu", Some("3,1")), alone("cuda:2", Some("3,1")), alone("mps", None)],
+            ["", "", ""]
+        );
     }
 
     #[test]

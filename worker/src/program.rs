@@ -99,7 +99,7 @@ pub fn train(
     let mut run = Run {
         job,
         place: &place,
-        account: Account::going_on(&place.resumed),
+        account: Account::going_on(&place.resumed, job.trial.scale()),
         clock: Clock::start(),
         weighed: 0.0,
         peak: 0,

@@ -29,6 +29,8 @@ struct World {
     memory: Option<u64>,
     disk: u64,
     python: Option<PathBuf>,
+    /// Whether it is run by bubblewrap, or by what is called so in the folder `bin`, if that is there.
+    sandbox: bool,
 }
 
 impl World {
@@ -50,7 +52,7 @@ impl World {
         fs::create_dir_all(&files).unwrap();
         fs::write(files.join(name), script).unwrap();
         let trial = spec.trials[0].config.clone();
-        Self { folder, trial, memory: None, disk: 1 << 30, python: None }
+        Self { folder, trial, memory: None, disk: 1 << 30, python: None, sandbox: false }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -70,7 +72,7 @@ impl World {
             "data": {"data_dir": self.path("data"), "offline": true, "data_mirror": null, "data_ca": null},
             "keeping": {"checkpoints": {"folder": self.path("checkpoints"), "most_bytes": 1 << 30}, "models": null},
             "programs": {"folder": self.path("programs"), "python": self.python, "memory": self.memory, "disk": self.disk,
-                         "sandbox": false},
+                         "sandbox": self.sandbox},
         }})
     }
 
@@ -80,6 +82,10 @@ impl World {
             .env("TOGL_TOKEN", "secret")
             .env("MY_PASSWORD", "secret")
             .env("XDG_CACHE_HOME", self.path("cache"));
+        if self.path("bin").is_dir() {
+            let path = std::env::var("PATH").unwrap_or_default();
+            worker.env("PATH", format!("{}:{path}", self.path("bin").display()));
+        }
         Trainer::start(worker)
     }
 
@@ -281,6 +287,60 @@ fn a_program_that_ignores_the_wish_to_stop_is_ended_and_the_fold_was_preempted()
     assert_eq!(ended["failed"]["class"], "preempted", "{ended}");
     trainer.child.wait().unwrap();
     world.nothing_is_left();
+}
+
+/// A script that saves and leaves when it gets SIGTERM, and only then.
+const SAVES_ON_SIGNAL: &str = r#"
+read -r request
+save=$(printf '%s' "$request" | sed 's/.*"save":"\([^"]*\)".*/\1/')
+trap 'echo 1 > "$save"; echo "{\"event\":\"saved\",\"epoch\":0}" >&3; exit 0' TERM
+echo '{"event":"epoch","epoch":0,"train":1,"validation":1}' >&3
+while :; do sleep 0.05; done
+"#;
+
+/// Runs what stands behind `--` as bubblewrap does: as the child of a child.
+const NOT_BUBBLEWRAP: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nsh -c '\"$@\"; exit $?' first \"$@\"\nexit $?\n";
+
+fn saves_when_told_to_stop(world: &World) {
+    let mut trainer = world.trainer();
+    trainer.tell(&world.request(1));
+    while trainer.event().0 != "epoch" {}
+    trainer.tell(&json!("stop"));
+    let ended = last(&mut trainer);
+    assert_eq!(ended["failed"]["class"], "preempted", "{ended}");
+    trainer.child.wait().unwrap();
+    let kept = fs::read_dir(world.path("checkpoints")).into_iter().flatten().count();
+    assert_eq!(kept, 1, "it heard the signal and saved");
+    world.nothing_is_left();
+}
+
+#[test]
+fn a_program_is_told_to_stop_by_a_signal_also_below_what_sandboxes_it() {
+    saves_when_told_to_stop(&World::shell(SAVES_ON_SIGNAL));
+    let mut below = World::shell(SAVES_ON_SIGNAL);
+    below.sandbox = true;
+    fs::create_dir(below.path("bin")).unwrap();
+    fs::write(below.path("bin/bwrap"), NOT_BUBBLEWRAP).unwrap();
+    fs::set_permissions(below.path("bin/bwrap"), fs::Permissions::from_mode(0o755)).unwrap();
+    saves_when_told_to_stop(&below);
+}
+
+#[test]
+fn in_a_sandbox_there_is_no_network_and_nothing_can_be_written_but_the_programs_own_folder() {
+    let works = Command::new("bwrap").args(["--ro-bind", "/", "/", "--unshare-net", "true"]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: bubblewrap is not here, or may not be used");
+    }
+    let mut world = World::shell(&format!(
+        "echo 1 > here || exit 3\necho 1 > /var/tmp/not-here 2>/dev/null && exit 4\n\
+         [ $(wc -l < /proc/net/route) -le 1 ] || exit 5\n{RESULT}\n"
+    ));
+    world.sandbox = true;
+    let done = world.train();
+    assert_eq!(done["done"]["test"]["accuracy"], 0.75, "{done}");
+    let mut stops = World::shell(SAVES_ON_SIGNAL);
+    stops.sandbox = true;
+    saves_when_told_to_stop(&stops);
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Accuracy against a setting: depth, or where TOGL stands. One panel per data set, one line per method, error
+//! Values against a setting: depth, or where TOGL stands. One panel per data set, one line per method, error
 //! bars with the meaning that the table's caption states. Works on any table that has the setting among its
 //! labels, and makes one from a frame in which methods of all depths share a name.
 
+use togl_sweeps::Goal;
 use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
-use super::axis::{Scale, XAxis};
+use super::axis::{Spacing, XAxis};
 use super::lines::{Line, Panel, Plot, Point, Weight};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -86,8 +87,8 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
         let column = table.metric.as_str();
         return Err(Error::NoValues { what: format!("the figure against {setting}"), column });
     }
-    tidy(&mut panels, table.metric);
-    let usual = format!("{} against {}", short_metric(table.metric), words(setting));
+    tidy(&mut panels, table);
+    let usual = format!("{} against {}", short_metric(table), words(setting));
     let plot = Plot {
         title: if title.is_empty() { usual } else { title.to_owned() },
         note: note(table, setting),
@@ -100,11 +101,14 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
 }
 
 /// Points from left to right, names of axes, and short labels.
-fn tidy(panels: &mut [Panel], metric: Metric) {
+fn tidy(panels: &mut [Panel], table: &Table) {
     for line in panels.iter_mut().flat_map(|panel| &mut panel.lines) {
         line.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
-    let y_label = format!("{} (%)", short_metric(metric));
+    let y_label = match table.scale.unit() {
+        "" => short_metric(table),
+        unit => format!("{} ({unit})", short_metric(table)),
+    };
     panels.iter_mut().for_each(|panel| panel.y_label.clone_from(&y_label));
     shorten(panels);
 }
@@ -184,14 +188,20 @@ fn note(table: &Table, setting: &str) -> String {
         1 => " 1 point is one fold and has no bar.".to_owned(),
         cells => format!(" {cells} points are one fold each and have no bar."),
     };
-    let (metric, centre) = (metric_words(table.metric), table.spread.centre());
+    let (metric, centre) = (metric_words(table.metric, &table.scale), table.spread.centre());
+    let better = match (table.scale.goal, table.scale.is_share()) {
+        (Goal::Max, true) => "",
+        (Goal::Max, false) => " (higher is better)",
+        (Goal::Min, _) => " (lower is better)",
+    };
     let spread = table.spread.to_string().replace(" - ", "\u{a0}-\u{a0}"); // `n - 1` stays on one line
-    format!("{metric}: {centre} over folds; bars: ± {spread}.{constant}{incomplete}{single}")
+    format!("{metric}{better}: {centre} over folds; bars: ± {spread}.{constant}{incomplete}{single}")
 }
 
 /// What is measured, without when.
-fn short_metric(metric: Metric) -> &'static str {
-    metric_words(metric).split(" of the ").next().unwrap_or_default()
+fn short_metric(table: &Table) -> String {
+    let words = metric_words(table.metric, &table.scale);
+    words.split(" of the ").next().unwrap_or_default().to_owned()
 }
 
 fn words(setting: &str) -> String {
@@ -202,15 +212,15 @@ fn words(setting: &str) -> String {
     }
 }
 
-fn axis_label(setting: &str, scale: Scale) -> String {
+fn axis_label(setting: &str, scale: Spacing) -> String {
     let name = match setting {
         "depth" => "depth (graph layers)",
         "togl_position" => "graph layers before TOGL",
         other => other,
     };
     match scale {
-        Scale::Linear | Scale::Words => name.to_owned(),
-        Scale::Logarithmic => format!("{name} (logarithmic)"),
-        Scale::Uneven => format!("{name} (values evenly spaced, not to scale)"),
+        Spacing::Linear | Spacing::Words => name.to_owned(),
+        Spacing::Logarithmic => format!("{name} (logarithmic)"),
+        Spacing::Uneven => format!("{name} (values evenly spaced, not to scale)"),
     }
 }

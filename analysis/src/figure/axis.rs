@@ -22,7 +22,7 @@ pub struct XAxis {
     /// Where ticks stand and what they say.
     pub ticks: Vec<(f64, String)>,
     /// How places relate to values.
-    pub scale: Scale,
+    pub scale: Spacing,
     /// The shown part, a little wider than the values.
     pub range: (f64, f64),
     /// The smallest distance of two places: lines may be moved apart by less.
@@ -32,7 +32,7 @@ pub struct XAxis {
 
 /// How places relate to values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
+pub enum Spacing {
     /// Equal distances are equal differences.
     Linear,
     /// Equal distances are equal ratios.
@@ -50,15 +50,15 @@ impl XAxis {
             .iter()
             .map(|value| Some((value.clone(), value.parse().ok().filter(|number: &f64| number.is_finite())?)))
             .collect();
-        let Some(mut numbers) = numbers else { return Self::evenly(values, Scale::Words) };
+        let Some(mut numbers) = numbers else { return Self::evenly(values, Spacing::Words) };
         numbers.sort_by(|a, b| a.1.total_cmp(&b.1));
         match scale(&numbers) {
-            Scale::Linear => Self::placed(numbers, Scale::Linear),
-            Scale::Logarithmic => {
+            Spacing::Linear => Self::placed(numbers, Spacing::Linear),
+            Spacing::Logarithmic => {
                 let logarithms = numbers.into_iter().map(|(value, number)| (value, number.log10()));
-                Self::placed(logarithms.collect(), Scale::Logarithmic)
+                Self::placed(logarithms.collect(), Spacing::Logarithmic)
             }
-            even @ (Scale::Uneven | Scale::Words) => {
+            even @ (Spacing::Uneven | Spacing::Words) => {
                 let sorted: Vec<String> = numbers.into_iter().map(|(value, _)| value).collect();
                 Self::evenly(&sorted, even)
             }
@@ -71,7 +71,7 @@ impl XAxis {
         let ticks = round_ticks(from, to, 1.0);
         Self {
             ticks,
-            scale: Scale::Linear,
+            scale: Spacing::Linear,
             range: (from - beside, to + beside),
             step: 0.0,
             places: Vec::new(),
@@ -94,7 +94,7 @@ impl XAxis {
         (widest(&self.ticks, self.range.1 - self.range.0, self.step) - ROOM).max(0.0).ceil() as i32
     }
 
-    fn evenly(values: &[String], scale: Scale) -> Self {
+    fn evenly(values: &[String], scale: Spacing) -> Self {
         let places: Vec<(String, f64)> =
             values.iter().enumerate().map(|(at, value)| (value.clone(), at as f64)).collect();
         let ticks = places.iter().map(|(value, place)| (*place, value.clone())).collect();
@@ -102,7 +102,7 @@ impl XAxis {
         Self { ticks, scale, range, step: 1.0, places }
     }
 
-    fn placed(places: Vec<(String, f64)>, scale: Scale) -> Self {
+    fn placed(places: Vec<(String, f64)>, scale: Spacing) -> Self {
         let (from, to) = ends(&places);
         let step = smallest_gap(&places).unwrap_or(1.0);
         let beside = if to > from { (step / 2.0).max(0.04 * (to - from)) } else { 0.5 };
@@ -111,8 +111,8 @@ impl XAxis {
         let fits = widest(&every, range.1 - range.0, step) <= ROOM;
         let ticks = match (fits, scale) {
             (true, _) => every,
-            (false, Scale::Logarithmic) => powers(from, to),
-            (false, Scale::Linear | Scale::Uneven | Scale::Words) => round_ticks(from, to, 0.0),
+            (false, Spacing::Logarithmic) => powers(from, to),
+            (false, Spacing::Linear | Spacing::Uneven | Spacing::Words) => round_ticks(from, to, 0.0),
         };
         Self { ticks, scale, range, step, places }
     }
@@ -131,20 +131,20 @@ fn widest(ticks: &[(f64, String)], range: f64, step: f64) -> f64 {
 }
 
 /// How sorted numbers are best shown.
-fn scale(sorted: &[(String, f64)]) -> Scale {
+fn scale(sorted: &[(String, f64)]) -> Spacing {
     let (from, to) = ends(sorted);
-    let Some(step) = smallest_gap(sorted) else { return Scale::Linear };
+    let Some(step) = smallest_gap(sorted) else { return Spacing::Linear };
     let gaps = || sorted.windows(2).map(|pair| (pair[1].1 - pair[0].1) / step);
     let on_grid = gaps().all(|gap| (gap - gap.round()).abs() < SAME) && (to - from) / step <= MOST_STEPS;
     let even = sorted.len() > 2 && gaps().all(|gap| (gap - 1.0).abs() < SAME);
     let smallest = sorted.iter().map(|(_, number)| *number).find(|number| *number > 0.0).unwrap_or(to);
     let decades = to / smallest >= 100.0 || (to / smallest >= 10.0 && !on_grid);
     match (even || !decades, from > 0.0) {
-        (true, _) => Scale::Linear,
-        (false, true) => Scale::Logarithmic,
+        (true, _) => Spacing::Linear,
+        (false, true) => Spacing::Logarithmic,
         // Zero has no logarithm; many values would not have room side by side.
-        (false, false) if from == 0.0 && sorted.len() as f64 <= MOST_STEPS => Scale::Uneven,
-        (false, false) => Scale::Linear,
+        (false, false) if from == 0.0 && sorted.len() as f64 <= MOST_STEPS => Spacing::Uneven,
+        (false, false) => Spacing::Linear,
     }
 }
 
@@ -233,33 +233,33 @@ mod tests {
     #[test]
     fn depths_stand_at_themselves_with_a_tick_each() {
         let depths = axis(&["3", "1", "8"]);
-        assert_eq!((depths.scale, places(&depths, &["1", "3", "8"])), (Scale::Linear, vec![1.0, 3.0, 8.0]));
+        assert_eq!((depths.scale, places(&depths, &["1", "3", "8"])), (Spacing::Linear, vec![1.0, 3.0, 8.0]));
         assert_eq!(names(&depths), ["1", "3", "8"]);
     }
 
     #[test]
     fn fractions_stand_to_scale() {
         let dropout = axis(&["0.5", "0.0", "0.1", "0.2"]);
-        assert_eq!((dropout.scale, names(&dropout)), (Scale::Linear, vec!["0.0", "0.1", "0.2", "0.5"]));
+        assert_eq!((dropout.scale, names(&dropout)), (Spacing::Linear, vec!["0.0", "0.1", "0.2", "0.5"]));
     }
 
     #[test]
     fn decades_stand_by_their_logarithm() {
         let rates = axis(&["0.1", "0.0001", "0.001"]);
-        assert_eq!((rates.scale, names(&rates)), (Scale::Logarithmic, vec!["0.0001", "0.001", "0.1"]));
+        assert_eq!((rates.scale, names(&rates)), (Spacing::Logarithmic, vec!["0.0001", "0.001", "0.1"]));
         let apart = |a: &str, b: &str| rates.place(b).unwrap() - rates.place(a).unwrap();
         assert!((apart("0.001", "0.1") - 2.0 * apart("0.0001", "0.001")).abs() < 1e-9, "to scale");
         let widths = axis(&["16", "32", "64", "128", "256"]);
-        assert_eq!((widths.scale, names(&widths).len()), (Scale::Logarithmic, 5));
+        assert_eq!((widths.scale, names(&widths).len()), (Spacing::Logarithmic, 5));
         let words = axis(&["random", "original"]);
-        assert!(words.scale == Scale::Words && words.place("original") == Some(1.0));
+        assert!(words.scale == Spacing::Words && words.place("original") == Some(1.0));
         assert!(words.place("0.5").is_none());
     }
 
     #[test]
     fn zero_among_decades_stands_beside_them_and_the_axis_says_that_this_is_not_to_scale() {
         let decay = axis(&["0.0", "0.00001", "0.001"]);
-        assert_eq!((decay.scale, places(&decay, &["0.0", "0.001"])), (Scale::Uneven, vec![0.0, 2.0]));
+        assert_eq!((decay.scale, places(&decay, &["0.0", "0.001"])), (Spacing::Uneven, vec![0.0, 2.0]));
     }
 
     #[test]
@@ -269,17 +269,17 @@ mod tests {
         let rates = XAxis::of(&draws);
         assert_eq!(
             (rates.scale, names(&rates)),
-            (Scale::Logarithmic, vec!["0.0001", "0.001", "0.01", "0.1"])
+            (Spacing::Logarithmic, vec!["0.0001", "0.001", "0.01", "0.1"])
         );
         let draws: Vec<String> =
             (0..40).map(|at| format!("{:.9}", 0.3 + 0.0071 * f64::from(at * at % 41))).collect();
         let dropout = XAxis::of(&draws);
-        assert!(dropout.scale == Scale::Linear && names(&dropout).len() < 9, "{:?}", dropout.ticks);
+        assert!(dropout.scale == Spacing::Linear && names(&dropout).len() < 9, "{:?}", dropout.ticks);
         let fewer: Vec<String> = (0..40).map(|at| format!("{:.9}", 0.0003 * 1.15f64.powi(at))).collect();
         let fewer = XAxis::of(&fewer);
         assert_eq!(names(&fewer), ["0.0003", "0.001", "0.003", "0.01", "0.03"]);
         let within = axis(&["0.0011", "0.00112", "0.0023", "0.0035", "0.0078", "0.0111", "0.01112"]);
-        assert_eq!((within.scale, names(&within)), (Scale::Logarithmic, vec!["0.002", "0.005", "0.01"]));
+        assert_eq!((within.scale, names(&within)), (Spacing::Logarithmic, vec!["0.002", "0.005", "0.01"]));
         let words = axis(&["a-data-set-with-a-long-name", "another-one-of-those", "and-a-third-one-here"]);
         assert!(words.more_room() > 0);
         for axis in [rates, dropout, fewer, within, words, XAxis::round(0.0, 1000.0)] {

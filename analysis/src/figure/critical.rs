@@ -39,7 +39,11 @@ pub fn ranking(table: &Table) -> Result<Ranking> {
     let complete = |set: &usize| (0..methods.len()).all(|method| cell(method, *set).is_complete());
     let (used, unused): (Vec<usize>, Vec<usize>) = (0..sets.len()).partition(complete);
     let scores: Vec<Vec<f64>> = (0..methods.len())
-        .map(|method| used.iter().filter_map(|set| cell(method, *set).mean).collect())
+        .map(|method| {
+            used.iter()
+                .filter_map(|set| cell(method, *set).mean.map(|mean| table.scale.sign() * mean))
+                .collect()
+        })
         .collect();
     let unfinished = |refusal| match refusal {
         TestRefusal::TooFew { .. } if !unused.is_empty() => {

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use togl_sweeps::Scale;
 use togl_sweeps::result::{EpochRecord, Metrics};
 
 use super::Figure;
@@ -13,6 +14,7 @@ use crate::curves::CurveGroups;
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::statistics::Summary;
+use crate::wording::capital;
 
 /// Epochs of a line that are drawn; longer ones are thinned evenly.
 const MOST_EPOCHS: usize = 150;
@@ -24,6 +26,8 @@ pub struct Curve {
     pub label: String,
     /// Its epochs, in order.
     pub history: Vec<EpochRecord>,
+    /// What its values are.
+    pub scale: Scale,
 }
 
 type Part = fn(&EpochRecord) -> Metrics;
@@ -33,12 +37,27 @@ const PARTS: [(&str, Weight, Part); 2] = [
     ("validation", Weight::Thick, |epoch| epoch.validation),
 ];
 
-type Value = fn(&Metrics) -> f64;
+/// What is drawn of an epoch: the loss, or the value on a scale.
+#[derive(Clone, Copy)]
+enum Value {
+    Loss,
+    Scaled { factor: f64 },
+}
 
-const VALUES: [(&str, &str, Value); 2] = [
-    ("loss", "loss", |metrics| metrics.loss),
-    ("accuracy", "accuracy (%)", |metrics| 100.0 * metrics.accuracy),
-];
+impl Value {
+    fn of(self, metrics: &Metrics) -> f64 {
+        match self {
+            Self::Loss => metrics.loss,
+            Self::Scaled { factor } => factor * metrics.accuracy,
+        }
+    }
+}
+
+/// Name, label of the axis, and value.
+fn drawn(scale: &Scale) -> [(String, String, Value); 2] {
+    let loss = ("loss".to_owned(), "loss".to_owned(), Value::Loss);
+    [loss, (scale.name.to_string(), scale.axis(), Value::Scaled { factor: scale.factor() })]
+}
 
 /// Draws the curves of a trial's folds.
 pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
@@ -50,7 +69,7 @@ pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
             several.len()
         ),
     };
-    let panel = |(name, y_label, value): (&str, &str, Value)| {
+    let panel = |(name, y_label, value): (String, String, Value)| {
         let lines = PARTS.into_iter().flat_map(|(label, weight, part)| {
             let folds: Vec<Vec<(u32, f64)>> =
                 known.iter().map(|curve| values(&curve.history, part, value)).collect();
@@ -60,9 +79,10 @@ pub fn learning_curves(title: &str, curves: &[Curve]) -> Result<Figure> {
             };
             folds.iter().map(thin).chain([mean]).collect::<Vec<Line>>()
         });
-        Panel { title: capital(name), y_label: y_label.to_owned(), lines: lines.collect() }
+        Panel { title: capital(&name), y_label, lines: lines.collect() }
     };
-    draw(title, note, VALUES.map(panel).to_vec(), None)
+    let scale = known.first().map(|curve| curve.scale.clone()).unwrap_or_default();
+    draw(title, note, drawn(&scale).map(panel).to_vec(), None)
 }
 
 /// Draws validation loss and accuracy by epoch, one line for each group of folds: the mean over those that trained this
@@ -72,7 +92,8 @@ pub fn method_curves(title: &str, curves: &CurveGroups) -> Result<Figure> {
     let mut panels: Vec<Panel> = Vec::new();
     for dataset in datasets {
         let groups = || curves.groups.iter().filter(|group| group.dataset == dataset);
-        panels.extend(VALUES.map(|(name, y_label, value)| {
+        let scale = groups().next().map(|group| group.scale.clone()).unwrap_or_default();
+        panels.extend(drawn(&scale).map(|(name, y_label, value)| {
             let lines = groups().map(|group| {
                 let folds: Vec<Vec<(u32, f64)>> =
                     group.histories.iter().map(|history| values(history, PARTS[1].2, value)).collect();
@@ -80,7 +101,7 @@ pub fn method_curves(title: &str, curves: &CurveGroups) -> Result<Figure> {
                 line(&group.label, Weight::Thick, points)
             });
             let title = format!("{dataset}: validation {name}");
-            Panel { title, y_label: y_label.to_owned(), lines: lines.collect() }
+            Panel { title, y_label, lines: lines.collect() }
         }));
     }
     let line = match curves.mixed.as_slice() {
@@ -95,11 +116,6 @@ pub fn method_curves(title: &str, curves: &CurveGroups) -> Result<Figure> {
     draw(title, note, panels, Some(2))
 }
 
-fn capital(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
-}
-
 fn draw(title: &str, note: String, panels: Vec<Panel>, across: Option<usize>) -> Result<Figure> {
     let points = panels.iter().flat_map(|panel| &panel.lines).flat_map(|line| &line.points);
     let ends = points.map(|point| (point.x, point.x)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
@@ -112,7 +128,7 @@ fn draw(title: &str, note: String, panels: Vec<Panel>, across: Option<usize>) ->
 
 /// What is finite of one curve, by epoch.
 fn values(history: &[EpochRecord], part: Part, value: Value) -> Vec<(u32, f64)> {
-    let values = history.iter().map(|epoch| (epoch.epoch, value(&part(epoch))));
+    let values = history.iter().map(|epoch| (epoch.epoch, value.of(&part(epoch))));
     values.filter(|(_, value)| value.is_finite()).collect()
 }
 

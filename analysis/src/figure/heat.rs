@@ -11,7 +11,7 @@ use super::{Area, Figure, MARGIN, failed};
 use crate::error::{Error, Result};
 use crate::statistics::Summary;
 use crate::table::Table;
-use crate::wording::{fixed, metric_words};
+use crate::wording::{fixed, how, metric_words};
 
 const SQUARE: (i32, i32) = (52, 26);
 const HEAD: i32 = 24;
@@ -35,7 +35,10 @@ pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
     if splits.is_empty() {
         return Err(Error::Empty { origin: format!("the fold heat map of {}", table.title) });
     }
-    let map = Map { splits: splits.into_iter().collect(), furthest: furthest(&lines), note: note(table) };
+    let (least, digits) =
+        (0.1_f64.powi(i32::try_from(table.scale.decimals()).unwrap_or(1)), table.scale.decimals());
+    let furthest = furthest(&lines, least);
+    let map = Map { splits: splits.into_iter().collect(), furthest, digits, note: note(table) };
     let pages: Vec<&[FoldLine]> = lines.chunks(MOST_ROWS).collect();
     let title = |at: usize| match pages.len() {
         1 => format!("Folds of {}", table.title),
@@ -48,6 +51,8 @@ pub fn fold_heat_maps(table: &Table) -> Result<Vec<Figure>> {
 struct Map {
     splits: Vec<u32>,
     furthest: f64,
+    /// Digits behind the point.
+    digits: usize,
     note: String,
 }
 
@@ -60,7 +65,7 @@ impl Map {
         Figure::draw(title, &self.note, (width, below + SCALE), |area| {
             let left = MARGIN + label_room;
             self.draw_squares(area, lines, (left, HEAD))?;
-            draw_scale(area, self.furthest, (left, below + 24))
+            draw_scale(area, (self.furthest, self.digits), (left, below + 24))
         })
     }
 
@@ -82,7 +87,7 @@ impl Map {
                     area.draw(&Rectangle::new(place, colour(share).filled())).map_err(failed)?;
                     let ink = if share > 0.6 { WHITE } else { BLACK };
                     let middle = (x + SQUARE.0 / 2, y + SQUARE.1 / 2);
-                    write(area, &fixed(*value, 1), middle, BODY, &ink, Side::Centre)?;
+                    write(area, &fixed(*value, self.digits), middle, BODY, &ink, Side::Centre)?;
                 }
                 area.draw(&Rectangle::new(place, BLACK.mix(0.15))).map_err(failed)?;
             }
@@ -92,9 +97,11 @@ impl Map {
 }
 
 fn note(table: &Table) -> String {
+    let distance = if table.scale.is_share() { "percentage points" } else { "distance" };
     format!(
-        "{} in percent, one square per split (mean over seeds); empty: no result. Colour: percentage points from the mean of the line.",
-        metric_words(table.metric)
+        "{}{}, one square per split (mean over seeds); empty: no result. Colour: {distance} from the mean of the line.",
+        metric_words(table.metric, &table.scale),
+        how(&table.scale)
     )
 }
 
@@ -124,13 +131,13 @@ fn mean(values: &BTreeMap<u32, f64>) -> f64 {
     Summary::of(&values.values().copied().collect::<Vec<_>>()).mean.unwrap_or_default()
 }
 
-/// The largest distance of a value from the mean of its line.
-fn furthest(lines: &[FoldLine]) -> f64 {
+/// The largest distance of a value from the mean of its line, and at least what can be printed.
+fn furthest(lines: &[FoldLine], least: f64) -> f64 {
     let distances = lines.iter().flat_map(|(_, values)| {
         let mean = mean(values);
         values.values().map(move |value| (value - mean).abs())
     });
-    distances.fold(0.1, f64::max)
+    distances.fold(least, f64::max)
 }
 
 /// From orange (-1) over white (0) to blue (1).
@@ -141,7 +148,7 @@ fn colour(share: f64) -> RGBColor {
     RGBColor(mix(end.0), mix(end.1), mix(end.2))
 }
 
-fn draw_scale(area: &Area<'_>, furthest: f64, at: (i32, i32)) -> Result<()> {
+fn draw_scale(area: &Area<'_>, (furthest, digits): (f64, usize), at: (i32, i32)) -> Result<()> {
     let (steps, step) = (61, 3);
     for index in 0..steps {
         let x = at.0 + index * step;
@@ -150,6 +157,7 @@ fn draw_scale(area: &Area<'_>, furthest: f64, at: (i32, i32)) -> Result<()> {
         area.draw(&Rectangle::new(place, shade.filled())).map_err(failed)?;
     }
     let ends = [(at.0 - 8, Side::Right, -furthest), (at.0 + steps * step + 8, Side::Left, furthest)];
-    ends.into_iter()
-        .try_for_each(|(x, side, value)| write(area, &format!("{value:+.1}"), (x, at.1), BODY, &BLACK, side))
+    ends.into_iter().try_for_each(|(x, side, value)| {
+        write(area, &format!("{value:+.digits$}"), (x, at.1), BODY, &BLACK, side)
+    })
 }

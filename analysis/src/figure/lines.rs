@@ -145,14 +145,10 @@ impl Plot {
 
 /// As many digits as the range needs.
 fn plain(value: f64, range: f64) -> String {
-    let digits = if range >= 6.0 {
-        0
-    } else if range >= 0.6 {
-        1
-    } else {
-        2
-    };
-    fixed(value, digits)
+    // Six labels, so that two of them never look alike.
+    let enough = |digits: &i32| range * 10_f64.powi(*digits) >= 6.0;
+    let digits = (0..12).find(enough).unwrap_or(12);
+    fixed(value, digits as usize)
 }
 
 /// Lines with error bars at the same places are moved apart by this share of a step, so that bars do not hide each other.
@@ -172,7 +168,10 @@ fn heights(panel: &Panel) -> (f64, f64) {
         (point.y - error, point.y + error)
     });
     let Some((low, high)) = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))) else { return (0.0, 1.0) };
-    let above = 0.06 * (high - low).max(0.5);
+    // Half a percentage point; less where values are much smaller.
+    let size = high.abs().max(low.abs());
+    let least = if size > 0.0 { (0.25 * size).min(0.5) } else { 0.5 };
+    let above = 0.06 * (high - low).max(least);
     (low - above, high + above)
 }
 

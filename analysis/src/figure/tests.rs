@@ -160,6 +160,7 @@ fn learning_curves_show_training_and_validation_of_every_fold() {
     let curve = |by: f64, epochs: u32| Curve {
         label: "split 0".to_owned(),
         history: (0..epochs).map(|at| epoch(at, by)).collect(),
+        scale: togl_sweeps::Scale::SHARE,
     };
     let figure = learning_curves("GCN-4 on DD", &[curve(1.0, 5), curve(1.2, 8)]).unwrap();
     let texts = texts(&figure);
@@ -331,6 +332,7 @@ fn curves_of_several_trials_have_a_line_each_with_a_band() {
         dataset: dataset.to_owned(),
         label: label.to_owned(),
         histories: vec![history(at), history(at + 0.1)],
+        scale: togl_sweeps::Scale::SHARE,
     };
     let groups = vec![group("DD", "GCN-4", 0.2), group("DD", "GIN-4", 0.5), group("MNIST", "GCN-4", 0.3)];
     let mixed = CurveGroups { groups: groups.clone(), mixed: vec!["lr".to_owned()] };

@@ -89,7 +89,7 @@ fn a_missing_column_is_named() {
 fn a_newer_schema_is_refused() {
     let newer = awkward_frame().data().clone().lazy().with_column(lit(9_u64).alias("schema_version"));
     let error = FoldFrame::from_data(&newer.collect().unwrap(), "`x.parquet`").unwrap_err();
-    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 6; read it with a newer program");
+    insta::assert_snapshot!(error, @"`x.parquet` has schema version 9, this program knows up to 7; read it with a newer program");
 }
 
 #[test]

@@ -7,7 +7,8 @@ use togl_sweeps::{FoldKey, TrialConfig};
 
 use super::export::Export;
 use super::mapping::{Mapping, NEEDED};
-use crate::columns::{FoldIdentity, column, identity_columns, is_among};
+use super::wandb::TRIAL;
+use crate::columns::{FoldIdentity, column, declared_columns, identity_columns, is_among};
 use crate::error::{Error, Result};
 use crate::schema::{self, ColumnKind, ColumnSpec, SCHEMA_VERSION, SETTINGS};
 use crate::spreadsheet;
@@ -47,6 +48,9 @@ impl RunReader<'_> {
 
     /// A run must say what it is: where a needed column is empty, a default would be a guess.
     fn refuse_unsaid(&self, row: usize) -> Result<()> {
+        if self.export.text(row, TRIAL).is_some() {
+            return Ok(());
+        }
         let mut needed = NEEDED.iter().map(|ours| self.mapping.of(ours));
         match needed.find(|theirs| self.export.text(row, theirs).is_none()) {
             None => Ok(()),
@@ -84,6 +88,10 @@ impl RunReader<'_> {
     }
 
     fn config(&self, row: usize) -> Result<TrialConfig> {
+        if let Some(text) = self.export.text(row, TRIAL) {
+            let wrong = |error| self.export.refuse(row, &format!("`{TRIAL}` is not understood: {error}"));
+            return TrialConfig::from_canonical(text).map_err(wrong);
+        }
         let mut settings = Map::new();
         for spec in SETTINGS.iter().filter(|spec| self.mapping.has(spec.name)) {
             if !matches!(spec.name, "model" | "togl_position")
@@ -147,6 +155,7 @@ impl RunReader<'_> {
                 _ => spec.unknown(runs.len()),
             });
         }
+        columns.extend(declared_columns(&identities));
         columns.extend(self.unknown(runs));
         Ok(DataFrame::new(runs.len(), columns)?)
     }
@@ -174,11 +183,12 @@ impl RunReader<'_> {
         })
     }
 
-    /// A metric; an accuracy must be a share.
+    /// A metric; an accuracy must be a share, unless its run says that it is a score of another kind.
     fn share(&self, row: usize, ours: &str) -> Result<Option<f64>> {
         let number = self.number(row, ours)?;
+        let is_share = || !self.mapping.has("score") || self.export.text(row, "score").is_none();
         match number {
-            Some(value) if ours.ends_with("_accuracy") && !(0.0..=1.0).contains(&value) => {
+            Some(value) if ours.ends_with("_accuracy") && !(0.0..=1.0).contains(&value) && is_share() => {
                 let theirs = self.mapping.of(ours);
                 let reason = format!(
                     "`{theirs}` is {value}, which is no share from 0 to 1; divide percentages by 100 before importing"
@@ -191,7 +201,11 @@ impl RunReader<'_> {
 
     /// Columns that nothing was read from and that say something, as text under `wandb_NAME`.
     fn unknown(&self, runs: &[ImportedRun]) -> Vec<Column> {
-        let names = self.export.columns().filter(|name| !self.mapping.is_read(name));
+        let declared = |name: &str| {
+            let mut programs = runs.iter().filter_map(|run| run.config.program.as_ref());
+            name == TRIAL || programs.any(|program| program.settings.contains_key(name))
+        };
+        let names = self.export.columns().filter(|name| !self.mapping.is_read(name) && !declared(name));
         let kept = names.map(|name| {
             let values: Vec<Option<&str>> = runs.iter().map(|run| self.export.text(run.row, name)).collect();
             Column::new(PlSmallStr::from_string(format!("wandb_{name}")), values)

@@ -13,12 +13,16 @@ use super::network;
 use super::source::{ImportedRun, RunReader};
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
+use crate::impossible::refuse_impossible;
 
 /// Columns that are read without being ours, or that tell runs apart by nature.
 const EXPECTED_TO_VARY: [&str; 8] = ["Name", "ID", "State", "Created", "seed", "Notes", "Sweep", "trial"];
 
 /// The column by which a file says that `togl export` wrote it; its values mean nothing.
 pub(crate) const OURS: &str = "togl_export";
+
+/// The column in which such a file has the canonical JSON of trials of programs, whose settings say too little.
+pub(crate) const TRIAL: &str = "togl_trial";
 
 /// Parts of names of columns that hold what came out of a run.
 const MEASURED: [&str; 6] = ["acc", "loss", "epoch", "step", "time", "lr-"];
@@ -53,7 +57,13 @@ pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
     refuse_repeated(&exports)?;
     let frames: Result<Vec<FoldFrame>> = exports
         .iter()
-        .map(|(source, runs)| FoldFrame::from_data(&source.frame(runs)?, &source.export.name()))
+        .map(|(source, runs)| {
+            let frame = FoldFrame::from_data(&source.frame(runs)?, &source.export.name())?;
+            if source.export.has(OURS) {
+                refuse_impossible(frame.data(), &source.export.name())?;
+            }
+            Ok(frame)
+        })
         .collect();
     let frame = FoldFrame::concat(frames?)?;
     match (frame.is_empty(), skipped.is_empty()) {

@@ -111,6 +111,7 @@ fn classifies_nodes(dataset: &str) -> bool {
 
 /// Marks in each column the winner among networks of one backbone and size.
 fn mark_comparisons(table: &mut Table) {
+    let scale = table.scale.clone();
     let families: Vec<String> = table.rows.iter().map(|row| family(row.printed_as.as_deref())).collect();
     for column in 0..table.columns.len() {
         let mut names = families.clone();
@@ -118,7 +119,7 @@ fn mark_comparisons(table: &mut Table) {
         names.dedup();
         for name in names {
             let rows = table.rows.iter_mut().zip(&families).filter(|(_, family)| **family == name);
-            mark_winners(rows.map(|(row, _)| &mut row.cells[column]).collect(), |cell, wins| {
+            mark_winners(rows.map(|(row, _)| &mut row.cells[column]).collect(), &scale, |cell, wins| {
                 cell.wins_comparison = wins;
             });
         }

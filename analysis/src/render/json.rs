@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::Value;
 use togl_sweeps::spec::Metric;
-use togl_sweeps::{FoldKey, TrialId};
+use togl_sweeps::{FoldKey, Goal, TrialId};
 
 use crate::emphasis::{Emphasis, NOT_WORSE};
 use crate::schema::{ColumnKind, SETTINGS};
@@ -71,6 +71,11 @@ impl JsonCell<'_> {
     fn serialize_choices<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         if self.table.metric != Metric::TestAccuracy {
             map.serialize_entry("metric", self.table.metric.as_str())?;
+        }
+        let scale = &self.table.scale;
+        if !scale.is_share() || scale.goal != Goal::Max {
+            map.serialize_entry("score", &scale.name)?;
+            map.serialize_entry("goal", scale.goal.as_str())?;
         }
         if self.table.spread != Spread::SampleStd {
             map.serialize_entry(&self.table.spread.name(), &self.cell.plus_minus(self.table.spread))?;

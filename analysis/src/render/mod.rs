@@ -23,6 +23,7 @@ pub use latex::latex;
 pub use markdown::markdown;
 pub use terminal::terminal;
 
+use togl_sweeps::Goal;
 use unicode_width::UnicodeWidthStr;
 
 use crate::atomic::{draft_of, publish};
@@ -155,7 +156,11 @@ fn lines_below(table: &Table, best: &str, comparison: &str) -> Vec<String> {
             names.join(", ")
         ),
     };
-    let winners = has_winners.then(|| format!("{best} best mean of its {among}{also}{searched}"));
+    let which = match table.scale.goal {
+        Goal::Max => "best",
+        Goal::Min => "best (lowest)",
+    };
+    let winners = has_winners.then(|| format!("{best} {which} mean of its {among}{also}{searched}"));
     let comparisons = table.cells().any(|(_, _, cell)| cell.wins_comparison);
     let comparisons =
         comparisons.then(|| format!("{comparison} best of its comparison (same backbone and size)"));

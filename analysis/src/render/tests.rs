@@ -51,6 +51,7 @@ fn rows_of_every_kind() -> Vec<TableRow> {
 fn every_kind() -> Table {
     let columns = ["DD", "PROTEINS_full", "100% & <data>|グ"];
     Table {
+        scale: togl_sweeps::Scale::SHARE,
         title: "every kind".to_owned(),
         caption: "Test accuracy in percent, mean ± sample standard deviation over 10 folds.".to_owned(),
         notes: vec!["* fewer folds than planned have finished (n=finished/planned)".to_owned()],

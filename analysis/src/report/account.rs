@@ -2,7 +2,7 @@
 //! what it is given; draws nothing.
 
 use polars::prelude::*;
-use togl_sweeps::{SweepSpec, settings};
+use togl_sweeps::{Scale, SweepSpec, settings};
 
 use super::page::{facts, folded, paragraph, rows, verbatim};
 use super::{ReportInput, ReportedFailure, ReportedReplicate};
@@ -12,6 +12,7 @@ use crate::distinct::Distinct;
 use crate::error::Result;
 use crate::frame::FoldFrame;
 use crate::plan::Plan;
+use crate::wording::fixed;
 
 /// Failures that are listed one by one; more are counted.
 const LISTED: usize = 500;
@@ -113,12 +114,15 @@ pub fn failures(failures: &[ReportedFailure]) -> String {
 }
 
 /// Second results of folds, and whether they say the same as those that count.
-pub fn replicates(replicates: &[ReportedReplicate]) -> String {
+pub fn replicates(replicates: &[ReportedReplicate], scale: &Scale) -> String {
     if replicates.is_empty() {
         return paragraph("None: no fold has a second result.");
     }
     let same = replicates.iter().filter(|replicate| replicate.same == Some(true)).count();
-    let percent = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |s| format!("{:.2}", 100.0 * s));
+    let digits = scale.decimals() + 1;
+    let value = |value: Option<f64>| {
+        value.map_or_else(|| "?".to_owned(), |value| fixed(scale.factor() * value, digits))
+    };
     let line = |replicate: &ReportedReplicate| {
         let same = replicate.same.map_or("unknown", |same| if same { "yes" } else { "NO" });
         vec![
@@ -127,13 +131,17 @@ pub fn replicates(replicates: &[ReportedReplicate]) -> String {
             replicate.worker.clone(),
             replicate.kind.clone(),
             same.to_owned(),
-            percent(replicate.test_accuracy),
-            percent(replicate.counted),
+            value(replicate.test_accuracy),
+            value(replicate.counted),
         ]
     };
     let lines: Vec<Vec<String>> = replicates.iter().take(LISTED).map(line).collect();
-    let headers =
-        ["fold", "attempt", "worker", "kind", "same numbers", "test accuracy (%)", "the one that counts (%)"];
+    let test = format!("test {}", scale.axis());
+    let counts = match scale.unit() {
+        "" => "the one that counts".to_owned(),
+        unit => format!("the one that counts ({unit})"),
+    };
+    let headers = ["fold", "attempt", "worker", "kind", "same numbers", &test, &counts];
     let summary = format!(
         "{} folds were trained again; {same} of them gave the same numbers. They are kept for comparison and count \
          in no table.",

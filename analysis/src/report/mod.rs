@@ -45,7 +45,7 @@ pub struct ReportedReplicate {
     pub kind: String,
     /// Whether all its numbers are those of the result that counts; none if that one is not known.
     pub same: Option<bool>,
-    /// Its test accuracy as a share, if known.
+    /// Its test value, if known.
     pub test_accuracy: Option<f64>,
     /// That of the result that counts.
     pub counted: Option<f64>,
@@ -83,7 +83,7 @@ pub fn html(input: &ReportInput<'_>) -> Result<String> {
         ("Figures", pictures::figures(&frame, &plan, &table, input.sweep)?),
         ("Learning curves", pictures::curves(input.rows)?),
         ("Failures", account::failures(input.failures)),
-        ("Replicates", account::replicates(input.replicates)),
+        ("Replicates", account::replicates(input.replicates, input.sweep.scale())),
         ("Cost", account::cost(&frame)? + &pictures::work(&frame, input.sweep)?),
         ("Environment", account::environment(&frame)?),
         ("How to reproduce", account::reproduce(input)?),

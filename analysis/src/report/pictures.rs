@@ -112,5 +112,5 @@ pub fn work(frame: &FoldFrame, sweep: &SweepSpec) -> Result<String> {
 
 fn curve(row: &FoldRow) -> Curve {
     let label = format!("split {}, seed {}", row.fold.split, row.fold.seed);
-    Curve { label, history: row.result.history.clone() }
+    Curve { label, history: row.result.history.clone(), scale: row.result.scale().clone() }
 }

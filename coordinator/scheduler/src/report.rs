@@ -4,7 +4,7 @@
 //! refused.
 
 use togl_sweeps::race::Score;
-use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, WorkerId};
+use togl_sweeps::{Attempt, CheckedResult, Failure, FailureClass, FoldKey, Scale, WorkerId};
 
 use crate::change::{Change, FoldChange};
 use crate::fold::State;
@@ -90,7 +90,7 @@ impl Scheduler {
         self.weigh_digest(at, &data, changes);
     }
 
-    /// A result is taken only with the numbers and the metric that its trial asks for.
+    /// A result is taken only with the numbers, the scale and the metric that its trial asks for.
     pub(crate) fn check_trial(&self, fold: &FoldKey, result: &CheckedResult) -> Result<(), String> {
         let Some(trial) = self.trials.get(&fold.trial) else { return Ok(()) };
         match trial.numerics {
@@ -101,6 +101,13 @@ impl Scheduler {
                 ));
             }
             _ => {}
+        }
+        if trial.metric.is_some() && result.score.as_ref() != trial.score.as_deref() {
+            let asked = trial.score.as_deref().unwrap_or(Scale::share());
+            return Err(format!(
+                "the values of the result are {}, those of its trial {asked}; update the older program",
+                result.scale()
+            ));
         }
         trial
             .metric

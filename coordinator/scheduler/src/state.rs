@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use togl_sweeps::datasets::Scoring;
-use togl_sweeps::{Attempt, Capability, FoldKey, SweepName, TrialConfig, TrialId, WorkerId};
+use togl_sweeps::{Attempt, Capability, FoldKey, Scale, SweepName, TrialConfig, TrialId, WorkerId};
 
 use crate::data::DataBooks;
 use crate::demand::Waiting;
@@ -101,6 +101,8 @@ pub(crate) struct Trial {
     pub(crate) numerics: Option<u32>,
     /// What the accuracies of its data set are.
     pub(crate) metric: Option<Scoring>,
+    /// What its values are, unless they are shares.
+    pub(crate) score: Option<Box<Scale>>,
     /// Bytes of memory that it needs at least; 0 if it never ran out.
     pub(crate) floor: u64,
     /// Which versions of the worker program cannot read it, one bit each.
@@ -258,7 +260,8 @@ impl Scheduler {
         let numerics = numerics.and_then(|number| u32::try_from(number).ok());
         let resumable = !config.model.is_kernel();
         let needs = config.needs();
-        let entry = Trial { canonical, data, numerics, metric, floor: 0, unread: 0, resumable, needs };
+        let score = config.program.and_then(|program| program.code.score.clone()).map(Box::new);
+        let entry = Trial { canonical, data, numerics, metric, score, floor: 0, unread: 0, resumable, needs };
         self.trials.insert(trial, entry);
     }
 

@@ -117,6 +117,9 @@ impl Digest {
         hasher.update(&result.best_epoch.to_le_bytes());
         hasher.update(&result.epochs.to_le_bytes());
         hasher.update(result.data_digest.as_bytes());
+        if let Some(score) = &result.score {
+            hasher.update(format!("{score:?}").as_bytes()); // digests of shares stay what they were
+        }
         let mut first = [0; 8];
         hasher.finalize_xof().fill(&mut first);
         Self(u64::from_le_bytes(first))
@@ -125,6 +128,7 @@ impl Digest {
 
 #[cfg(test)]
 mod tests {
+    use togl_sweeps::Scale;
     use togl_sweeps::result::example;
 
     use super::*;
@@ -132,7 +136,7 @@ mod tests {
     #[test]
     fn digests_agree_exactly_when_the_numbers_do() {
         let base = example(0.5);
-        let edits: [fn(&mut FoldResult); 9] = [
+        let edits: [fn(&mut FoldResult); 11] = [
             |r| r.seconds = 99.0,
             |r| r.provenance.host = "elsewhere".to_owned(),
             |r| r.test.loss = 0.25,
@@ -142,6 +146,8 @@ mod tests {
             |r| r.best_epoch = 0,
             |r| r.epochs = 9,
             |r| r.data_digest = "other".to_owned(),
+            |r| r.score = Some(Scale::SHARE),
+            |r| r.score = Some(Scale { high: None, ..Scale::SHARE }),
         ];
         for (index, edit) in edits.into_iter().enumerate() {
             let mut edited = base.clone();

@@ -113,7 +113,10 @@ export const short = (fold) => fold.replace(/^([0-9a-f]{8})[0-9a-f]{24}/, "$1");
 export const number = new Intl.NumberFormat("en-GB");
 /** `1 fold`, `3 folds`. */
 export const counted = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
-export const percent = (share) => (share === null || share === undefined ? "–" : `${(100 * share).toFixed(1)} %`);
+/** A value as its score is written, such as `91.3 %`. */
+export const scored = (value, score) => (value === null || value === undefined ? "–" : `${(score.factor * value).toFixed(score.decimals)} ${score.unit}`.trim());
+/** What stands over values without their unit. */
+export const inUnit = (name, score) => (score.unit ? `${name} (${score.unit})` : name);
 
 /** Says something for a while. */
 export function toast(text) {

@@ -1,6 +1,6 @@
 // Trials as lines through their settings, beside a list of the same: brushes, best ones, a place for "not set". Owns its
 // canvas and what was chosen on it, which updates leave alone.
-import { ask, counted, h, listing, number, part } from "./dom.js";
+import { ask, counted, h, inUnit, listing, number, part } from "./dom.js";
 
 const ROOM = { left: 46, right: 46, top: 48, bottom: 22 };
 const views = new WeakMap();
@@ -142,8 +142,8 @@ class Chart {
 
   table(rows) {
     const shown = rows.slice(0, 100);
-    const value = (number) => (number === null || number === undefined ? "–" : number.toFixed(1));
-    this.list.replaceChildren(listing("Trials", ["Method", ...this.seen.settings, ...["Validation (%)", "Test (%)", "± ", "n"].map((text) => [{ class: "number" }, text])],
+    const value = (number) => (number === null || number === undefined ? "–" : number.toFixed(this.seen.score.decimals));
+    this.list.replaceChildren(listing("Trials", ["Method", ...this.seen.settings, ...[inUnit("Validation", this.seen.score), inUnit("Test", this.seen.score), "± ", "n"].map((text) => [{ class: "number" }, text])],
       shown.map((row) => {
         const trial = this.seen.trials[row];
         return [trial.method, ...trial.values, ...[value(trial.validation), value(trial.test), value(trial.test_std), trial.n < trial.planned ? `${trial.n}/${trial.planned}` : trial.n].map((text) => [{ class: "number" }, text])];

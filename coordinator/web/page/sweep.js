@@ -1,5 +1,5 @@
 // One sweep and its views: table, running folds, list of folds, failures, figures, trials, comparison.
-import { ask, counted, foldLink, h, listing, number, part, percent, toast } from "./dom.js";
+import { ask, counted, foldLink, h, listing, inUnit, number, part, scored, toast } from "./dom.js";
 import { actList, badge, bar, steering } from "./views.js";
 import { parallel } from "./parallel.js";
 
@@ -94,7 +94,7 @@ async function running(view, now) {
   const more = now.sweep.running - now.in_training.length;
   return [listing("Folds in training", ["Fold", "What", "Worker", [{ class: "number" }, "Attempt"], [{ class: "number" }, "Epoch"], [{ class: "number" }, "Validation"]],
     now.in_training.map((fold) => [foldLink(fold.fold), [{ class: "name" }, fold.title], fold.worker, [{ class: "number" }, fold.attempt],
-      [{ class: "number" }, fold.max_epochs ? `${fold.epoch}/${fold.max_epochs}` : "–"], [{ class: "number" }, percent(fold.validation_accuracy)]]),
+      [{ class: "number" }, fold.max_epochs ? `${fold.epoch}/${fold.max_epochs}` : "–"], [{ class: "number" }, scored(fold.validation_accuracy, now.score)]]),
     now.in_training.map((fold) => fold.fold)), more > 0 ? h("p", { class: "dim" }, `and ${number.format(more)} more`) : null];
 }
 
@@ -121,7 +121,7 @@ async function folds(view, now, context) {
     choice("class", "Failure", Object.keys(now.failed_by_class)), typed("worker", "Worker"), typed("trial", "Trial")), pages,
     seen.folds.length === 0 ? null : listing("Folds", ["Fold", "Method", "Data set", ...settings, "State", [{ class: "number" }, "Value"], [{ class: "number" }, "Seconds"], "Worker", [{ class: "number" }, "Attempts"], "Failure"],
       seen.folds.map((fold) => [foldLink(fold.fold), [{ class: "name" }, fold.method], fold.dataset, ...settings.map((word) => fold.settings[word] ?? ""), badge(fold.state),
-        [{ class: "number" }, percent(fold.value)], [{ class: "number" }, fold.seconds === null ? "" : fold.seconds.toFixed(1)], fold.worker,
+        [{ class: "number" }, scored(fold.value, now.score)], [{ class: "number" }, fold.seconds === null ? "" : fold.seconds.toFixed(1)], fold.worker,
         [{ class: "number" }, fold.attempts], [{ class: fold.class ? "words" : "" }, fold.class ? `${fold.class}: ${fold.message}` : ""]]), seen.folds.map((fold) => fold.fold))];
 }
 
@@ -150,7 +150,7 @@ async function picture(path, words) {
 }
 
 async function curves(view) {
-  return [await picture(`${base(view.name)}/curves`, `Learning curves of ${view.name}: validation loss and accuracy by epoch, one line a method`),
+  return [await picture(`${base(view.name)}/curves`, `Learning curves of ${view.name}: validation loss and value by epoch, one line a method`),
     h("p", { class: "dim" }, "The numbers of single folds are on their own pages; ", h("a", { href: `/sweeps/${part(view.name)}/folds?state=finished` }, "finished folds"), ".")];
 }
 
@@ -164,7 +164,7 @@ async function against(view, now, context) {
   const x = new URLSearchParams(location.search).get("x") ?? (words.includes("depth") ? "depth" : words[0]);
   const choose = (event) => { history.replaceState(null, "", `?x=${part(event.target.value)}`); context.redraw(); };
   return [h("div", { class: "row" }, h("label", null, "Along", h("select", { onchange: choose }, words.map((word) => h("option", { value: word, selected: word === x }, word))))),
-    await picture(`${base(view.name)}/against?x=${part(x)}`, `Accuracy against ${x}; the same numbers are in the table of the sweep`)];
+    await picture(`${base(view.name)}/against?x=${part(x)}`, `Values against ${x}; the same numbers are in the table of the sweep`)];
 }
 
 async function compare(view, _, context) {
@@ -179,8 +179,9 @@ async function compare(view, _, context) {
   } }, trials.slice(0, 500).map((trial) => h("option", { value: trial.trial, selected: trial.trial.startsWith(chosen[which]) }, name(trial)))));
   const head = h("div", { class: "row", "data-key": "choose" }, choice("a"), choice("b"));
   const seen = await ask(`${base(view.name)}/compare?a=${part(chosen.a)}&b=${part(chosen.b)}`);
+  const digits = seen.score.decimals;
   return [head, h("p", { class: "note" }, seen.verdict), h("h2", null, "Settings that differ"),
     listing("Settings", ["Setting", "A", "B"], seen.settings), h("h2", null, "Folds in pairs"),
-    listing("Pairs", [[{ class: "number" }, "Split"], [{ class: "number" }, "Seed"], [{ class: "number" }, "A (%)"], [{ class: "number" }, "B (%)"], [{ class: "number" }, "A − B"]],
-      seen.pairs.map((pair) => [pair.split, pair.seed, pair.a.toFixed(1), pair.b.toFixed(1), (pair.a - pair.b).toFixed(1)].map((value) => [{ class: "number" }, value])))];
+    listing("Pairs", [[{ class: "number" }, "Split"], [{ class: "number" }, "Seed"], [{ class: "number" }, inUnit("A", seen.score)], [{ class: "number" }, inUnit("B", seen.score)], [{ class: "number" }, "A − B"]],
+      seen.pairs.map((pair) => [pair.split, pair.seed, pair.a.toFixed(digits), pair.b.toFixed(digits), (pair.a - pair.b).toFixed(digits)].map((value) => [{ class: "number" }, value])))];
 }

@@ -1,5 +1,5 @@
 // Overview, workers and one fold. Draws what it is given; every word of others becomes text.
-import { ask, confirm, foldLink, h, listing, number, part, percent, svg } from "./dom.js";
+import { ask, confirm, foldLink, h, listing, number, part, scored, svg } from "./dom.js";
 
 /** Finished, running, failed and waiting folds, drawn and in words. */
 export function bar(sweep) {
@@ -144,11 +144,11 @@ export function fold(key) {
 }
 
 function outcome(result) {
-  const facts = [["test", percent(result.test)], ["validation", percent(result.validation)], ["training", percent(result.train)],
+  const facts = [["score", result.score.name], ["test", scored(result.test, result.score)], ["validation", scored(result.validation, result.score)], ["training", scored(result.train, result.score)],
     ["epochs", `${result.epochs} (best ${result.best_epoch})`], ["seconds", result.seconds.toFixed(1)], ["parameters", number.format(result.parameters)], ...result.provenance];
   return [h("h2", null, "Result"), listing("Result", ["What", "Value"], facts),
     result.curve.length > 0 ? [h("h2", null, "Learning curve"),
-      chart("Accuracy", result.curve, [["training", "train", "line"], ["validation", "validation", "dashes"]]),
+      chart(result.score.name, result.curve, [["training", "train", "line"], ["validation", "validation", "dashes"]]),
       chart("Loss", result.curve, [["training", "train_loss", "line"], ["validation", "validation_loss", "dashes"]])] : null,
     result.confusion.length > 0 ? [h("h2", null, "Confusion (rows are true classes)"),
       listing("Confusion", ["", ...result.confusion.map((_, at) => [{ class: "number" }, `→ ${at}`])],

@@ -115,7 +115,7 @@ pub const ROUTES: &[Route] = &[
     Route {
         query: &[("x", "s", "the setting along the axis; depth unless told otherwise")],
         answer: (SVG, ""),
-        ..get(Call::Against, "/api/v1/sweeps/{name}/against", "Accuracy against a setting", "")
+        ..get(Call::Against, "/api/v1/sweeps/{name}/against", "Values against a setting", "")
     },
     get(Call::Trials, "/api/v1/sweeps/{name}/trials", "Its trials, from best to worst", "Trials"),
     Route {
@@ -147,8 +147,9 @@ const FORMS: &[(&str, &str)] = &[
     (
         "SweepNow",
         "sweep:Sweep trials_finished:u eta_seconds:u standstill:s failed_by_class:{}u in_training:[]InTraining \
-         varying:[]s",
+         varying:[]s score:ShownScore",
     ),
+    ("ShownScore", "name:s factor:n unit:s decimals:u"),
     ("InTraining", "fold:s title:s attempt:u worker:s epoch:u max_epochs:u validation_accuracy:?n"),
     (
         "Table",
@@ -167,9 +168,9 @@ const FORMS: &[(&str, &str)] = &[
     ("FailureGroup", "class:s words:s folds:u example:s message:s workers:{}u"),
     ("Acts", "acts:[]ActLine"),
     ("ActLine", "at:i by:s act:s about:s detail:s reason:s"),
-    ("Trials", "total:u caption:s settings:[]s trials:[]Trial"),
+    ("Trials", "total:u caption:s score:ShownScore settings:[]s trials:[]Trial"),
     ("Trial", "trial:s method:s values:[]s validation:?n test:?n test_std:?n n:u planned:u"),
-    ("Comparison", "names:[]s settings:[][]s pairs:[]Pair verdict:s"),
+    ("Comparison", "names:[]s settings:[][]s pairs:[]Pair verdict:s score:ShownScore"),
     ("Pair", "split:u seed:u a:n b:n"),
     (
         "Fold",
@@ -181,7 +182,7 @@ const FORMS: &[(&str, &str)] = &[
     ("Log", "attempt:u text:s"),
     (
         "Outcome",
-        "test:n validation:n train:n best_epoch:u epochs:u seconds:n parameters:u confusion:[][]u \
+        "score:ShownScore test:n validation:n train:n best_epoch:u epochs:u seconds:n parameters:u confusion:[][]u \
          provenance:[][]s curve:[]CurvePoint",
     ),
     ("CurvePoint", "epoch:u train_loss:n validation_loss:n train:n validation:n"),

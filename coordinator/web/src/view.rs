@@ -90,6 +90,8 @@ pub struct SweepNow {
     pub in_training: Vec<InTraining>,
     /// Settings that differ between its trials.
     pub varying: Vec<String>,
+    /// How values are written.
+    pub score: ShownScore,
 }
 
 /// A fold in training.
@@ -109,6 +111,19 @@ pub struct InTraining {
     pub max_epochs: u32,
     /// Validation accuracy of the last epoch.
     pub validation_accuracy: Option<f64>,
+}
+
+/// What values are and how they are written: times the factor, with so many digits, before the unit.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShownScore {
+    /// Such as `accuracy`.
+    pub name: String,
+    /// What a value is multiplied with.
+    pub factor: f64,
+    /// Such as `%`; empty if there is none.
+    pub unit: String,
+    /// Digits behind the point.
+    pub decimals: u32,
 }
 
 /// The table of a sweep as far as it is.
@@ -272,13 +287,15 @@ pub struct Trials {
     pub total: u64,
     /// What the values are.
     pub caption: String,
+    /// How they are written; the factor is already in.
+    pub score: ShownScore,
     /// Settings that vary, in order.
     pub settings: Vec<String>,
     /// The trials, from best to worst.
     pub trials: Vec<Trial>,
 }
 
-/// A trial with what came out of it, in percent.
+/// A trial with what came out of it, in percent where values are shares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     /// Its id.
@@ -310,9 +327,11 @@ pub struct Comparison {
     pub pairs: Vec<Pair>,
     /// What can be said of the difference, or why nothing can.
     pub verdict: String,
+    /// How values are written; the factor is already in.
+    pub score: ShownScore,
 }
 
-/// A fold that both trials have, in percent.
+/// A fold that both trials have, in percent where values are shares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pair {
     /// Which split.
@@ -386,6 +405,8 @@ pub struct Log {
 /// The result of a fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
+    /// How values are written.
+    pub score: ShownScore,
     /// The metric on the test part.
     pub test: f64,
     /// On the validation part.

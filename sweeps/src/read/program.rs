@@ -1,11 +1,12 @@
 //! The `program` block: what is run, which files it consists of, and which settings it declares. Whether files are there is
 //! found out by who reads them.
 
-use super::fields::{Fields, Result, below, entries, list, number, refuse, text};
+use super::fields::{Fields, Result, below, entries, list, number, refuse, text, word};
 use crate::bundle;
 use crate::keys;
 use crate::nearest;
 use crate::program::{DeclaredKind, MOST_SETTINGS, Program, SHARED, declared};
+use crate::scale::{Goal, Scale, ScaleError};
 use crate::settings::{Setting, ValueKind, find};
 use crate::yaml::{Key, Node, NodeKind};
 
@@ -52,7 +53,45 @@ fn program(node: &Node, path: &str) -> Result<Program> {
     }
     let lock = fields.optional("lock", name_of_file)?;
     let settings = fields.optional("settings", settings)?.unwrap_or_default();
-    Ok(Program { run, files: files.unwrap_or_default(), lock, version, settings, frozen: None })
+    let score = fields.optional("score", score)?.filter(|score| *score != Scale::SHARE);
+    Ok(Program { run, files: files.unwrap_or_default(), lock, version, settings, score, frozen: None })
+}
+
+/// `{name: MAE, goal: min, range: [0, null]}`.
+fn score(node: &Node, path: &str) -> Result<Scale> {
+    let fields = Fields::read(node, path, keys::SCORE)?;
+    let name = fields.need("name", "call it something, such as `name: MAE`")?;
+    let goal = fields.need("goal", "say which values are better: `goal: max` or `goal: min`")?;
+    let goal = word(goal, &fields.below("goal"), Goal::WORDS, Goal::from_word)?;
+    let (low, high) = fields.optional("range", bounds)?.unwrap_or_default();
+    let scale = Scale { goal, high, low, name: text(name, &fields.below("name"))?.into() };
+    match scale.check() {
+        Ok(()) => Ok(scale),
+        Err(error @ ScaleError::Name) => refuse(name.at, &fields.below("name"), error.to_string()),
+        Err(error @ (ScaleError::Bound { .. } | ScaleError::Empty { .. })) => {
+            let at = fields.get("range").map_or(node.at, |range| range.at);
+            refuse(at, &fields.below("range"), error.to_string())
+        }
+    }
+}
+
+/// Two bounds, of which `null` is none.
+fn bounds(node: &Node, path: &str) -> Result<(Option<f64>, Option<f64>)> {
+    let [low, high] = list(node, path)? else {
+        let message = "a range is two numbers, the lower first; `null` where there is no bound";
+        return refuse(node.at, path, message);
+    };
+    let bound = |node: &Node| match node.kind {
+        NodeKind::Null => Ok(None),
+        NodeKind::Number(_)
+        | NodeKind::Flag(_)
+        | NodeKind::Text(_)
+        | NodeKind::List(_)
+        | NodeKind::Map(_) => {
+            Ok(Some(number(node, path)? + 0.0)) // one spelling of zero
+        }
+    };
+    Ok((bound(low)?, bound(high)?))
 }
 
 fn digest(node: &Node, path: &str) -> Result<String> {

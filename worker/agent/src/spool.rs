@@ -352,6 +352,16 @@ mod tests {
         assert!(!folder.path().join(failed.file_name()).exists());
     }
 
+    /// As a worker wrote it when all values were shares.
+    #[test]
+    fn a_result_from_before_there_were_scores_is_still_delivered() {
+        let folder = tempfile::tempdir().unwrap();
+        let old = include_str!("../tests/fixtures/spooled-1.json");
+        fs::write(folder.path().join("store1-old.json"), old).unwrap();
+        let spool = Spool::open(folder.path()).unwrap();
+        assert_eq!(spool.waiting("store1").cloned().collect::<Vec<_>>(), [entry(1)]);
+    }
+
     #[test]
     fn a_torn_entry_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();

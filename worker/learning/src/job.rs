@@ -2,7 +2,7 @@
 //! may want next. Owns these words for networks and kernels alike; trains nothing.
 
 use togl_data::{Dataset, Split};
-use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, RESULT_VERSION};
+use togl_sweeps::result::{EpochRecord, FoldResult, Metrics, Provenance, version_of};
 use togl_sweeps::trial::{NUMERICS, TrialConfig};
 
 use crate::checkpoint::Checkpoint;
@@ -95,8 +95,9 @@ pub(crate) fn result(
     let (device, libtorch, processor) =
         (device.to_owned(), device::libtorch_version(), device::processor(device));
     FoldResult {
-        version: RESULT_VERSION,
+        version: version_of(None),
         numerics: NUMERICS,
+        score: None,
         test,
         validation: best.validation,
         train: best.train,

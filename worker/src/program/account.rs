@@ -2,8 +2,8 @@
 //! a mistake of the program is said in its own words. Makes no process and writes no file.
 
 use togl_agent::clock;
-use togl_sweeps::result::{EpochRecord, Metrics, RESULT_VERSION};
-use togl_sweeps::{Failure, FailureClass, FoldResult};
+use togl_sweeps::result::{EpochRecord, Metrics, version_of};
+use togl_sweeps::{Failure, FailureClass, FoldResult, Scale};
 
 use super::Job;
 use super::checkpoint::Resumed;
@@ -33,6 +33,8 @@ pub struct Known {
 #[derive(Debug, Clone, Default)]
 pub struct Account {
     pub history: Vec<EpochRecord>,
+    /// What its values are.
+    scale: Scale,
     /// Seconds of the attempts before.
     seconds: f64,
     finished: Option<ResultLine>,
@@ -40,12 +42,11 @@ pub struct Account {
 
 impl Account {
     /// Begins where an earlier attempt saved.
-    pub fn going_on(resumed: &Option<Resumed>) -> Self {
-        resumed.as_ref().map_or_else(Self::default, |resumed| Self {
-            history: resumed.history.clone(),
-            seconds: resumed.seconds,
-            finished: None,
-        })
+    pub fn going_on(resumed: &Option<Resumed>, scale: &Scale) -> Self {
+        let (history, seconds) = resumed
+            .as_ref()
+            .map_or_else(Default::default, |resumed| (resumed.history.clone(), resumed.seconds));
+        Self { history, scale: scale.clone(), seconds, finished: None }
     }
 
     /// Epochs that are done.
@@ -72,8 +73,9 @@ impl Account {
                 line.epoch
             )));
         }
-        let train = metrics("train", line.train, line.train_loss)?;
-        let validation = metrics("validation", line.validation, line.validation_loss)?;
+        let scale = &self.scale;
+        let train = metrics(scale, "train", line.train, line.train_loss)?;
+        let validation = metrics(scale, "validation", line.validation, line.validation_loss)?;
         let lr = line.lr.filter(|lr| lr.is_finite() && *lr >= 0.0).unwrap_or(0.0);
         let record = EpochRecord { epoch: line.epoch, lr, train, validation };
         self.history.push(record);
@@ -92,19 +94,21 @@ impl Account {
     /// The result of the fold.
     pub fn result(self, job: &Job<'_>, seconds: f64, peak: u64) -> Result<FoldResult, Failure> {
         let seconds = self.seconds(seconds);
-        let Self { history, finished, .. } = self;
+        let Self { history, scale, finished, .. } = self;
         let Some(line) = finished else { return Err(error("the program has no result".to_owned())) };
         let last = history.last().copied();
-        let [test, validation, train] = outcome(&line, &history)?;
+        let [test, validation, train] = outcome(&scale, &line, &history)?;
         let epochs = last.map_or(1, |record| record.epoch + 1);
         let text =
             |text: Option<String>| text.unwrap_or_default().chars().take(LONGEST / 4).collect::<String>();
         let known = &job.known;
+        let score = job.trial.program.as_ref().and_then(|program| program.code.score.clone());
         let data_digest =
             if known.data_digest.is_empty() { text(line.data_digest) } else { known.data_digest.clone() };
         Ok(FoldResult {
-            version: RESULT_VERSION,
+            version: version_of(score.as_ref()),
             numerics: 0,
+            score,
             test,
             validation,
             train,
@@ -127,15 +131,15 @@ impl Account {
 }
 
 /// Test, validation and training values of the result. What it does not say is that of its best epoch, else of the last one.
-fn outcome(line: &ResultLine, history: &[EpochRecord]) -> Result<[Metrics; 3], Failure> {
+fn outcome(scale: &Scale, line: &ResultLine, history: &[EpochRecord]) -> Result<[Metrics; 3], Failure> {
     let best = line.best_epoch.and_then(|best| history.iter().find(|record| record.epoch == best));
     let then = best.or(history.last());
     let of = |name: &str, value: Option<f64>, loss, then: Option<Metrics>| match (value, then) {
         (None, Some(then)) => Ok(then),
-        (value, _) => metrics(name, value, loss),
+        (value, _) => metrics(scale, name, value, loss),
     };
     Ok([
-        metrics("test", line.test, line.test_loss)?,
+        metrics(scale, "test", line.test, line.test_loss)?,
         of("validation", line.validation, line.validation_loss, then.map(|record| record.validation))?,
         of("train", line.train, line.train_loss, then.map(|record| record.train))?,
     ])
@@ -160,20 +164,25 @@ fn provenance(job: &Job<'_>, environment: &str) -> togl_sweeps::result::Provenan
 }
 
 /// A value and its loss. Without a loss the value stands for it, so that lower is better as for every loss.
-fn metrics(name: &str, value: Option<f64>, loss: Option<f64>) -> Result<Metrics, Failure> {
-    let Some(accuracy) = value.filter(|value| value.is_finite()) else {
+fn metrics(scale: &Scale, name: &str, value: Option<f64>, loss: Option<f64>) -> Result<Metrics, Failure> {
+    let Some(value) = value.filter(|value| value.is_finite()) else {
         let message = format!(
             "the program reports no finite number as `{name}`; every result has test, validation and train"
         );
         let class = if value.is_none() { FailureClass::Error } else { FailureClass::NotFinite };
         return Err(Failure::new(class, message));
     };
-    if !(0.0..=1.0).contains(&accuracy) {
-        return Err(error(format!(
-            "the program reports {name} = {accuracy}, which is no share in 0..1; divide percent by 100"
-        )));
+    if !scale.contains(value) {
+        let share =
+            "no share in 0..1; divide percent by 100, or declare a `score` in the sweep file".to_owned();
+        let own = || {
+            format!("no {} ({}); widen the `range` of `score` in the sweep file", scale.name, scale.range())
+        };
+        let what = if *scale == Scale::SHARE { share } else { own() };
+        return Err(error(format!("the program reports {name} = {value}, which is {what}")));
     }
-    Ok(Metrics { loss: loss.filter(|loss| loss.is_finite()).unwrap_or(-accuracy), accuracy })
+    let loss = loss.filter(|loss| loss.is_finite()).unwrap_or(-scale.sign() * value);
+    Ok(Metrics { loss, accuracy: value })
 }
 
 fn error(message: String) -> Failure {

@@ -19,6 +19,7 @@ use super::events::{self};
 use super::place::Place;
 use super::words::Words;
 use super::{Heard, Job, write_at_once};
+use crate::devices;
 
 /// Where the program writes its events.
 const EVENTS: i32 = 3;
@@ -30,7 +31,7 @@ const WAITING: usize = 256;
 const LAST_LOOKS: u32 = 500;
 
 /// Marks of secrets in the names of variables.
-const SECRET: [&str; 5] = ["TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "TOGL_"];
+const SECRET: [&str; 8] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "KEY", "AUTH", "TOGL_"];
 
 /// The group of the program that runs now, for whoever has to leave at once; 0 if none does.
 static RUNNING: AtomicI32 = AtomicI32::new(0);
@@ -123,10 +124,19 @@ impl Group {
         }
     }
 
-    /// Tells the first process to save and leave. Bubblewrap would take everything down at once.
+    /// Tells the first process to save and leave. Bubblewrap itself would take everything down at once, so the signal goes to
+    /// what it runs: it has one child, the first process of the sandbox, whose children are the program.
     pub fn terminate(&self) {
-        if self.ended.is_none() && !self.sandboxed {
-            send(self.id, libc::SIGTERM);
+        if self.ended.is_some() {
+            return;
+        }
+        match self.sandboxed {
+            false => send(self.id, libc::SIGTERM),
+            true => {
+                let inside = children(self.id.cast_unsigned()).into_iter();
+                let programs = inside.flat_map(|first| children(first.cast_unsigned()));
+                programs.for_each(|program| send(program, libc::SIGTERM));
+            }
         }
     }
 
@@ -204,11 +214,16 @@ fn command(job: &Job<'_>, program: &ProgramTrial, place: &Place) -> Command {
     command
 }
 
+/// Whether a variable of this name in capitals may hold what a program is not to have.
+fn is_secret(name: &str) -> bool {
+    SECRET.iter().any(|secret| name.contains(secret))
+}
+
 /// What the program finds around it: no secret of whoever runs the worker, its own folder, its device.
 fn surroundings(command: &mut Command, job: &Job<'_>, place: &Place) {
     for (name, _) in std::env::vars_os() {
         let upper = name.to_string_lossy().to_uppercase();
-        if SECRET.iter().any(|secret| upper.contains(secret)) {
+        if is_secret(&upper) {
             command.env_remove(&name);
         }
     }
@@ -217,12 +232,13 @@ fn surroundings(command: &mut Command, job: &Job<'_>, place: &Place) {
     if let Ok(paths) = std::env::join_paths(paths) {
         command.env("PYTHONPATH", paths);
     }
+    let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     command
         .env("TOGL_PROGRAM", "1")
         .env("TMPDIR", place.scratch.join("tmp"))
         .env("PYTHONUNBUFFERED", "1")
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("CUDA_VISIBLE_DEVICES", job.request.device.strip_prefix("cuda:").unwrap_or(""))
+        .env("CUDA_VISIBLE_DEVICES", devices::alone(&job.request.device, visible.as_deref()))
         .current_dir(&place.scratch)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -329,4 +345,21 @@ fn cannot_run(job: &Job<'_>, program: &ProgramTrial, error: &io::Error) -> Failu
 pub fn is_on_path(name: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| Path::new(&folder).join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_secret;
+
+    #[test]
+    fn what_may_let_somebody_in_is_taken_out_of_the_environment() {
+        for name in
+            ["AWS_ACCESS_KEY_ID", "WANDB_API_KEY", "HF_TOKEN", "SSH_AUTH_SOCK", "PGPASSWD", "TOGL_OPERATOR"]
+        {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "LANG", "OMP_NUM_THREADS"] {
+            assert!(!is_secret(name), "{name}");
+        }
+    }
 }

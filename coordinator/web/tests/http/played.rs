@@ -63,6 +63,10 @@ fn line(at: u64) -> FoldLine {
     }
 }
 
+fn score() -> ShownScore {
+    ShownScore { name: "accuracy".into(), factor: 100.0, unit: "%".into(), decimals: 1 }
+}
+
 impl Source for Played {
     async fn about(&self) -> About {
         let away_since = if *self.away.lock().unwrap() { "12:00:00 UTC" } else { "" };
@@ -103,6 +107,7 @@ impl Source for Played {
             failed_by_class: BTreeMap::from([("not-finite".into(), 3)]),
             in_training: vec![running],
             varying: vec!["depth".into()],
+            score: score(),
         })
     }
 
@@ -193,7 +198,8 @@ impl Source for Played {
             n: 1,
             planned: 10,
         };
-        Ok(Trials { total: 1, caption: "c".into(), settings: vec!["depth".into()], trials: vec![trial] })
+        let (caption, settings) = ("c".into(), vec!["depth".into()]);
+        Ok(Trials { total: 1, caption, score: score(), settings, trials: vec![trial] })
     }
 
     async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<Comparison> {
@@ -203,6 +209,7 @@ impl Source for Played {
             settings: vec![["depth".into(), "2".into(), "4".into()]],
             pairs: vec![Pair { split: 0, seed: 0, a: 50.0, b: 51.0 }],
             verdict: "no test is made".into(),
+            score: score(),
         })
     }
 
@@ -211,6 +218,7 @@ impl Source for Played {
         let point =
             CurvePoint { epoch: 0, train_loss: 1.0, validation_loss: 1.0, train: 0.5, validation: 0.5 };
         let result = Outcome {
+            score: score(),
             test: 0.5,
             validation: 0.5,
             train: 0.5,
