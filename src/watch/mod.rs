@@ -166,7 +166,7 @@ impl Show {
 
     /// The last state of the sweep that was to be watched.
     fn over(&self, update: &Update) -> Option<Box<SweepStatus>> {
-        let Update::Status(status) = update else { return None };
+        let Update::Status(status, _) = update else { return None };
         (self.until_over.as_ref() == Some(&status.sweep.name) && status.sweep.ended()).then(|| status.clone())
     }
 
@@ -177,10 +177,10 @@ impl Show {
             Some(Wish::Leave) => return Ok(Some(Ending::Left)),
             Some(Wish::Interrupt) => return Ok(Some(Ending::Interrupted)),
             Some(Wish::Suspend) => self.screen.suspend()?,
-            Some(Wish::Do(deed)) => {
+            Some(Wish::Do(deed, reason)) => {
                 let (target, sender) = (self.target.clone(), self.sender.clone());
                 self.tasks.spawn(async move {
-                    let said = look::carry_out(target, deed).await;
+                    let said = look::carry_out(target, deed, reason).await;
                     _ = sender.send(Update::Said(said)).await; // whoever left does not mind
                     Ok(())
                 });

@@ -2,9 +2,10 @@
 //! serves `togl-web` from the one live source. Owns the words around the link; shows nothing itself.
 
 mod asked;
+mod curves;
 mod live;
-mod sweep;
 mod views;
+mod worker;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

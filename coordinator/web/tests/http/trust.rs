@@ -12,7 +12,8 @@ use crate::{World, pass};
 
 /// An address of a route that the played source knows.
 pub(crate) fn address(path: &str) -> String {
-    let named = path.replace("{name}", "played").replace("{trial}", &"0".repeat(32));
+    let name = if path.starts_with("/api/v1/workers/") { "w" } else { "played" };
+    let named = path.replace("{name}", name).replace("{trial}", &"0".repeat(32));
     let named = named.replace("{split}", "0").replace("{seed}", "0");
     if named.ends_with("/compare") { format!("{named}?a=0&b=1") } else { named }
 }
