@@ -171,6 +171,9 @@ impl Show {
     }
 
     fn pressed(&mut self, model: &mut Model, key: model::Key) -> Result<Option<Ending>, Problem> {
+        // Tests ask for a panic while the screen is taken.
+        #[cfg(debug_assertions)]
+        assert!(key != model::Key::Char('!') || std::env::var_os("TOGL_CRASH").is_none(), "told to panic");
         match model.key(key) {
             None => {}
             Some(Wish::Look) => _ = self.wants.send(wanted(model)),

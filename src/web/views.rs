@@ -33,8 +33,8 @@ const MOST_CELLS: usize = 1_500;
 
 /// Sweeps, workers, and folds and devices of a worker that an overview names.
 const MOST_SWEEPS: usize = 200;
-const MOST_WORKERS: usize = 150;
-const MOST_NAMED: usize = 16;
+const MOST_WORKERS: usize = 100;
+const MOST_NAMED: usize = 8;
 
 /// Kinds of failures that are kept, and hosts of one that are named.
 const MOST_GROUPS: usize = 100;
