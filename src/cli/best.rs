@@ -44,7 +44,8 @@ pub struct Best {
 
 /// A trial as a line of which fields can be chosen.
 #[derive(Serialize)]
-struct Ranked(#[serde(flatten)] RankedTrial);
+#[serde(transparent)]
+struct Ranked(RankedTrial);
 
 impl ListRow for Ranked {
     const COLUMNS: &'static [&'static str] = &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
