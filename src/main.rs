@@ -4,6 +4,7 @@
 #[macro_use]
 mod output;
 
+mod alike;
 mod bench;
 mod calibrate;
 mod cli;
@@ -16,6 +17,7 @@ mod facts;
 mod fields;
 mod hosts;
 mod hypot;
+mod live;
 mod local;
 mod log;
 mod mounts;

@@ -354,6 +354,9 @@ pub struct FoldGivenUp {
     pub class: String,
     /// What happened.
     pub message: String,
+    /// Where its last attempt was, if that is known.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub host: String,
 }
 
 impl From<wire::SweepStatus> for SweepStatus {
@@ -396,6 +399,7 @@ impl From<wire::FailedFold> for FoldGivenUp {
             fold: fold_text(failed.fold.as_ref()),
             class: failure.class,
             message: failure.message,
+            host: failed.host,
         }
     }
 }

@@ -416,3 +416,18 @@ fn slurm_verbs_on_a_machine_without_slurm_say_so_before_anything_else() {
         assert!(err.contains("hint: run this where jobs are submitted"), "{verb:?}: {err}");
     }
 }
+
+#[test]
+fn each_verb_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    let output = Command::new(env!("CARGO_BIN_EXE_togl")).arg("man").arg(&pages).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let names: Vec<String> =
+        std::fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
+    for verb in ["togl.1", "togl-submit.1", "togl-watch.1", "togl-web.1", "togl-token-revoke.1"] {
+        assert!(names.iter().any(|name| name == verb), "{verb} is not among {names:?}");
+    }
+    let text = std::fs::read_to_string(pages.join("togl-web.1")).unwrap();
+    assert!(text.contains(".TH") && text.contains("open"), "{text}");
+}

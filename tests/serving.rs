@@ -517,3 +517,46 @@ fn only_a_store_that_several_can_reach_has_a_standby() {
         "{said}"
     );
 }
+
+#[test]
+fn a_page_that_is_opened_at_once_shows_its_code_in_no_list_of_processes() {
+    let (served, _) = Served::start(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let browser = folder.path().join("browser");
+    let pipe = folder.path().join("told");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // A browser that tells what it was called with, how private the file is and what stands in it.
+    let script = format!("#!/bin/sh\n(echo \"$@\"; stat -c %a \"$1\"; cat \"$1\") >'{}'\n", pipe.display());
+    std::fs::write(&browser, script).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut web = served.command(&["web", "--listen", "127.0.0.1:0", "--open", "--until-stdin-closes"]);
+    let mut web = web.env("BROWSER", &browser).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let told = std::fs::read_to_string(&pipe).unwrap();
+    let mut lines = told.lines();
+    let file = PathBuf::from(lines.next().unwrap());
+    assert!(!file.to_str().unwrap().contains('#') && file.is_file(), "{told}");
+    assert_eq!(lines.next(), Some("600"));
+    let link = lines.next().unwrap();
+    assert!(link.contains("url=http://127.0.0.1:") && link.contains("/#"), "{link}");
+    drop(web.stdin.take());
+    assert!(web.wait().unwrap().success());
+    assert!(!file.exists(), "it goes with the page");
+    drop(served);
+}
+
+#[test]
+fn a_token_that_is_not_there_is_answered_with_the_nearest() {
+    let (served, _) = Served::start(&[]);
+    let made = served.togl(&["token", "create", "--role", "viewer", "--name", "wall", "--format", "json"]);
+    let made: serde_json::Value = serde_json::from_slice(&made.stdout).unwrap();
+    let id = made["id"].as_str().unwrap();
+    let said = |asked: &str| {
+        let output = served.togl(&["token", "revoke", asked]);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said("wall").contains(&format!("the token of that name is `{id}`")));
+    let mut near = id.to_owned();
+    near.pop();
+    assert!(said(&near).contains(&format!("did you mean `{id}`")), "{}", said(&near));
+}

@@ -260,3 +260,47 @@ fn where_it_cannot_draw_it_says_lines() {
     let text = String::from_utf8(said.stderr).unwrap();
     assert!(said.status.code() == Some(2) && text.contains("hint: name a sweep"), "{text}");
 }
+
+#[test]
+fn hostile_words_of_others_move_nothing_on_the_terminal() {
+    let lab = Lab::new();
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{1b}[?1049l\u{9b}31mred \u{202e}back";
+    assert!(lab.togl(&["pause", "depth", "--reason", hostile]));
+    let Some(mut terminal) = Terminal::start(&lab, (160, 24), ONCE) else { return };
+    terminal.shows("[1 Table]");
+    terminal.press("6");
+    terminal.shows("\\u{1b}[2J");
+    terminal.until("the same screen", |screen| screen.alternate_screen() && screen.contents().contains("[6 History]"));
+    terminal.press("q");
+    terminal.shows("the end");
+    terminal.is_as_before(&lab, "after");
+}
+
+#[test]
+fn a_reason_that_is_typed_is_kept() {
+    let lab = Lab::new();
+    let Some(mut terminal) = Terminal::start(&lab, (120, 24), ONCE) else { return };
+    terminal.shows("[1 Table]");
+    terminal.press("P");
+    terminal.shows("[w]hy");
+    terminal.press("wa new fan\r");
+    terminal.shows("depth is paused");
+    terminal.press("6");
+    terminal.shows("a new fan");
+    terminal.press("q");
+    terminal.shows("the end");
+    terminal.is_as_before(&lab, "after");
+}
+
+#[test]
+fn a_panic_leaves_the_terminal_as_it_was_and_is_read_there() {
+    let lab = Lab::new();
+    let script = ONCE.replace("exec $TOGL", "TOGL_CRASH=watch exec $TOGL");
+    let Some(mut terminal) = Terminal::start(&lab, (100, 24), &script) else { return };
+    terminal.shows("[1 Table]");
+    terminal.press("!");
+    terminal.shows("told to panic");
+    terminal.shows("code 101");
+    terminal.shows("the end");
+    terminal.is_as_before(&lab, "after");
+}

@@ -170,6 +170,9 @@ pub fn counts(column: &UInt64Chunked) -> Vec<u64> {
 
 /// Whether all rows of a column have the same value; may say no where it would be long to find out.
 pub fn is_constant(column: &Column) -> Result<bool> {
+    if matches!(column, Column::Scalar(_)) {
+        return Ok(true); // and it is not spread out to find that
+    }
     if column.null_count() > 0 {
         return Ok(column.null_count() == column.len());
     }

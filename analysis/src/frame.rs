@@ -9,6 +9,7 @@ use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, FoldResult, Scale, TrialConfig};
 
 use crate::columns::{self, FoldIdentity, identity_columns};
+use crate::compact;
 use crate::error::{Error, Result};
 use crate::scales;
 use crate::schema;
@@ -140,6 +141,14 @@ impl FoldFrame {
         columns::keys(&self.data)
     }
 
+    /// Seconds and epochs of training of each fold, in order; zeros where it is not known.
+    pub fn costs(&self) -> Result<Vec<(f64, u32)>> {
+        let seconds = self.data.column("seconds")?.f64()?;
+        let epochs = columns::counts(self.data.column("epochs")?.u64()?);
+        let whole = |epochs: u64| u32::try_from(epochs).unwrap_or(u32::MAX);
+        Ok(seconds.iter().zip(epochs).map(|(s, e)| (s.unwrap_or_default(), whole(e))).collect())
+    }
+
     /// Only these folds, such as those behind one cell of a table; what the frame does not have is not added.
     pub fn only(&self, folds: &[FoldKey]) -> Result<Self> {
         let wanted: HashSet<&FoldKey> = folds.iter().collect();
@@ -165,13 +174,12 @@ impl FoldFrame {
         ValidationView::of(self)
     }
 
-    /// The frame after some folds got another result, or have none any more.
+    /// The frame after some folds got another result, or have none any more; it takes as little room as it can.
     pub(crate) fn changed(&self, news: &HashMap<FoldKey, Option<FoldRow>>) -> Result<Self> {
         let stays: Vec<bool> = self.keys()?.iter().map(|key| !news.contains_key(key)).collect();
         let stays = self.data.filter(&BooleanChunked::from_slice("stays".into(), &stays))?;
         let new = Self::from_rows(news.values().flatten().cloned())?;
-        let mut data = stays.vstack(&new.data)?;
-        data.rechunk_mut();
+        let data = compact::stacked(&stays, &new.data)?;
         Ok(self.with(Self::from_data(&data, "the results")?.data))
     }
 

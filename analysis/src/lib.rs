@@ -13,6 +13,7 @@ mod cell;
 mod cells;
 pub mod choice;
 mod columns;
+mod compact;
 pub mod compare;
 pub mod curves;
 mod distinct;

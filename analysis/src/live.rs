@@ -1,6 +1,7 @@
 //! Finished folds of a sweep that goes on: results come and go, and whoever wants the table gets the frame that all of them
 //! would make if they were read at once. News are kept until then and worked in together, so that a fold costs little
-//! however many there are. Knows no coordinator and computes no number: tables are made by [`crate::table`] as ever.
+//! however many there are. What no table and no figure of a sweep looks at is not kept. Knows no coordinator and computes no
+//! number: tables are made by [`crate::table`] as ever.
 
 use std::collections::HashMap;
 
@@ -9,8 +10,8 @@ use togl_sweeps::FoldKey;
 use crate::error::Result;
 use crate::frame::{FoldFrame, FoldRow};
 
-/// News that wait at least until they are worked in, if nobody asks.
-const WAITING: usize = 8_192;
+/// News that wait at least until they are worked in, if nobody asks, and at the most: a row of news takes kilobytes.
+const WAITING: [usize; 2] = [8_192, 32_768];
 
 /// The finished folds of a sweep, as far as they are known.
 #[derive(Debug)]
@@ -27,11 +28,11 @@ impl LiveFolds {
     }
 
     /// A fold has this result now; an older one of the same fold does not count any more. Learning curves are let go.
-    pub fn put(&mut self, mut row: FoldRow) -> Result<()> {
-        row.result.history = Vec::new();
-        self.news.insert(row.fold, Some(row));
+    pub fn put(&mut self, row: FoldRow) -> Result<()> {
+        self.news.insert(row.fold, Some(essential(row)));
         // As many as there are already, so that a large sweep that is read in pieces is not copied once a piece.
-        if self.news.len() >= WAITING.max(self.settled.len()) {
+        let [least, most] = WAITING;
+        if self.news.len() >= self.settled.len().clamp(least, most) {
             self.settle()?;
         }
         Ok(())
@@ -57,6 +58,20 @@ impl LiveFolds {
         self.news.clear();
         Ok(())
     }
+}
+
+/// A row without what is long or another in each fold and nobody looks at in a table or figure of the sweep; the page of a
+/// fold reads it from the store.
+fn essential(mut row: FoldRow) -> FoldRow {
+    row.attempt = 0;
+    let result = &mut row.result;
+    result.history = Vec::new();
+    result.best_epoch = 0;
+    result.energy_joules = None;
+    result.peak_memory = 0;
+    result.parameters = 0;
+    result.provenance.host = String::new();
+    row
 }
 
 #[cfg(test)]
@@ -137,15 +152,13 @@ mod tests {
                     }
                     Step::SomebodyLooks => _ = live.frame().unwrap(),
                 }
-                let at_once = FoldFrame::from_rows(all.values().cloned().map(|mut row| {
-                    row.result.history = Vec::new();
-                    row
-                })).unwrap();
+                let whole = FoldFrame::from_rows(all.values().cloned()).unwrap();
+                let at_once = FoldFrame::from_rows(all.values().cloned().map(essential)).unwrap();
                 // A copy looks, so that news of several steps wait together in the original.
                 let mut looking = LiveFolds { settled: live.settled.clone(), news: live.news.clone() };
                 let seen = looking.frame().unwrap();
                 prop_assert_eq!(seen, &at_once);
-                prop_assert_eq!(table(seen, &plan), table(&at_once, &plan));
+                prop_assert_eq!(table(seen, &plan), table(&whole, &plan));
             }
         }
     }
@@ -154,11 +167,35 @@ mod tests {
     fn a_large_sweep_is_worked_in_while_it_is_read() {
         let config = trial("necklaces", Backbone::Gcn, 2);
         let mut live = LiveFolds::new().unwrap();
-        for split in 0..3 * WAITING as u32 {
+        let [least, most] = WAITING;
+        for split in 0..3 * least as u32 {
             live.put(fold(0, &config, split, 0.5)).unwrap();
-            assert!(live.news.len() <= WAITING.max(live.settled.len()));
+            assert!(live.news.len() <= live.settled.len().clamp(least, most));
         }
-        assert_eq!(live.frame().unwrap().len(), 3 * WAITING);
+        assert_eq!(live.frame().unwrap().len(), 3 * least);
+    }
+
+    #[test]
+    fn a_finished_fold_takes_a_hundred_and_fifty_bytes() {
+        let mut live = LiveFolds::new().unwrap();
+        let configs: Vec<TrialConfig> = (1..=10).map(|depth| trial("necklaces", Backbone::Gcn, depth)).collect();
+        for (at, config) in configs.iter().enumerate() {
+            for split in 0..200 {
+                let mut row = fold(at as u64, config, split, f64::from(split) / 200.0);
+                row.worker = format!("worker-with-a-long-name-{}", split % 8);
+                row.result.seconds = f64::from(split);
+                row.result.finished_at = Some(u64::from(split));
+                row.result.split_digest = format!("{:064x}", split % 10);
+                live.put(row).unwrap();
+                if split % 50 == 0 {
+                    live.frame().unwrap();
+                }
+            }
+        }
+        let frame = live.frame().unwrap();
+        let each = crate::compact::bytes(frame.data()) / frame.len();
+        assert!(each <= 200, "{each} bytes a fold");
+        eprintln!("{each} bytes a fold");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+use togl_analysis::best::RankedTrial;
 use togl_analysis::{FoldFrame, Plan};
 use togl_sweeps::spec::Metric;
 
 use super::table::explained;
 use super::table_block::{condition, metric};
 use crate::facts::{self, Depth};
-use crate::output::{self, ListFormat};
+use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -36,9 +38,27 @@ pub struct Best {
     /// Only so many of the best
     #[arg(long, value_name = "N")]
     top: Option<usize>,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
+}
+
+/// A trial as a line of which fields can be chosen.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Ranked(RankedTrial);
+
+impl ListRow for Ranked {
+    const COLUMNS: &'static [&'static str] = &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
+    const ALSO: &'static [&'static str] = &["settings", "validation_std", "test_std"];
+
+    fn cells(&self) -> Vec<String> {
+        let Self(RankedTrial { rank, trial, method, validation_mean, test_mean, n, planned, .. }) = self;
+        let mean = |mean: &Option<f64>| mean.map(|mean| format!("{mean:.2}")).unwrap_or_default();
+        let rank = rank.map(|rank| rank.to_string()).unwrap_or_default();
+        let means = [validation_mean, test_mean].map(mean);
+        let counts = [n, planned].map(usize::to_string);
+        [rank, trial.clone(), method.clone()].into_iter().chain(means).chain(counts).collect()
+    }
 }
 
 impl Best {
@@ -64,17 +84,22 @@ impl Best {
         let (frame, plan) = (frame.map_err(explained)?, plan.map_err(explained)?);
         let mut best = togl_analysis::Best::of(&frame, &plan, metric(&self.by)?, shown).map_err(explained)?;
         best.trials.truncate(self.top.unwrap_or(usize::MAX));
-        let text = match self.format {
+        if !self.listing.fields.is_empty() {
+            let rows: Vec<Ranked> = best.trials.into_iter().map(Ranked).collect();
+            return output::list(&rows, &self.listing);
+        }
+        let format = self.listing.format;
+        let text = match format {
             ListFormat::Human => best.text(),
             ListFormat::Json => output::json(&best.trials)?,
             ListFormat::Ndjson => output::ndjson(&best.trials)?,
             ListFormat::Csv => best.csv(),
         };
-        match self.format {
+        match format {
             ListFormat::Csv => output::data(&text)?,
             ListFormat::Human | ListFormat::Json | ListFormat::Ndjson => output::print(&text)?,
         }
-        if self.format == ListFormat::Human {
+        if format == ListFormat::Human {
             eprintln!("{}", best.caption());
         }
         Ok(())

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use togl_proto::wire;
 
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::{self, Target};
 
@@ -12,9 +12,8 @@ use crate::remote::{self, Target};
 pub struct Demand {
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 /// Folds that need the same.
@@ -61,6 +60,6 @@ impl Demand {
         let reply = client.demand(wire::DemandRequest {}).await.map_err(remote::refused)?.into_inner();
         let shapes: Vec<Shape> = reply.shapes.into_iter().map(Into::into).collect();
         let idle = format!("no fold waits for a slot; {} slots are free", reply.free_slots);
-        output::list_unless_empty(&shapes, self.format, &idle)
+        output::list_unless_empty(&shapes, &self.listing, &idle)
     }
 }

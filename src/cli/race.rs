@@ -16,7 +16,7 @@ use togl_sweeps::{FoldKey, SweepSpec, TrialId};
 use super::table::explained;
 use super::table_block::metric;
 use crate::facts::{self, Depth};
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::Target;
 
@@ -52,9 +52,8 @@ pub struct Race {
     /// Trials of each drawn search
     #[arg(long, value_name = "N", requires = "draws", default_value_t = 12)]
     of: usize,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 impl Race {
@@ -68,7 +67,7 @@ impl Race {
             Problem::negative(format!("{sweep} has no race"))
                 .hint("`race: {among: [lr]}` in its file makes trials race; `--replay` says what that would have saved")
         })?;
-        output::list_unless_empty(&stopped, self.format, &format!("the race of {sweep} has stopped nobody"))
+        output::list_unless_empty(&stopped, &self.listing, &format!("the race of {sweep} has stopped nobody"))
     }
 
     async fn replayed(self) -> Result<(), Problem> {
@@ -99,7 +98,7 @@ impl Race {
         let after = self.after.or(said.map(|race| race.after)).unwrap_or(race::AFTER);
         let wanted = Wanted { among, by, after, ratio: self.ratio, draws: self.draws, of: self.of };
         let replayed = replay::replay(&frame, &wanted).map_err(explained)?;
-        match self.format {
+        match self.listing.format {
             ListFormat::Json => output::print(&output::json(&replayed)?),
             ListFormat::Ndjson => output::print(&output::ndjson(&replayed)?),
             ListFormat::Human | ListFormat::Csv => output::print(&replay::text(&replayed)),

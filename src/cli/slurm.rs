@@ -11,7 +11,7 @@ use togl_proto::wire;
 use super::Outcome;
 use super::slurm_options::{JobOptions, pin};
 use crate::clock;
-use crate::output::{self, ListFormat, ListRow};
+use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
 use crate::slurm::autoscaler::Autoscaler;
@@ -71,9 +71,8 @@ struct Up {
 struct Status {
     #[command(flatten)]
     target: Target,
-    /// How to print
-    #[arg(long, value_enum, default_value = "human")]
-    format: ListFormat,
+    #[command(flatten)]
+    listing: Listing,
 }
 
 #[derive(Debug, clap::Args)]
@@ -292,7 +291,7 @@ impl Status {
             rows.push(Row { pool, holder, waiting, starting, joined, note });
         }
         let none = "nobody starts workers here; begin with `togl slurm try`, then `togl slurm up`";
-        output::list_unless_empty(&rows, self.format, none)
+        output::list_unless_empty(&rows, &self.listing, none)
     }
 }
 

@@ -16,6 +16,11 @@ pub struct Because {
 }
 
 impl Because {
+    /// A reason that somebody typed; none if it is empty.
+    pub fn of(words: &str) -> Self {
+        Self { reason: Some(words.to_owned()) }
+    }
+
     /// A request with the reason. Bytes, because headers hold no other letters than those of English.
     pub fn ask<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);

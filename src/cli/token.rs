@@ -13,6 +13,7 @@ use serde_json::json;
 use togl_coordinator::bundle::{self, BundleError};
 use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
+use togl_sweeps::nearest;
 
 use super::history::rfc3339;
 use super::install::InstallFrom;
@@ -216,15 +217,29 @@ impl List {
 
 impl Revoke {
     fn run(self) -> Result<(), Problem> {
-        let entry =
-            tokens::revoke(self.place.state()?.token_place(), &self.id).map_err(|error| match error {
-                tokens::TokenError::Unknown(_) => Problem::negative(error),
-                other => Problem::usage(other),
-            })?;
+        let state = self.place.state()?;
+        let entry = tokens::revoke(state.token_place(), &self.id).map_err(|error| match error {
+            tokens::TokenError::Unknown(_) => {
+                let known = tokens::list(state.token_place()).unwrap_or_default();
+                Problem::negative(error).hint(nearest_token(&self.id, &known))
+            }
+            other => Problem::usage(other),
+        })?;
         let name = if entry.name.is_empty() { String::new() } else { format!(" ({})", entry.name) };
         eprintln!("{}: {} token{name} is worthless now", entry.id, entry.role);
         Ok(())
     }
+}
+
+/// The token that was probably meant: people remember names, and ids are what is asked for.
+fn nearest_token(asked: &str, known: &[Entry]) -> String {
+    if let Some(named) = known.iter().find(|entry| !entry.name.is_empty() && entry.name == asked) {
+        return format!("the token of that name is `{}`", named.id);
+    }
+    let ids: Vec<String> = known.iter().map(|entry| entry.id.to_string()).collect();
+    let names = known.iter().map(|entry| entry.name.as_str()).filter(|name| !name.is_empty());
+    let all: Vec<&str> = ids.iter().map(String::as_str).chain(names).collect();
+    if all.is_empty() { "there is no token".to_owned() } else { nearest::hint(asked, all) }
 }
 
 impl Bundle {

@@ -8,13 +8,14 @@ use tokio::sync::mpsc;
 use super::serve::{interrupted, stdin_closed};
 use crate::problem::Problem;
 use crate::remote::Target;
-use crate::web::{Page, USUAL, bind};
+use crate::web::{Page, USUAL, bind, open};
 
 /// Show sweeps, tables and workers as a page in the browser
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   togl web                            the page of the coordinator on this machine; prints a link
+  togl web --open                     the same, and the browser shows it
   togl web --coordinator HOST:7447 --token-file FILE
   ssh -L 7448:127.0.0.1:7448 HOST     then the link that `togl web` printed on HOST opens here
 
@@ -28,6 +29,9 @@ pub struct Web {
     /// Leave the buttons out that change something, whatever the token may do
     #[arg(long)]
     look: bool,
+    /// Show it in the browser at once: what BROWSER names, or what opens pages here
+    #[arg(long)]
+    open: bool,
     /// Stop when standard input is closed: for programs that start a page and may be killed
     #[arg(long, hide = true)]
     until_stdin_closes: bool,
@@ -37,8 +41,10 @@ impl Web {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let interrupted = interrupted();
         let listener = bind(&self.listen).await?;
+        let state = self.target.state()?;
         let page = Page::open(self.target, &listener, self.look).await?;
         eprintln!("{}\n{}", page.sentence(), page.elsewhere());
+        let _opened = if self.open { Some(open(&state, &page.link())?) } else { None };
         let stop = async {
             match self.until_stdin_closes {
                 true => tokio::select! { () = interrupted => {} () = stdin_closed() => {} },

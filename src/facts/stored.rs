@@ -10,7 +10,7 @@ use togl_coordinator::store::{
     FoldFilter, FoldQuery, FoldState, FoldWord, LogPiece, Reader, Readers, StoreError, StoredFold,
     StoredSweep, SweepCounts, SweepState, find_fold,
 };
-use togl_sweeps::FoldKey;
+use togl_sweeps::{FoldKey, WorkerId};
 use togl_sweeps::identity::respelled;
 use tonic::async_trait;
 
@@ -103,6 +103,7 @@ fn failed(fold: StoredFold) -> Option<FoldGivenUp> {
         fold: fold.fold.to_string(),
         class: failure.class.to_string(),
         message: failure.message,
+        host: fold.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
     })
 }
 

@@ -7,7 +7,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use togl_sweeps::visible::visible_in_line;
 use unicode_width::UnicodeWidthStr;
 
-use super::model::{Model, Prompt, View};
+use super::model::{Model, Picture, Prompt, View};
 use super::sheet::{Cell, Row, Sheet, Tint, grouped, percent};
 use crate::remote::SweepStatus;
 
@@ -87,8 +87,9 @@ pub fn draw(model: &mut Model, signs: Signs, buffer: &mut Buffer) {
     let wide = area.width >= NARROW.0 && area.height >= NARROW.1;
     canvas.title(model);
     if let (Some(status), true) = (&model.picture().status, model.sweep.is_some()) {
-        canvas.progress(status, wide);
+        canvas.progress(status, model.picture(), wide);
     }
+    canvas.machines(model);
     canvas.tabs(model, wide);
     let sheet = model.sheet();
     let place = model.place(&sheet);
@@ -120,7 +121,12 @@ fn in_short(model: &Model) -> String {
 /// What stands in the last line.
 fn bottom(model: &Model, wide: bool) -> Cell {
     match &model.prompt {
-        Prompt::Ask(deed) => Cell::tinted(format!(" {}  [N]o  [y]es", deed.question()), Tint::Warn),
+        Prompt::Ask(deed) => {
+            Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn)
+        }
+        Prompt::Why(_, reason) => {
+            Cell::tinted(format!(" why? {reason}_  Enter does it, Esc does not"), Tint::Warn)
+        }
         Prompt::Filter => Cell::tinted(format!(" /{}_", model.filter), Tint::Strong),
         _ if !model.said.is_empty() => Cell::tinted(format!(" {}", model.said), Tint::Warn),
         _ if model.is_held() => Cell::tinted(" held; Space goes on".to_owned(), Tint::Warn),
@@ -214,7 +220,7 @@ impl Canvas<'_> {
         self.line(&cells.collect::<Vec<_>>());
     }
 
-    fn progress(&mut self, status: &SweepStatus, wide: bool) {
+    fn progress(&mut self, status: &SweepStatus, picture: &Picture, wide: bool) {
         let sweep = &status.sweep;
         let failed = if sweep.failed > 0 { Tint::Bad } else { Tint::Faint };
         let counts = |done, all| format!(" {}/{}", grouped(done), grouped(all));
@@ -237,7 +243,7 @@ impl Canvas<'_> {
         let now = [
             Cell::new(format!("{} running  ", grouped(sweep.running))),
             Cell::tinted(format!("{} failed  ", grouped(sweep.failed)), failed),
-            Cell::tinted(left(status.eta_seconds), Tint::Plain),
+            Cell::tinted(left(picture.left), Tint::Plain),
         ];
         self.line(&[vec![name, state], now.to_vec()].concat());
         self.line(&folds);
@@ -251,6 +257,30 @@ impl Canvas<'_> {
         if !why.is_empty() {
             self.line(&[Cell::tinted(format!(" {why}"), Tint::Warn)]);
         }
+    }
+
+    /// Who trains, and how much gets done; the line that adds a worker where there is none.
+    fn machines(&mut self, model: &Model) {
+        let picture = model.picture();
+        let slots: u64 = picture.workers.iter().map(|worker| u64::from(worker.slots)).sum();
+        let busy: usize = picture.workers.iter().map(|worker| worker.running.len()).sum();
+        if picture.workers.is_empty() {
+            if picture.sweeps.iter().any(|sweep| sweep.pending > 0) {
+                let words = " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
+                self.line(&[Cell::tinted(words, Tint::Warn)]);
+            }
+            return;
+        }
+        let rate = match &model.sweep {
+            Some(sweep) => picture.pace.an_hour(sweep),
+            None => picture.sweeps.iter().filter_map(|sweep| picture.pace.an_hour(&sweep.name)).reduce(|a, b| a + b),
+        };
+        let rate = rate.map(|folds| format!(", {} folds an hour", grouped(folds))).unwrap_or_default();
+        let workers = match picture.workers.len() {
+            1 => "1 worker".to_owned(),
+            many => format!("{many} workers"),
+        };
+        self.line(&[Cell::new(format!(" {workers}, {busy} of {slots} slots busy{rate}"))]);
     }
 
     fn tabs(&mut self, model: &Model, wide: bool) {
@@ -347,13 +377,21 @@ fn cut(text: &str, room: usize, signs: Signs) -> String {
     cut + mark
 }
 
-/// How long it takes still.
-fn left(seconds: u64) -> String {
+/// How long it takes still, at the least and at the most.
+fn left([least, most]: [u64; 2]) -> String {
+    match [least, most].map(in_words) {
+        _ if most == 0 => String::new(),
+        [one, other] if one == other => format!("about {one} left"),
+        [one, other] => format!("{one} to {other} left"),
+    }
+}
+
+fn in_words(seconds: u64) -> String {
     match seconds {
-        0 => String::new(),
-        1..60 => format!("{seconds} s left"),
-        60..3_600 => format!("{} min left", seconds / 60),
-        _ => format!("{} h {:02} min left", seconds / 3_600, seconds % 3_600 / 60),
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} days", seconds / 86_400),
     }
 }
 

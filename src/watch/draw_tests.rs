@@ -132,7 +132,7 @@ fn no_size_and_no_content_is_too_much() {
         let mut running = training(&title, 3, 0.5);
         running.title.clone_from(&title);
         running.worker = title.clone();
-        model.take(Update::Status(Box::new(status(vec![running; draw_below(30) as usize]))));
+        model.take(Update::Status(Box::new(status(vec![running; draw_below(30) as usize])), [7_800, 9_600]));
         model.take(Update::Away(title.clone()));
         for _ in 0..draw_below(8) {
             let keys = ['1', '2', '3', '4', '5', '6', 's', '?', '/', 'j', 'k', 'P', ' ', 'w'];

@@ -1,26 +1,39 @@
-//! The view of what failed: each class with how often, then the folds of it.
+//! The view of what failed: folds that failed alike in one line, with how many, on which hosts and one of them, which Enter
+//! opens. Words are alike if they differ in numbers only.
+
+use std::collections::BTreeMap;
 
 use super::model::Picture;
 use super::sheet::{Cell, Row, Sheet, Tint, grouped};
+use crate::alike::alike;
 use crate::remote::{FoldGivenUp, SweepStatus};
+
+/// Hosts that are named; of the others it is said how many there are.
+const HOSTS: usize = 2;
 
 pub fn sheet(picture: &Picture) -> Sheet {
     let mut rows = Vec::new();
     if let Some(status) = &picture.status {
-        let mut failures: Vec<&FoldGivenUp> = status.failures.iter().collect();
-        failures.sort_by_key(|fold| (std::cmp::Reverse(count(status, &fold.class)), &fold.class));
-        rows.extend(failures.into_iter().map(|fold| row(fold, count(status, &fold.class))));
+        let mut groups: BTreeMap<(&str, String), Vec<&FoldGivenUp>> = BTreeMap::new();
+        for fold in &status.failures {
+            groups.entry((&fold.class, alike(&fold.message))).or_default().push(fold);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|((class, _), folds)| std::cmp::Reverse((count(status, class), folds.len())));
+        rows.extend(groups.iter().map(|((class, words), folds)| row(class, words, folds, count(status, class))));
         let more = status.sweep.failed.saturating_sub(status.failures.len() as u64);
         if more > 0 {
             let words = format!(
-                "and {} more; `togl folds {} --in failed` lists them",
-                grouped(more),
+                "{} of {} failed folds are shown; `togl folds {} --in failed` lists them all",
+                status.failures.len(),
+                grouped(status.sweep.failed),
                 status.sweep.name
             );
             rows.push(Row { id: String::new(), cells: vec![Cell::tinted(words, Tint::Faint)] });
         }
     }
-    Sheet { heads: vec!["CLASS", "IN ALL", "WHAT", "MESSAGE"], rows, empty: "nothing failed".to_owned() }
+    let heads = vec!["CLASS", "IN ALL", "ALIKE", "HOSTS", "MESSAGE", "SUCH AS"];
+    Sheet { heads, rows, empty: "nothing failed".to_owned() }
 }
 
 /// How often a class was the reason.
@@ -29,12 +42,29 @@ fn count(status: &SweepStatus, class: &str) -> u64 {
     status.failed_by_class.get(class).copied().unwrap_or_else(shown)
 }
 
-fn row(fold: &FoldGivenUp, all: u64) -> Row {
+/// Who had them, the most first.
+fn hosts(folds: &[&FoldGivenUp]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for fold in folds.iter().filter(|fold| !fold.host.is_empty()) {
+        *counts.entry(&fold.host).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, folds)| std::cmp::Reverse(*folds));
+    let named = counts.iter().take(HOSTS).map(|(host, folds)| format!("{host} {folds}"));
+    let more = counts.len().saturating_sub(HOSTS);
+    let more = (more > 0).then(|| format!("+{more}"));
+    named.chain(more).collect::<Vec<_>>().join(", ")
+}
+
+fn row(class: &str, words: &str, folds: &[&FoldGivenUp], all: u64) -> Row {
+    let example = folds.first();
     let cells = vec![
-        Cell::tinted(&fold.class, Tint::Bad),
+        Cell::tinted(class, Tint::Bad),
         Cell::new(grouped(all)),
-        Cell::new(&fold.title),
-        Cell::tinted(&fold.message, Tint::Faint),
+        Cell::new(folds.len()),
+        Cell::new(hosts(folds)),
+        Cell::tinted(words, Tint::Faint),
+        Cell::new(example.map(|fold| fold.title.clone()).unwrap_or_default()),
     ];
-    Row { id: fold.fold.clone(), cells }
+    Row { id: example.map(|fold| fold.fold.clone()).unwrap_or_default(), cells }
 }

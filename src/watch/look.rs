@@ -1,18 +1,22 @@
-//! Asks the coordinator for what is looked at, again and again, and does what was asked for. One connection, and one question
-//! after the other; what is not shown is not asked for. Draws nothing.
+//! Asks the coordinator for what is looked at and does what was asked for. A sweep comes by streams, as it does to a page, and
+//! its table is made here from what came; lists and what people did are asked for now and then, and only while they are shown.
+//! Draws nothing.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use togl_analysis::render;
 use togl_coordinator::store::history::Acted;
 use togl_proto::wire;
+use togl_web::Trouble;
 use tokio::sync::{mpsc, watch};
 
 use super::model::{Deed, Update, View};
+use crate::cli::Because;
 use crate::cli::rfc3339;
-use crate::cli::table_of;
 use crate::clock;
-use crate::facts::{self, Depth, Facts, Remote};
+use crate::facts::{self, Facts, Remote};
+use crate::live::{Connection, LiveSweep};
 use crate::problem::Problem;
 use crate::remote::{self, Client, SweepStatus, Target};
 
@@ -24,17 +28,17 @@ pub struct Wanted {
     pub fold: Option<String>,
 }
 
-/// Between two rounds.
+/// Between two rounds, of which most ask nobody.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The table pauses so many times as long as it took to make.
-const REST: u32 = 3;
+/// Between two questions for what is shown.
+const SHOWN: Duration = Duration::from_secs(1);
+
+/// Between two questions for what only the head counts.
+const BESIDE: Duration = Duration::from_secs(5);
 
 /// Lines of a log that are shown.
 const LOG: usize = 200;
-
-/// How long a coordinator that is away is left alone, from the first try on.
-const PATIENCE: [u64; 5] = [200, 500, 1_000, 2_000, 5_000];
 
 /// Looks until nobody wants to know any more. Ends with a problem that asking again does not mend.
 pub async fn look(
@@ -43,47 +47,75 @@ pub async fn look(
     mut wanted: watch::Receiver<Wanted>,
     updates: mpsc::Sender<Update>,
 ) -> Result<(), Problem> {
-    let mut looker = Looker { facts: Remote::new(client), updates, table: None };
-    let (mut tries, mut since) = (0, None);
+    let connection = Arc::new(Connection::new(target, client)?);
+    let mut looker = Looker { connection, updates, sweep: None, asked: Asked::default() };
+    let mut last = Wanted::default();
     loop {
         let now = wanted.borrow_and_update().clone();
-        let pause = match looker.round(&now).await {
-            Ok(true) => {
-                (tries, since) = (0, None);
-                PAUSE
-            }
+        if now != last {
+            looker.asked = Asked { lists: looker.asked.lists, ..Asked::default() };
+            last.clone_from(&now);
+        }
+        match looker.round(&now).await {
+            Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(problem) if problem.is_unreachable() => {
-                let since = since.get_or_insert_with(clock::time_of_day);
+                looker.connection.heard(&problem);
+                let since = looker.connection.away_since().unwrap_or_default();
                 looker.tell(Update::Away(format!("away since {since}"))).await;
-                if let Ok(client) = target.connect().await {
-                    looker.facts = Remote::new(client);
-                }
-                tries += 1;
-                Duration::from_millis(PATIENCE[tries.min(PATIENCE.len()) - 1])
             }
             Err(problem) => return Err(problem),
-        };
+        }
         tokio::select! {
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(PAUSE) => {}
+            () = looker.news() => {}
             changed = wanted.changed() => if changed.is_err() { return Ok(()) }
         }
     }
 }
 
-/// The table as it was last made.
-struct Made {
-    sweep: String,
-    /// Results that it has.
-    finished: u64,
-    /// When it may be made again.
-    due: Instant,
+/// When something was asked for last.
+#[derive(Default)]
+struct Asked {
+    lists: Option<Instant>,
+    acts: Option<Instant>,
+    fold: Option<Instant>,
+}
+
+/// Whether it is time to ask again; if so, it is being asked now.
+fn is_due(asked: &mut Option<Instant>, pause: Duration) -> bool {
+    let now = clock::now();
+    let due = asked.is_none_or(|asked| now.duration_since(asked) >= pause);
+    if due {
+        *asked = Some(now);
+    }
+    due
+}
+
+/// The sweep that is looked at.
+struct Followed {
+    name: String,
+    live: Arc<LiveSweep>,
+    states: watch::Receiver<Option<Result<SweepStatus, Trouble>>>,
+    /// Version of the table that was shown last.
+    shown: Option<u64>,
 }
 
 struct Looker {
-    facts: Remote,
+    connection: Arc<Connection>,
     updates: mpsc::Sender<Update>,
-    table: Option<Made>,
+    sweep: Option<Followed>,
+    asked: Asked,
+}
+
+/// As a command would say it.
+fn problem(trouble: &Trouble) -> Problem {
+    match trouble {
+        Trouble::Unknown(words) => Problem::negative(words),
+        Trouble::Bad(words) | Trouble::Refused(words) => Problem::told(words),
+        Trouble::Away(words) => Problem::unreachable(words),
+        Trouble::Ours(words) => Problem::ours(words),
+    }
 }
 
 impl Looker {
@@ -92,28 +124,42 @@ impl Looker {
         self.updates.send(update).await.is_ok()
     }
 
-    async fn round(&mut self, wanted: &Wanted) -> Result<bool, Problem> {
-        let (sweeps, workers) = (self.facts.sweeps(false).await?, self.facts.workers().await?);
-        let workers = match workers {
-            facts::Workers::Here(workers) => workers,
-            facts::Workers::Past(_) => Vec::new(), // only a store that nobody serves tells of them
-        };
-        let mut listens = self.tell(Update::All { sweeps, workers }).await;
-        if let Some(sweep) = &wanted.sweep {
-            let status = self.facts.status(sweep).await?;
-            listens &= self.tell(Update::Status(Box::new(status.clone()))).await;
-            if wanted.view == Some(View::Table) {
-                self.table(sweep, &status).await?;
-            }
+    /// Waits until something new is known of the sweep.
+    async fn news(&mut self) {
+        if let Some(Followed { states, .. }) = &mut self.sweep
+            && states.changed().await.is_ok()
+        {
+            states.mark_changed(); // the round takes it
+            return;
         }
-        if wanted.view == Some(View::History) {
-            let update = match self.facts.acts(wanted.sweep.as_deref()).await {
+        std::future::pending().await
+    }
+
+    async fn facts(&self) -> Result<Remote, Problem> {
+        Ok(Remote::new(self.connection.client().await?))
+    }
+
+    async fn round(&mut self, wanted: &Wanted) -> Result<bool, Problem> {
+        self.turn_to(wanted.sweep.as_deref())?;
+        let mut listens = self.state().await?;
+        let lists = matches!(wanted.view, Some(View::Sweeps | View::Workers));
+        let away = self.connection.away_since().is_some();
+        if is_due(&mut self.asked.lists, if lists || away { SHOWN } else { BESIDE }) {
+            listens &= self.lists().await?;
+        }
+        if wanted.view == Some(View::Table) {
+            listens &= self.table().await?;
+        }
+        if wanted.view == Some(View::History) && is_due(&mut self.asked.acts, SHOWN * 2) {
+            let update = match self.facts().await?.acts(wanted.sweep.as_deref()).await {
                 Ok(acts) => Update::Acts(acts.into_iter().map(line).collect()),
                 Err(problem) => beside(problem, Update::Said)?,
             };
             listens &= self.tell(update).await;
         }
-        if let Some(fold) = &wanted.fold {
+        if let Some(fold) = &wanted.fold
+            && is_due(&mut self.asked.fold, SHOWN)
+        {
             let update = match self.fold(fold).await {
                 Ok(lines) => Update::Fold(lines),
                 Err(problem) => beside(problem, |words| Update::Fold(vec![words]))?,
@@ -123,29 +169,74 @@ impl Looker {
         Ok(listens)
     }
 
-    /// Makes the table with the code of `togl table`, if there is something new in it.
-    async fn table(&mut self, sweep: &str, status: &SweepStatus) -> Result<(), Problem> {
-        let finished = status.sweep.finished;
-        let is_new =
-            |made: &Made| made.sweep != sweep || (made.finished != finished && made.due <= clock::now());
-        if finished == 0 || !self.table.as_ref().is_none_or(is_new) {
+    /// Follows this sweep and no other.
+    fn turn_to(&mut self, sweep: Option<&str>) -> Result<(), Problem> {
+        if self.sweep.as_ref().map(|followed| followed.name.as_str()) == sweep {
             return Ok(());
         }
-        let began = clock::now();
-        let collected = facts::collected(&mut self.facts, sweep, Depth::Frame).await?;
-        let made = tokio::task::block_in_place(|| table_of(&collected));
-        let lines = match made {
-            Ok(table) => render::terminal(&table, false).lines().map(str::to_owned).collect(),
-            Err(problem) => vec![problem.to_string()], // such as a table of which no cell has a value yet
+        let follow = |name: &str| {
+            let live = LiveSweep::follow(self.connection.clone(), facts::sweep_name(name)?);
+            let states = live.states();
+            Ok::<_, Problem>(Followed { name: name.to_owned(), live, states, shown: None })
         };
-        self.tell(Update::Table { sweep: sweep.to_owned(), lines }).await;
-        let due = clock::now() + began.elapsed() * REST;
-        self.table = Some(Made { sweep: sweep.to_owned(), finished, due });
+        self.sweep = sweep.map(follow).transpose()?;
         Ok(())
     }
 
+    /// What is new of the sweep, if anything is.
+    async fn state(&mut self) -> Result<bool, Problem> {
+        let Some(followed) = &mut self.sweep else { return Ok(true) };
+        if !followed.states.has_changed().unwrap_or(false) {
+            return Ok(true);
+        }
+        let state = followed.states.borrow_and_update().clone();
+        match state {
+            None => Ok(true),
+            Some(Ok(status)) => {
+                let left = followed.live.time_left(&status);
+                Ok(self.tell(Update::Status(Box::new(status), left)).await)
+            }
+            Some(Err(trouble)) => Err(problem(&trouble)),
+        }
+    }
+
+    async fn lists(&mut self) -> Result<bool, Problem> {
+        let mut facts = self.facts().await?;
+        let sweeps = facts.sweeps(false).await?;
+        let workers = match facts.workers().await? {
+            facts::Workers::Here(workers) => workers,
+            facts::Workers::Past(_) => Vec::new(), // only a store that nobody serves tells of them
+        };
+        Ok(self.tell(Update::All { sweeps, workers, at: clock::running() }).await)
+    }
+
+    /// The table as it is, once the first folds are read and whenever there is something new in it.
+    async fn table(&mut self) -> Result<bool, Problem> {
+        let Some(Followed { name, live, shown, .. }) = &mut self.sweep else { return Ok(true) };
+        let version = live.version().await;
+        if version == 0 || *shown == Some(version) {
+            return Ok(true);
+        }
+        let made = match live.made().await {
+            Ok(made) => made,
+            Err(Trouble::Away(_)) => return Ok(true), // whoever follows says so
+            Err(trouble) => return Err(problem(&trouble)),
+        };
+        *shown = Some(made.version);
+        if made.frame.is_empty() {
+            return Ok(true);
+        }
+        let lines = match &made.table {
+            Ok(table) => render::terminal(table, false).lines().map(str::to_owned).collect(),
+            Err(problem) => vec![problem.clone()], // such as a table of which no cell has a value yet
+        };
+        let update = Update::Table { sweep: name.clone(), lines };
+        Ok(self.tell(update).await)
+    }
+
     async fn fold(&mut self, fold: &str) -> Result<Vec<String>, Problem> {
-        let explained = self.facts.explain(fold).await?;
+        let mut facts = self.facts().await?;
+        let explained = facts.explain(fold).await?;
         let mut lines = vec![explained.fold, explained.reason];
         for attempt in explained.attempts {
             let ending = if attempt.ending.is_empty() {
@@ -155,7 +246,7 @@ impl Looker {
             };
             lines.push(format!("attempt {} on {}{ending}", attempt.attempt, attempt.worker));
         }
-        for piece in self.facts.log(fold).await? {
+        for piece in facts.log(fold).await? {
             lines.push(format!("--- what attempt {} wrote", piece.attempt));
             let written: Vec<&str> = piece.text.lines().collect();
             lines.extend(written[written.len().saturating_sub(LOG)..].iter().map(ToString::to_string));
@@ -174,28 +265,33 @@ fn line(act: Acted) -> Vec<String> {
 }
 
 /// Does what somebody agreed to, and says how it went.
-pub async fn carry_out(target: Target, deed: Deed) -> String {
+pub async fn carry_out(target: Target, deed: Deed, reason: String) -> String {
+    let because = Because::of(&reason);
     let done = async {
         let mut client = target.connect().await?;
         match deed {
             Deed::Pause(sweep) => {
-                client.pause(wire::PauseRequest { sweep: sweep.clone() }).await.map_err(remote::refused)?;
+                let request = because.ask(wire::PauseRequest { sweep: sweep.clone() });
+                client.pause(request).await.map_err(remote::refused)?;
                 Ok(format!("{sweep} is paused; what runs goes on"))
             }
             Deed::Resume(sweep) => {
-                client.resume(wire::ResumeRequest { sweep: sweep.clone() }).await.map_err(remote::refused)?;
+                let request = because.ask(wire::ResumeRequest { sweep: sweep.clone() });
+                client.resume(request).await.map_err(remote::refused)?;
                 Ok(format!("{sweep} goes on"))
             }
             Deed::Retry(sweep) => {
-                let reply = client.retry(wire::RetryRequest { sweep }).await.map_err(remote::refused)?;
+                let request = because.ask(wire::RetryRequest { sweep });
+                let reply = client.retry(request).await.map_err(remote::refused)?;
                 Ok(format!("{} failed folds will be tried again", reply.into_inner().folds))
             }
             Deed::Cancel(sweep) => {
-                let reply = client.cancel(wire::CancelRequest { sweep }).await.map_err(remote::refused)?;
+                let request = because.ask(wire::CancelRequest { sweep });
+                let reply = client.cancel(request).await.map_err(remote::refused)?;
                 Ok(format!("cancelled; {} running folds stopped", reply.into_inner().abandoned))
             }
             Deed::Drain(worker) => {
-                let request = wire::DrainRequest { worker: worker.clone(), undo: false };
+                let request = because.ask(wire::DrainRequest { worker: worker.clone(), undo: false });
                 client.drain(request).await.map_err(remote::refused)?;
                 Ok(format!("{worker} finishes what it trains and leaves"))
             }

@@ -166,21 +166,24 @@ impl Show {
 
     /// The last state of the sweep that was to be watched.
     fn over(&self, update: &Update) -> Option<Box<SweepStatus>> {
-        let Update::Status(status) = update else { return None };
+        let Update::Status(status, _) = update else { return None };
         (self.until_over.as_ref() == Some(&status.sweep.name) && status.sweep.ended()).then(|| status.clone())
     }
 
     fn pressed(&mut self, model: &mut Model, key: model::Key) -> Result<Option<Ending>, Problem> {
+        // Tests ask for a panic while the screen is taken.
+        #[cfg(debug_assertions)]
+        assert!(key != model::Key::Char('!') || std::env::var_os("TOGL_CRASH").is_none(), "told to panic");
         match model.key(key) {
             None => {}
             Some(Wish::Look) => _ = self.wants.send(wanted(model)),
             Some(Wish::Leave) => return Ok(Some(Ending::Left)),
             Some(Wish::Interrupt) => return Ok(Some(Ending::Interrupted)),
             Some(Wish::Suspend) => self.screen.suspend()?,
-            Some(Wish::Do(deed)) => {
+            Some(Wish::Do(deed, reason)) => {
                 let (target, sender) = (self.target.clone(), self.sender.clone());
                 self.tasks.spawn(async move {
-                    let said = look::carry_out(target, deed).await;
+                    let said = look::carry_out(target, deed, reason).await;
                     _ = sender.send(Update::Said(said)).await; // whoever left does not mind
                     Ok(())
                 });

@@ -2,11 +2,13 @@
 //! nobody, reads no clock.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::sheet::Sheet;
 use togl_sweeps::Scale;
 
 use super::{acts, curves, failures, fold, running, sweeps, table, workers};
+use crate::live::Pace;
 use crate::remote::{ListedSweep, ListedWorker, SweepStatus};
 
 /// A key that means something.
@@ -88,8 +90,8 @@ impl Deed {
 pub enum Wish {
     /// Something else is looked at.
     Look,
-    /// Do this.
-    Do(Deed),
+    /// Do this, for this reason.
+    Do(Deed, String),
     /// Let the shell have the terminal.
     Suspend,
     /// End.
@@ -104,6 +106,10 @@ pub struct Picture {
     pub sweeps: Vec<ListedSweep>,
     pub workers: Vec<ListedWorker>,
     pub status: Option<SweepStatus>,
+    /// Seconds that it takes still, at the least and at the most; zeros if nobody knows.
+    pub left: [u64; 2],
+    /// How fast sweeps get on.
+    pub pace: Pace,
     /// Lines of the table, as `togl table` prints them.
     pub table: Vec<String>,
     pub acts: Vec<Vec<String>>,
@@ -131,8 +137,11 @@ pub enum Update {
     All {
         sweeps: Vec<ListedSweep>,
         workers: Vec<ListedWorker>,
+        /// When, on a clock that begins anywhere.
+        at: Duration,
     },
-    Status(Box<SweepStatus>),
+    /// A sweep, with how long it takes still, in seconds at the least and at the most.
+    Status(Box<SweepStatus>, [u64; 2]),
     Table {
         sweep: String,
         lines: Vec<String>,
@@ -153,8 +162,13 @@ pub enum Prompt {
     None,
     Filter,
     Ask(Deed),
+    /// Agreed to; a reason is being typed, which may stay empty.
+    Why(Deed, String),
     Help,
 }
+
+/// Bytes of a reason; the coordinator keeps a few more.
+const REASON: usize = 400;
 
 /// The state of the screen.
 #[derive(Debug, Clone)]
@@ -225,13 +239,14 @@ impl Model {
             self.away.clear();
         }
         match update {
-            Update::All { sweeps, workers } => {
-                (self.picture.sweeps, self.picture.workers) = (sweeps, workers)
+            Update::All { sweeps, workers, at } => {
+                (self.picture.sweeps, self.picture.workers) = (sweeps, workers);
+                self.picture.pace.note(at, &self.picture.sweeps);
             }
-            Update::Status(status) if self.sweep.as_ref() != Some(&status.sweep.name) => {}
-            Update::Status(status) => {
+            Update::Status(status, _) if self.sweep.as_ref() != Some(&status.sweep.name) => {}
+            Update::Status(status, left) => {
                 self.note_curves(&status);
-                self.picture.status = Some(*status);
+                (self.picture.status, self.picture.left) = (Some(*status), left);
             }
             Update::Table { sweep, lines } if self.sweep.as_ref() == Some(&sweep) => {
                 self.picture.table = lines
@@ -303,9 +318,30 @@ impl Model {
         match std::mem::replace(&mut self.prompt, Prompt::None) {
             Prompt::None => self.plain(key),
             Prompt::Filter => self.typed(key),
-            Prompt::Ask(deed) => matches!(key, Key::Char('y' | 'Y')).then_some(Wish::Do(deed)),
+            Prompt::Ask(deed) => {
+                match key {
+                    Key::Char('y' | 'Y') => return Some(Wish::Do(deed, String::new())),
+                    Key::Char('w' | 'W') => self.prompt = Prompt::Why(deed, String::new()),
+                    _ => {}
+                }
+                None
+            }
+            Prompt::Why(deed, reason) => self.reason(key, deed, reason),
             Prompt::Help => None, // any key closes it
         }
+    }
+
+    /// A reason is typed: Enter does it, Escape does nothing.
+    fn reason(&mut self, key: Key, deed: Deed, mut reason: String) -> Option<Wish> {
+        match key {
+            Key::Enter => return Some(Wish::Do(deed, reason)),
+            Key::Escape => return None,
+            Key::Char(sign) if reason.len() < REASON => reason.push(sign),
+            Key::Backspace => _ = reason.pop(),
+            _ => {}
+        }
+        self.prompt = Prompt::Why(deed, reason);
+        None
     }
 
     fn typed(&mut self, key: Key) -> Option<Wish> {
@@ -389,8 +425,8 @@ impl Model {
 
     /// What belongs to the sweep that is left.
     fn forget_sweep(&mut self) {
-        let Picture { sweeps, workers, .. } = std::mem::take(&mut self.picture);
-        self.picture = Picture { sweeps, workers, ..Picture::default() };
+        let Picture { sweeps, workers, pace, .. } = std::mem::take(&mut self.picture);
+        self.picture = Picture { sweeps, workers, pace, ..Picture::default() };
         self.held = None;
     }
 

@@ -52,6 +52,7 @@ pub(in crate::watch) fn status(in_training: Vec<FoldInTraining>) -> SweepStatus 
         title: "GIN-4 on ZINC, split 3, seed 0".to_owned(),
         class: class.to_owned(),
         message: message.to_owned(),
+        host: "gpu-3".to_owned(),
     };
     SweepStatus {
         sweep: sweep("zinc-depth", 6_120),
@@ -74,6 +75,7 @@ pub(in crate::watch) fn overview() -> Model {
     model.take(Update::All {
         sweeps: vec![sweep("zinc-depth", 6_120), sweep("mutag", 100)],
         workers: vec![worker("gpu-1", "connected"), worker("gpu-3", "draining")],
+        at: Duration::ZERO,
     });
     model.take(Update::Now("12:04:31 UTC".to_owned()));
     model
@@ -84,7 +86,7 @@ pub(in crate::watch) fn opened() -> Model {
     let mut model = overview();
     assert_eq!(model.key(Key::Enter), Some(Wish::Look));
     model
-        .take(Update::Status(Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)]))));
+        .take(Update::Status(Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)])), [7_800, 9_600]));
     model
 }
 
@@ -105,11 +107,11 @@ fn enter_opens_a_sweep_then_a_fold_and_escape_goes_back_step_by_step() {
     assert_eq!(model.key(Key::Enter), Some(Wish::Look));
     assert_eq!((model.sweep.as_deref(), model.view), (Some("mutag"), View::Table));
     let mut other = status(vec![training("d/0/0", 1, 0.5)]);
-    model.take(Update::Status(Box::new(other.clone())));
+    model.take(Update::Status(Box::new(other.clone()), [7_800, 9_600]));
     assert!(model.picture().status.is_none(), "it is of a sweep that nobody looks at");
     other.sweep.name = "mutag".to_owned();
     other.in_training[0].fold = "c/0/0".to_owned();
-    model.take(Update::Status(Box::new(other)));
+    model.take(Update::Status(Box::new(other), [7_800, 9_600]));
     model.key(Key::Char('2'));
     assert_eq!(model.key(Key::Enter), Some(Wish::Look));
     assert_eq!(model.open, Some(("c/0/0".to_owned(), View::Running)));
@@ -129,11 +131,12 @@ fn what_is_chosen_stays_chosen_when_lines_come_and_go() {
     model.take(Update::All {
         sweeps: vec![sweep("a", 1), sweep("mutag", 2), sweep("z", 3)],
         workers: Vec::new(),
+        at: Duration::ZERO,
     });
     assert_eq!(chosen(&model), "mutag");
-    model.take(Update::All { sweeps: vec![sweep("a", 1)], workers: Vec::new() });
+    model.take(Update::All { sweeps: vec![sweep("a", 1)], workers: Vec::new(), at: Duration::ZERO });
     assert_eq!(chosen(&model), "a", "it is gone");
-    model.take(Update::All { sweeps: Vec::new(), workers: Vec::new() });
+    model.take(Update::All { sweeps: Vec::new(), workers: Vec::new(), at: Duration::ZERO });
     for key in [Key::Up, Key::Down, Key::PageDown, Key::Home, Key::End, Key::Enter] {
         assert_eq!(model.key(key), None, "nothing is there");
     }
@@ -158,7 +161,7 @@ fn a_filter_narrows_while_it_is_typed_and_escape_takes_it_away() {
 fn space_holds_the_picture_and_later_ones_are_seen_when_it_goes_on() {
     let mut model = overview();
     model.key(Key::Char(' '));
-    model.take(Update::All { sweeps: vec![sweep("new", 1)], workers: Vec::new() });
+    model.take(Update::All { sweeps: vec![sweep("new", 1)], workers: Vec::new(), at: Duration::ZERO });
     assert_eq!((ids(&model).len(), model.is_held()), (2, true));
     model.key(Key::Char(' '));
     assert_eq!(ids(&model), ["new"]);
@@ -179,14 +182,14 @@ fn what_changes_something_asks_first_and_every_key_but_y_means_no() {
             assert_eq!((model.key(no), model.prompt.clone()), (None, Prompt::None), "{no:?}");
         }
         model.key(Key::Char(key));
-        assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(deed)));
+        assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(deed, String::new())));
     }
     model.key(Key::Char('D'));
     assert!(model.said.contains("choose a worker"), "{}", model.said);
     model.key(Key::Char('4'));
     model.key(Key::Down);
     model.key(Key::Char('D'));
-    assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(Deed::Drain("gpu-3".to_owned()))));
+    assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(Deed::Drain("gpu-3".to_owned()), String::new())));
 }
 
 #[test]
@@ -213,13 +216,13 @@ fn ctrl_c_and_ctrl_z_work_whatever_is_asked() {
 fn curves_are_kept_of_what_runs_begin_anew_with_an_attempt_and_never_grow_without_end() {
     let mut model = opened();
     for epoch in 10..5_000 {
-        model.take(Update::Status(Box::new(status(vec![training("c/0/0", epoch, 0.5)]))));
+        model.take(Update::Status(Box::new(status(vec![training("c/0/0", epoch, 0.5)])), [7_800, 9_600]));
     }
     let curves = &model.picture().curves;
     assert_eq!(curves.keys().collect::<Vec<_>>(), ["c/0/0"]);
     assert!((32..=POINTS).contains(&curves["c/0/0"].points.len()), "{}", curves["c/0/0"].points.len());
     assert_eq!(curves["c/0/0"].points.last(), Some(&(4_999, 0.5)));
-    model.take(Update::Status(Box::new(status(vec![training("c/0/0", 1, 0.25)]))));
+    model.take(Update::Status(Box::new(status(vec![training("c/0/0", 1, 0.25)])), [7_800, 9_600]));
     assert_eq!(model.picture().curves["c/0/0"].points, [(1, 0.25)]);
 }
 
@@ -231,7 +234,11 @@ fn failures_come_by_class_the_commonest_first() {
     let classes: Vec<_> = sheet.rows.iter().map(|row| row.cells[0].text.as_str()).collect();
     assert_eq!(
         classes,
-        ["out-of-memory", "not-finite", "and 12 more; `togl folds zinc-depth --in failed` lists them"]
+        [
+            "out-of-memory",
+            "not-finite",
+            "2 of 14 failed folds are shown; `togl folds zinc-depth --in failed` lists them all"
+        ]
     );
 }
 
@@ -244,4 +251,58 @@ fn a_coordinator_that_is_away_leaves_the_picture_and_is_forgotten_when_it_is_bac
     assert!(!model.away.is_empty(), "a clock is no answer");
     model.take(Update::Acts(Vec::new()));
     assert!(model.away.is_empty());
+}
+
+#[test]
+fn failures_that_differ_in_numbers_only_are_one_line_with_their_hosts() {
+    let mut model = opened();
+    let mut seen = status(Vec::new());
+    let failure = |at: usize| FoldGivenUp {
+        fold: format!("{at}/0/0"),
+        message: format!("CUDA out of memory: {at} MiB"),
+        host: format!("gpu-{}", at % 3),
+        ..status(Vec::new()).failures[1].clone()
+    };
+    seen.failures = (0..9).map(failure).collect();
+    model.take(Update::Status(Box::new(seen), [0, 0]));
+    model.key(Key::Char('3'));
+    let row = &model.sheet().rows[0];
+    let cells: Vec<_> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(cells[..5], ["out-of-memory", "9", "9", "gpu-0 3, gpu-1 3, +1", "CUDA out of memory: # MiB"]);
+    model.key(Key::Enter);
+    assert_eq!(model.open, Some(("0/0/0".to_owned(), View::Failures)), "Enter opens an example");
+}
+
+#[test]
+fn a_reason_can_be_given_and_escape_still_means_no() {
+    let mut model = opened();
+    let typed = |model: &mut Model, text: &str| {
+        for sign in text.chars() {
+            assert_eq!(model.key(Key::Char(sign)), None);
+        }
+    };
+    model.key(Key::Char('P'));
+    assert_eq!(model.key(Key::Char('w')), None);
+    typed(&mut model, "a new  fan, quoted");
+    model.key(Key::Backspace);
+    let deed = Deed::Pause("zinc-depth".to_owned());
+    assert_eq!(model.key(Key::Enter), Some(Wish::Do(deed, "a new  fan, quote".to_owned())));
+    assert_eq!(model.prompt, Prompt::None);
+    model.key(Key::Char('P'));
+    model.key(Key::Char('w'));
+    typed(&mut model, &"x".repeat(2 * REASON));
+    assert!(matches!(&model.prompt, Prompt::Why(_, reason) if reason.len() == REASON));
+    assert_eq!((model.key(Key::Escape), model.prompt.clone()), (None, Prompt::None));
+}
+
+#[test]
+fn how_fast_a_sweep_gets_on_is_known_after_a_minute() {
+    let mut model = overview();
+    for second in 1..=120 {
+        let sweeps = vec![sweep("zinc-depth", 6_120 + second)];
+        model.take(Update::All { sweeps, workers: Vec::new(), at: Duration::from_secs(second) });
+    }
+    assert!((3_500..=3_700).contains(&model.picture().pace.an_hour("zinc-depth").unwrap()));
+    model.key(Key::Enter);
+    assert!(model.picture().pace.an_hour("zinc-depth").is_some(), "also after the sweep was opened");
 }

@@ -1,5 +1,5 @@
-//! The one source of the page: a connection to the coordinator that comes back by itself, and the sweeps that somebody looks
-//! at, each followed once for all tabs and let go when nobody has asked for ten minutes.
+//! The one source of the page: the sweeps that somebody looks at, each followed once for all tabs and let go when nobody has
+//! asked for ten minutes, and what is asked for now and then.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use togl_proto::wire;
 use togl_sweeps::SweepName;
-use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableForm};
+use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableAsked, TableForm};
 use togl_web::{Source, Trouble, view};
 use tokio::sync::Mutex as Turns;
 
-use super::sweep::LiveSweep;
-use super::{asked, views};
+use super::{asked, views, worker};
 use crate::clock;
-use crate::facts::{self, Facts as _, Remote, Workers};
+use crate::facts::{self, Facts as _, Workers};
+use crate::live::{Connection, LiveSweep, Pace, trouble};
 use crate::problem::Problem;
 use crate::remote::{self, Client, Target};
 
@@ -24,86 +24,27 @@ const FRESH: Duration = Duration::from_millis(400);
 /// A sweep that nobody has asked for since is let go.
 const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 
-/// A coordinator that is away is looked for so often, however many ask.
-const AGAIN: Duration = Duration::from_secs(1);
-
 /// Sweeps that are followed at once; the one that was looked at longest ago makes room.
 const MOST: usize = 8;
-
-/// The way to the coordinator.
-pub struct Connection {
-    target: Target,
-    address: String,
-    client: Turns<Option<Client>>,
-    away_since: Mutex<Option<String>>,
-    tried: Mutex<Option<Instant>>,
-}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one step, so a panic elsewhere leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Connection {
-    /// A client; connects again if the last one was broken.
-    pub async fn client(&self) -> Result<Client, Problem> {
-        let mut client = self.client.lock().await;
-        if let Some(client) = client.as_ref().filter(|_| lock(&self.away_since).is_none()) {
-            return Ok(client.clone());
-        }
-        let now = clock::now();
-        let tried = lock(&self.tried).replace(now);
-        if tried.is_some_and(|tried| now.duration_since(tried) < AGAIN) {
-            *lock(&self.tried) = tried;
-            return Err(Problem::unreachable("the coordinator does not answer"));
-        }
-        let new = self.target.connect().await.inspect_err(|problem| self.heard(problem))?;
-        *client = Some(new.clone());
-        *lock(&self.away_since) = None;
-        Ok(new)
-    }
-
-    /// Notes whether nobody answered.
-    pub fn heard(&self, problem: &Problem) {
-        if problem.is_unreachable() {
-            lock(&self.away_since).get_or_insert_with(clock::time_of_day);
-        }
-    }
-
-    /// What a call brought, in words for the page.
-    pub fn told<T>(&self, outcome: Result<T, Problem>) -> Answer<T> {
-        outcome.map_err(|problem| {
-            self.heard(&problem);
-            views::trouble(&problem)
-        })
-    }
-
-    /// A reader of facts.
-    pub async fn facts(&self) -> Answer<Remote> {
-        let client = self.client().await;
-        Ok(Remote::new(self.told(client)?))
-    }
-}
-
 /// The source of the page.
 pub struct Live {
     connection: Arc<Connection>,
     overview: Turns<Option<(Instant, view::Overview)>>,
+    pace: Mutex<Pace>,
     sweeps: Mutex<HashMap<SweepName, (Instant, Arc<LiveSweep>)>>,
 }
 
 impl Live {
     /// A source with a connection.
     pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
-        let address = target.address()?;
-        let connection = Connection {
-            target,
-            address,
-            client: Turns::new(Some(client)),
-            away_since: Mutex::default(),
-            tried: Mutex::default(),
-        };
-        Ok(Self { connection: Arc::new(connection), overview: Turns::default(), sweeps: Mutex::default() })
+        let connection = Arc::new(Connection::new(target, client)?);
+        Ok(Self { connection, overview: Turns::default(), pace: Mutex::default(), sweeps: Mutex::default() })
     }
 
     /// The sweep of this name, followed from now on if it was not.
@@ -139,8 +80,9 @@ impl Live {
             let disputes =
                 client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
             let disputes = disputes.into_inner().disputes.into_iter().map(|dispute| dispute.data).collect();
-            let sweeps = sweeps.into_iter().map(views::sweep).collect();
-            Ok(view::Overview { sweeps, workers: workers.into_iter().map(views::worker).collect(), disputes })
+            let mut pace = lock(&self.pace);
+            pace.note(clock::running(), &sweeps);
+            Ok(views::overview(sweeps, workers, disputes, &pace))
         };
         let seen = seen.await;
         self.connection.told(seen)
@@ -151,8 +93,8 @@ impl Source for Live {
     async fn about(&self) -> view::About {
         view::About {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            coordinator: self.connection.address.clone(),
-            away_since: lock(&self.connection.away_since).clone().unwrap_or_default(),
+            coordinator: self.connection.address().to_owned(),
+            away_since: self.connection.away_since().unwrap_or_default(),
         }
     }
 
@@ -174,19 +116,29 @@ impl Source for Live {
     }
 
     async fn sweep(&self, name: &str) -> Answer<view::SweepNow> {
-        self.live(name)?.1.now().await
+        let (_, sweep) = self.live(name)?;
+        let of = |planned: Arc<crate::live::Planned>| {
+            let varying = planned.spec.varying().iter().map(|setting| setting.name.to_owned()).collect();
+            (varying, planned.spec.scale().clone())
+        };
+        let (varying, scale) = sweep.planned().map(of).unwrap_or_default();
+        let status = sweep.now().await?;
+        let left = sweep.time_left(&status);
+        Ok(views::sweep_now(status, varying, &scale, left, &lock(&self.pace)))
     }
 
     async fn table_version(&self, name: &str) -> Answer<u64> {
         Ok(self.live(name)?.1.version().await)
     }
 
-    async fn table(&self, name: &str) -> Answer<view::Table> {
-        Ok(self.live(name)?.1.made().await?.view())
+    async fn table(&self, name: &str, asked: TableAsked) -> Answer<view::Table> {
+        let made = self.live(name)?.1.made().await?;
+        asked::table(made, asked).await
     }
 
-    async fn table_as(&self, name: &str, form: TableForm) -> Answer<String> {
-        asked::table_as(&*self.live(name)?.1.made().await?, form)
+    async fn table_as(&self, name: &str, asked: TableAsked, form: TableForm) -> Answer<String> {
+        let made = self.live(name)?.1.made().await?;
+        asked::table_as(made, asked, form).await
     }
 
     async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<view::Folds> {
@@ -219,9 +171,27 @@ impl Source for Live {
         self.connection.told(drawn)
     }
 
-    async fn trials(&self, name: &str) -> Answer<view::Trials> {
+    async fn curves(&self, name: &str) -> Answer<view::Curves> {
+        let (name, sweep) = self.live(name)?;
+        let made = sweep.made().await?;
+        let client = self.connection.client().await;
+        let (mut client, mut remote) = (self.connection.told(client)?, self.connection.facts().await?);
+        self.connection.told(asked::curve_points(&mut remote, &mut client, &name, made).await)
+    }
+
+    async fn against(&self, name: &str, setting: &str) -> Answer<view::Against> {
         let made = self.live(name)?.1.made().await?;
-        self.connection.told(asked::trials(made).await)
+        self.connection.told(asked::against_points(made, setting.to_owned()).await)
+    }
+
+    async fn trials(&self, name: &str, from: u64, limit: u64) -> Answer<view::Trials> {
+        let made = self.live(name)?.1.made().await?;
+        self.connection.told(asked::trials(made, from, limit).await)
+    }
+
+    async fn worker(&self, name: &str) -> Answer<view::WorkerNow> {
+        let mut remote = self.connection.facts().await?;
+        self.connection.told(worker::worker(&mut remote, name).await)
     }
 
     async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<view::Comparison> {
@@ -233,11 +203,13 @@ impl Source for Live {
 
     async fn fold(&self, fold: &str) -> Answer<view::Fold> {
         let mut remote = self.connection.facts().await?;
-        self.connection.told(asked::fold(&mut remote, fold).await)
+        let client = self.connection.client().await;
+        let mut client = self.connection.told(client)?;
+        self.connection.told(asked::fold(&mut remote, &mut client, fold).await)
     }
 
     async fn steer_sweep(&self, name: &str, act: view::SweepAct) -> Answer<view::Done> {
-        facts::sweep_name(name).map_err(|problem| views::trouble(&problem))?;
+        facts::sweep_name(name).map_err(|problem| trouble(&problem))?;
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;
         self.connection.told(asked::steer_sweep(&mut client, name, act).await)

@@ -2,9 +2,13 @@
 //! serves `togl-web` from the one live source. Owns the words around the link; shows nothing itself.
 
 mod asked;
+#[cfg(test)]
+mod bounds_tests;
+mod curves;
 mod live;
-mod sweep;
+mod open;
 mod views;
+mod worker;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -23,6 +27,7 @@ use crate::remote::{Client, Target};
 use crate::state::StateDir;
 
 pub use self::live::Live;
+pub use self::open::open;
 
 /// Where the page is unless the user says otherwise.
 pub const USUAL: &str = "127.0.0.1:7448";

@@ -7,46 +7,54 @@ use togl_analysis::best::RankedTrial;
 use togl_analysis::render::{self, GridCell, GridRow};
 use togl_analysis::{Best, Table};
 use togl_coordinator::store::history::Happened;
+use togl_coordinator::store::replicates::Replicate;
 use togl_coordinator::store::{FoldState, LogPiece, ResultRow, StoredFold};
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::settings::{self, Setting};
+use togl_sweeps::failure::FailureClass;
 use togl_sweeps::{FoldResult, Scale, TrialConfig, WorkerId};
-use togl_web::{Trouble, view};
+use togl_web::view;
 
 use crate::facts::FoldExplanation;
-use crate::problem::{self, Problem};
+use crate::alike::alike;
+use crate::live::{Made, Pace};
 use crate::remote::{FoldInTraining, ListedSweep, ListedWorker, SweepStatus};
 
 /// Points of a learning curve that the page gets.
 const POINTS: usize = 128;
 
 /// Bytes of an attempt's log, and attempts with a log, that it gets.
-const LOG_TAIL: usize = 16 * 1024;
+const LOG_TAIL: usize = 8 * 1024;
 const LOGS: usize = 3;
 
-/// Trials that it gets.
-const TRIALS: usize = 2_000;
-
-/// Rows of a table that a page shows; who copies it gets all of them.
+/// Rows and cells of a table that a page shows; who copies it gets all of them.
 const MOST_ROWS: usize = 200;
+const MOST_CELLS: usize = 1_500;
+
+/// Sweeps, workers, and folds and devices of a worker that an overview names.
+const MOST_SWEEPS: usize = 200;
+const MOST_WORKERS: usize = 100;
+const MOST_NAMED: usize = 8;
+
+/// Kinds of failures that are kept, and hosts of one that are named.
+const MOST_GROUPS: usize = 100;
+const MOST_HOSTS: usize = 12;
+
+/// Bytes of the lines of one answer: together with what stands around them less than 256 KB.
+const MOST_BYTES: usize = 230 * 1024;
+
+/// Attempts and events of a fold, and classes of a confusion matrix that are shown.
+const MOST_LINES: usize = 200;
+const MOST_CLASSES: usize = 64;
 
 /// Trials behind a cell that are named.
-const NAMED: usize = 2;
+const NAMED: usize = 8;
 
-pub fn trouble(problem: &Problem) -> Trouble {
-    let words = problem.in_one_line();
-    match problem.code() {
-        problem::NEGATIVE => Trouble::Unknown(words),
-        problem::USAGE => Trouble::Bad(words),
-        problem::UNREACHABLE => Trouble::Away(words),
-        _ => Trouble::Ours(words),
-    }
-}
-
-pub fn sweep(listed: ListedSweep) -> view::Sweep {
+pub fn sweep(listed: ListedSweep, pace: &Pace) -> view::Sweep {
+    let folds_an_hour = pace.an_hour(&listed.name);
     let ListedSweep { name, state, trials, folds, pending, running, finished, failed, priority, note } =
         listed;
-    view::Sweep { name, state, trials, folds, pending, running, finished, failed, priority, note }
+    view::Sweep { name, state, trials, folds, pending, running, finished, failed, priority, note, folds_an_hour }
 }
 
 pub fn worker(listed: ListedWorker) -> view::Worker {
@@ -61,11 +69,38 @@ pub fn worker(listed: ListedWorker) -> view::Worker {
         note,
         allocation: _,
     } = listed;
-    view::Worker { worker, host, state, slots, devices, running, version, note }
+    let busy = running.len() as u64;
+    let running = running.into_iter().take(MOST_NAMED).collect();
+    let devices = devices.into_iter().take(MOST_NAMED).collect();
+    view::Worker { worker, host, state, slots, devices, busy, running, version, note }
 }
 
-pub fn sweep_now(status: SweepStatus, varying: Vec<String>, scale: &Scale) -> view::SweepNow {
-    let in_training = |fold: FoldInTraining| view::InTraining {
+/// All that is connected, cut to what a page shows.
+pub fn overview(
+    sweeps: Vec<ListedSweep>,
+    workers: Vec<ListedWorker>,
+    disputes: Vec<String>,
+    pace: &Pace,
+) -> view::Overview {
+    let mut worker_states = BTreeMap::new();
+    for worker in &workers {
+        *worker_states.entry(worker.state.clone()).or_default() += 1;
+    }
+    let sweeps_total = sweeps.len() as u64;
+    let skipped = sweeps.len().saturating_sub(MOST_SWEEPS);
+    view::Overview {
+        sweeps_total,
+        sweeps: sweeps.into_iter().skip(skipped).map(|listed| sweep(listed, pace)).collect(),
+        slots: workers.iter().map(|worker| u64::from(worker.slots)).sum(),
+        busy: workers.iter().map(|worker| worker.running.len() as u64).sum(),
+        worker_states,
+        workers: workers.into_iter().take(MOST_WORKERS).map(worker).collect(),
+        disputes: disputes.into_iter().take(100).collect(),
+    }
+}
+
+pub fn in_training(fold: FoldInTraining) -> view::InTraining {
+    view::InTraining {
         fold: fold.fold,
         title: fold.title,
         attempt: fold.attempt,
@@ -73,9 +108,20 @@ pub fn sweep_now(status: SweepStatus, varying: Vec<String>, scale: &Scale) -> vi
         epoch: fold.epoch,
         max_epochs: fold.max_epochs,
         validation_accuracy: finite(fold.validation_accuracy),
-    };
+        score: score(&fold.scale),
+    }
+}
+
+pub fn sweep_now(
+    status: SweepStatus,
+    varying: Vec<String>,
+    scale: &Scale,
+    left: [u64; 2],
+    pace: &Pace,
+) -> view::SweepNow {
     view::SweepNow {
-        sweep: sweep(status.sweep),
+        left,
+        sweep: sweep(status.sweep, pace),
         trials_finished: status.trials_finished,
         eta_seconds: status.eta_seconds,
         standstill: status.standstill,
@@ -101,6 +147,15 @@ fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
+/// A table that was made, or why there is none.
+pub fn made(made: &Made) -> view::Table {
+    let folds = made.frame.len() as u64;
+    match &made.table {
+        Ok(of) => table(of, made.version, folds, made.reading),
+        Err(problem) => no_table(problem.clone(), made.version, folds, made.reading),
+    }
+}
+
 pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Table {
     let grid = render::grid(table, "▲", "△");
     let cell = |cell: GridCell| view::Cell {
@@ -114,6 +169,7 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
     };
     let span = |(text, columns): (String, usize)| view::Span { text, columns: columns as u64 };
     let total = grid.rows.len() as u64;
+    let most = (MOST_CELLS / grid.headers.len().max(1)).clamp(1, MOST_ROWS);
     let row =
         |row: GridRow| view::Row { labels: row.labels, cells: row.cells.into_iter().map(cell).collect() };
     view::Table {
@@ -124,7 +180,7 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
         label_headers: grid.label_headers,
         above: grid.above.into_iter().map(|line| line.into_iter().map(span).collect()).collect(),
         headers: grid.headers,
-        rows: grid.rows.into_iter().take(MOST_ROWS).map(row).collect(),
+        rows: grid.rows.into_iter().take(most).map(row).collect(),
         total,
         below: grid.below,
     }
@@ -153,7 +209,7 @@ pub fn fold_line(stored: StoredFold, varying: &[&'static Setting]) -> view::Fold
     let word = state.word().as_str().to_owned();
     let (class, message) = match state {
         FoldState::Failed(failure) => {
-            (failure.class.to_string(), failure.message.chars().take(300).collect())
+            (failure.class.to_string(), failure.message.chars().take(160).collect())
         }
         FoldState::Pending | FoldState::Running { .. } | FoldState::Finished { .. } => Default::default(),
     };
@@ -172,46 +228,88 @@ pub fn fold_line(stored: StoredFold, varying: &[&'static Setting]) -> view::Fold
     }
 }
 
-/// What was said, so that what differs in numbers only is the same.
-pub fn alike(message: &str) -> String {
-    let line = message.lines().next().unwrap_or_default();
-    let mut text = String::new();
-    for character in line.chars().take(160) {
-        match character.is_ascii_digit() {
-            true if text.ends_with('#') => {}
-            true => text.push('#'),
-            false => text.push(character),
-        }
-    }
-    text
+/// Failures that are alike, gathered one by one: however many folds failed, few kinds are kept.
+#[derive(Default)]
+pub struct Failed {
+    looked_at: u64,
+    groups: BTreeMap<(String, String), view::FailureGroup>,
 }
 
-pub fn failures(folds: Vec<StoredFold>, total: u64) -> view::Failures {
-    let looked_at = folds.len() as u64;
-    let mut groups: BTreeMap<(String, String), view::FailureGroup> = BTreeMap::new();
-    for fold in folds {
-        let FoldState::Failed(failure) = fold.state else { continue };
+impl Failed {
+    /// Another fold; `hosts` knows where workers are.
+    pub fn add(&mut self, fold: StoredFold, hosts: &BTreeMap<String, String>) {
+        let FoldState::Failed(failure) = fold.state else { return };
+        self.looked_at += 1;
         let (class, words) = (failure.class.to_string(), alike(&failure.message));
-        let group = groups.entry((class.clone(), words.clone())).or_insert_with(|| view::FailureGroup {
+        // Beyond so many kinds, what is said is different each time: the class says as much.
+        let full = self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&(class.clone(), words.clone()));
+        let words = if full { "…".to_owned() } else { words };
+        let rule = rule(failure.class);
+        let group = self.groups.entry((class.clone(), words.clone())).or_insert_with(|| view::FailureGroup {
             class,
             words,
             folds: 0,
             example: fold.fold.to_string(),
-            message: failure.message.chars().take(2_000).collect(),
+            message: failure.message.chars().take(600).collect(),
             workers: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            rule: rule.to_owned(),
         });
         group.folds += 1;
-        if let Some(worker) = fold.worker {
-            *group.workers.entry(worker.to_string()).or_default() += 1;
+        if let Some(worker) = fold.worker.as_ref().map(WorkerId::to_string) {
+            *group.hosts.entry(hosts.get(&worker).unwrap_or(&worker).clone()).or_default() += 1;
+            *group.workers.entry(worker).or_default() += 1;
         }
     }
-    let mut groups: Vec<_> = groups.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.folds));
-    groups.truncate(100);
-    view::Failures { total, looked_at, groups }
+
+    /// What a page shows of them.
+    pub fn view(self, total: u64) -> view::Failures {
+        let mut groups: Vec<_> = self.groups.into_values().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.folds));
+        for group in &mut groups {
+            for names in [&mut group.workers, &mut group.hosts] {
+                let mut most: Vec<_> = std::mem::take(names).into_iter().collect();
+                most.sort_by_key(|(_, folds)| std::cmp::Reverse(*folds));
+                *names = most.into_iter().take(MOST_HOSTS).collect();
+            }
+        }
+        view::Failures { total, looked_at: self.looked_at, groups: within(groups) }
+    }
 }
 
-pub fn trials(best: Best) -> view::Trials {
+/// What the rules did before they gave a fold up, and what can be done now.
+fn rule(class: FailureClass) -> &'static str {
+    match class {
+        FailureClass::WorkerLost => "tried again up to ten times; after three hosts it is taken to kill its worker",
+        FailureClass::Preempted => "tried again up to a hundred times, from its checkpoint",
+        FailureClass::OutOfMemory => "tried on larger devices only, once more where sizes are not known",
+        FailureClass::Data => "tried once more on another host",
+        FailureClass::Config => "given up at once: it would fail everywhere; mend the sweep file",
+        FailureClass::KillsItsWorker => "given up: several hosts were lost under it",
+        FailureClass::NeedsUpgrade => "its worker keeps the result until the coordinator is upgraded",
+        FailureClass::Unreadable => "not held against the fold; workers of another version may try",
+        FailureClass::Crashed
+        | FailureClass::NotFinite
+        | FailureClass::TimeLimit
+        | FailureClass::Panicked
+        | FailureClass::ReportRefused
+        | FailureClass::Error => "tried once more, on another worker or after a minute",
+    }
+}
+
+/// The first lines, as many as fit into one answer.
+pub fn within<T: serde::Serialize>(lines: Vec<T>) -> Vec<T> {
+    let mut left = MOST_BYTES;
+    let fits = |line: &T| {
+        let bytes = serde_json::to_string(line).map_or(0, |text| text.len() + 1);
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    lines.into_iter().take_while(fits).collect()
+}
+
+pub fn trials(best: Best, from: u64, limit: u64) -> view::Trials {
     let caption = best.caption();
     let total = best.trials.len() as u64;
     let settings = best
@@ -228,13 +326,11 @@ pub fn trials(best: Best) -> view::Trials {
         n: ranked.n as u64,
         planned: ranked.planned as u64,
     };
-    view::Trials {
-        total,
-        caption,
-        score: score(&best.scale),
-        settings,
-        trials: best.trials.into_iter().take(TRIALS).map(trial).collect(),
-    }
+    let skipped = usize::try_from(from).unwrap_or(usize::MAX);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let trials = within(best.trials.into_iter().skip(skipped).take(limit).map(trial).collect());
+    let next = Some(from.saturating_add(trials.len() as u64)).filter(|next| *next < total && !trials.is_empty());
+    view::Trials { total, from, next, caption, score: score(&best.scale), settings, trials }
 }
 
 /// Everything about a fold, as far as it is known.
@@ -245,10 +341,13 @@ pub struct Known {
     pub result: Option<ResultRow>,
     pub config: Option<TrialConfig>,
     pub title: String,
+    /// While it is in training.
+    pub growing: Vec<view::Along>,
+    pub replicates: Vec<Replicate>,
 }
 
 pub fn fold(known: Known) -> view::Fold {
-    let Known { explanation, history, log, result, config, title } = known;
+    let Known { explanation, history, log, result, config, title, growing, replicates } = known;
     let attempt = |line: crate::facts::AttemptLine| view::Attempt {
         attempt: line.attempt,
         worker: line.worker,
@@ -267,11 +366,26 @@ pub fn fold(known: Known) -> view::Fold {
         title,
         reason: explanation.reason,
         sweeps: explanation.sweeps,
-        attempts: explanation.attempts.into_iter().map(attempt).collect(),
-        history: history.into_iter().map(happened).collect(),
+        attempts: explanation.attempts.into_iter().map(attempt).take(MOST_LINES).collect(),
+        history: history.into_iter().map(happened).take(MOST_LINES).collect(),
         log: log.into_iter().rev().take(LOGS).map(piece).collect(),
         settings: config.as_ref().map(settings).unwrap_or_default(),
+        score: score(config.as_ref().map_or(&Scale::SHARE, TrialConfig::scale)),
         result: result.map(|row| outcome(row.result)),
+        growing,
+        replicates: replicates.into_iter().take(20).map(again).collect(),
+    }
+}
+
+fn again(replicate: Replicate) -> view::Again {
+    let counted = replicate.counted.into_iter();
+    let differs = counted.flat_map(|counted| counted.differences).take(20);
+    view::Again {
+        attempt: replicate.attempt.0,
+        worker: replicate.worker.to_string(),
+        kind: replicate.kind.to_string(),
+        test: finite(Some(replicate.test_accuracy)),
+        differs: differs.map(|one| format!("{}: {} instead of {}", one.field, one.other, one.accepted)).collect(),
     }
 }
 
@@ -321,7 +435,7 @@ fn outcome(result: FoldResult) -> view::Outcome {
         parameters: result.parameters,
         provenance: provenance.map(|(name, value)| [name.to_owned(), value]).to_vec(),
         curve: curve(&result.history),
-        confusion: result.confusion,
+        confusion: if result.confusion.len() > MOST_CLASSES { Vec::new() } else { result.confusion },
     }
 }
 
@@ -346,13 +460,6 @@ mod tests {
     use togl_sweeps::result::example;
 
     use super::*;
-
-    #[test]
-    fn failures_that_differ_in_numbers_only_are_alike() {
-        assert_eq!(alike("CUDA out of memory: 12.5 GiB\nat line 3"), alike("CUDA out of memory: 1.25 GiB"));
-        assert_ne!(alike("loss is not finite"), alike("loss is finite"));
-        assert!(alike(&"x".repeat(1_000_000)).len() <= 160);
-    }
 
     #[test]
     fn a_long_curve_and_a_long_log_are_cut_and_keep_their_ends() {

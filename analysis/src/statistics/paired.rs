@@ -40,6 +40,18 @@ pub struct CorrectedT {
     pub degrees: usize,
     /// Two-sided p-value.
     pub p: f64,
+    /// Standard error of the mean difference, by the corrected variance.
+    pub error: f64,
+}
+
+impl CorrectedT {
+    /// Half the width of the interval of the mean difference at a level such as 0.95: the differences that the test would
+    /// not tell from the one that was found.
+    pub fn half_width(&self, level: f64) -> Option<f64> {
+        let student = StudentsT::new(0.0, 1.0, self.degrees as f64).ok()?;
+        let width = self.error * student.inverse_cdf(0.5 + level / 2.0);
+        (level > 0.0 && level < 1.0 && width.is_finite()).then_some(width)
+    }
 }
 
 /// First minus second for each split, in the order of splits. Seeds of one split are averaged first, because
@@ -92,7 +104,7 @@ pub fn corrected_paired_t(
     };
     // An infinite t, from differences that are all the same, has p = 0.
     let p = if t.is_infinite() { 0.0 } else { two_sided(t, degrees) };
-    Ok(CorrectedT { mean_difference: mean, t, degrees, p })
+    Ok(CorrectedT { mean_difference: mean, t, degrees, p, error })
 }
 
 fn two_sided(t: f64, degrees: usize) -> f64 {

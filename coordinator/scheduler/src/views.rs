@@ -117,6 +117,8 @@ pub struct FailedFold {
     pub fold: FoldKey,
     /// What its last attempt died of.
     pub failure: Failure,
+    /// Where that was: the host, or the worker if it never named one.
+    pub host: Arc<str>,
     /// Canonical JSON of the trial.
     pub trial: Arc<str>,
 }
@@ -242,7 +244,12 @@ impl Scheduler {
 
     fn failed(&self, fold: &Fold) -> Option<FailedFold> {
         let State::Failed(failure) = &fold.state else { return None };
-        Some(FailedFold { fold: fold.key, failure: shown(failure), trial: self.canonical(fold) })
+        let worker = fold.issue(fold.last_attempt()).map(|issue| &self.workers[issue.worker.at()]);
+        let host = worker.map_or_else(Arc::default, |worker| match worker.host.is_empty() {
+            true => worker.id.as_str().into(),
+            false => worker.host.clone(),
+        });
+        Some(FailedFold { fold: fold.key, failure: shown(failure), host, trial: self.canonical(fold) })
     }
 
     fn canonical(&self, fold: &Fold) -> Arc<str> {

@@ -47,6 +47,7 @@ pub const CALLS: &[(&str, &[Role], Kind)] = &[
     ("/togl.v1.Sweeps/Demand", READ, Kind::Single),
     ("/togl.v1.Sweeps/HoldPool", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/ListPools", READ, Kind::Single),
+    ("/togl.v1.Sweeps/Curves", READ, Kind::Single),
     ("/togl.v1.Sweeps/SettleData", CHANGE, Kind::Single),
     ("/togl.v1.Sweeps/ListDisputes", READ, Kind::Single),
     ("/togl.v1.Sweeps/History", READ, Kind::Read),

@@ -1,4 +1,4 @@
-//! How far each running fold has come, as last heard. In memory only, latest wins; it is for
+//! How far each running fold has come, as last heard, and its learning curve in a few points. In memory only; it is for
 //! people who watch and decides nothing.
 
 use std::collections::HashMap;
@@ -15,11 +15,51 @@ pub(super) struct Seen {
     pub(super) progress: Option<wire::Progress>,
 }
 
+/// Points that are kept of a running fold; every second one is let go when there are more.
+pub(super) const POINTS: usize = 128;
+
+/// A running fold with what was heard of it.
+#[derive(Debug)]
+struct Note {
+    seen: Seen,
+    curve: Vec<wire::CurvePoint>,
+}
+
+impl Note {
+    /// What is heard now, after what was heard before.
+    fn after(before: Option<Self>, seen: Seen) -> Self {
+        let mut curve = before.map(|before| before.curve).unwrap_or_default();
+        if let Some(progress) = &seen.progress
+            && let Some(validation) = progress.validation
+        {
+            let epoch = progress.epoch;
+            if curve.last().is_some_and(|point| point.epoch > epoch) {
+                curve.clear(); // another attempt
+            }
+            if curve.last().is_none_or(|point| point.epoch < epoch) {
+                curve.push(wire::CurvePoint {
+                    epoch,
+                    validation_loss: validation.loss,
+                    validation_accuracy: validation.accuracy,
+                });
+            }
+            if curve.len() > POINTS {
+                let mut place = 0;
+                curve.retain(|_| {
+                    place += 1;
+                    place % 2 == 1
+                });
+            }
+        }
+        Self { seen, curve }
+    }
+}
+
 /// Progress by worker, because a worker tells all of its folds at once, and how long folds took since this coordinator
 /// started.
 #[derive(Debug, Default)]
 struct Notes {
-    running: HashMap<WorkerId, Vec<Seen>>,
+    running: HashMap<WorkerId, Vec<Note>>,
     finished: u32,
     seconds: f64,
 }
@@ -29,21 +69,32 @@ struct Notes {
 pub(super) struct LiveProgress(Mutex<Notes>);
 
 impl LiveProgress {
-    /// Replaces what this worker said before.
+    /// Replaces what this worker said before; of folds that go on the curve stays.
     pub(super) fn update(&self, worker: &WorkerId, running: Vec<Seen>) {
         let mut notes = self.lock();
+        let mut before = notes.running.remove(worker).unwrap_or_default();
         if running.is_empty() {
-            notes.running.remove(worker);
-        } else if let Some(before) = notes.running.get_mut(worker) {
-            *before = running;
-        } else {
-            notes.running.insert(worker.clone(), running);
+            return;
         }
+        let further = |seen: Seen| {
+            let known = before.iter().position(|note| note.seen.fold == seen.fold);
+            Note::after(known.map(|at| before.swap_remove(at)), seen)
+        };
+        let running = running.into_iter().map(further).collect();
+        notes.running.insert(worker.clone(), running);
     }
 
     /// What this worker said of a fold.
     pub(super) fn get(&self, worker: &WorkerId, fold: &FoldKey) -> Option<Seen> {
-        self.lock().running.get(worker)?.iter().find(|seen| seen.fold == *fold).cloned()
+        let notes = self.lock();
+        Some(notes.running.get(worker)?.iter().find(|note| note.seen.fold == *fold)?.seen.clone())
+    }
+
+    /// The learning curve of a running fold, as far as was told of it.
+    pub(super) fn curve(&self, fold: &FoldKey) -> Vec<wire::CurvePoint> {
+        let notes = self.lock();
+        let known = notes.running.values().flatten().find(|note| note.seen.fold == *fold);
+        known.map(|note| note.curve.clone()).unwrap_or_default()
     }
 
     /// A fold took this long.
@@ -83,5 +134,27 @@ mod tests {
         assert!(progress.get(&worker, &fold(2)).is_some());
         progress.update(&worker, Vec::new());
         assert!(progress.get(&worker, &fold(2)).is_none());
+    }
+
+    #[test]
+    fn a_running_fold_keeps_its_curve_in_few_points_until_another_attempt_begins() {
+        let progress = LiveProgress::default();
+        let worker: WorkerId = "w1".parse().unwrap();
+        let fold = FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 0 };
+        let tell = |epoch| {
+            let validation = Some(wire::Metrics { loss: 1.0, accuracy: 0.5 });
+            let said = wire::Progress { epoch, validation, ..Default::default() };
+            progress.update(&worker, vec![Seen { fold, slot: 0, progress: Some(said) }]);
+        };
+        for epoch in 1..=5_000 {
+            tell(epoch);
+            tell(epoch); // a heartbeat says the same again
+        }
+        let curve = progress.curve(&fold);
+        assert!(curve.len() > POINTS / 2 - 1 && curve.len() <= POINTS, "{}", curve.len());
+        assert_eq!(curve.first().map(|point| point.epoch), Some(1));
+        assert!(curve.is_sorted_by(|one, next| one.epoch < next.epoch));
+        tell(1);
+        assert_eq!(progress.curve(&fold).len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use togl_proto::wire;
+use togl_proto::{convert, wire};
 use togl_scheduler::{By, Event, Reply, Submission, Submitted};
 use togl_sweeps::program::Program;
 use togl_sweeps::{SweepName, SweepSpec, WorkerId};
@@ -200,6 +200,18 @@ impl wire::sweeps_server::Sweeps for SweepsService {
     async fn status(&self, request: Request<wire::StatusRequest>) -> Answer<wire::SweepStatus> {
         let sweep = sweep_name(&request.into_inner().sweep)?;
         Ok(Response::new(look(&self.0, &sweep).await?.status))
+    }
+
+    async fn curves(&self, request: Request<wire::CurvesRequest>) -> Answer<wire::CurvesReply> {
+        let wire::CurvesRequest { sweep, fold } = request.into_inner();
+        let Some(fold) = fold else {
+            return Ok(Response::new(watching::curves(&self.0, &sweep_name(&sweep)?).await?));
+        };
+        let key = convert::fold(Some(fold)).map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let points = self.0.live_progress.curve(&key);
+        let curve = wire::RunningCurve { fold: Some(key.into()), points, config: String::new() };
+        let running = if curve.points.is_empty() { Vec::new() } else { vec![curve] };
+        Ok(Response::new(wire::CurvesReply { running }))
     }
 
     type WatchStream = ReceiverStream<Result<wire::SweepStatus, Status>>;

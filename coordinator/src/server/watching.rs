@@ -73,6 +73,7 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
         fold: Some(failed.fold.into()),
         failure: Some(failed.failure.into()),
         config: failed.trial.to_string(),
+        host: failed.host.to_string(),
     });
     let classes = detail.classes.into_iter();
     wire::SweepStatus {
@@ -87,6 +88,18 @@ fn wire_status(shared: &Shared, detail: SweepDetail, eta_seconds: u64) -> wire::
             .collect(),
         standstill: detail.standstill.map(|why| why.to_string()).unwrap_or_default(),
     }
+}
+
+/// The learning curves of folds that run, as far as they go.
+pub(super) async fn curves(shared: &Shared, sweep: &SweepName) -> Result<wire::CurvesReply, Status> {
+    let detail = shared.handle.sweep_detail(sweep.clone()).await.map_err(status)?;
+    let Some(detail) = detail else { return Err(unknown_sweep(shared, sweep).await?) };
+    let curves = detail.running.into_iter().map(|running| {
+        let points = shared.live_progress.curve(&running.fold);
+        let (fold, config) = (Some(running.fold.into()), running.trial.to_string());
+        wire::RunningCurve { fold, points, config }
+    });
+    Ok(wire::CurvesReply { running: curves.filter(|curve| !curve.points.is_empty()).collect() })
 }
 
 /// Begins to send a state whenever something changed, until the sweep has ended or the watcher left.

@@ -1,6 +1,6 @@
 // The frame of the page: signing in, addresses, events, theme and keys. What a view shows is in views.js and sweep.js.
-import { ask, h, part, patch, toast } from "./dom.js";
-import { overview, fold, workers } from "./views.js";
+import { ROOT, ask, from, h, part, patch, toast } from "./dom.js";
+import { overview, fold, worker, workers } from "./views.js";
 import { sweep } from "./sweep.js";
 
 const main = document.getElementById("main");
@@ -8,10 +8,10 @@ const state = { me: null, view: null, events: null, polling: 0, latest: {} };
 
 /** The view of an address: what it needs told, and how it is drawn. */
 function route(path) {
-  const parts = path.split("/").filter((word) => word !== "").map(decodeURIComponent);
+  const parts = path.slice(ROOT.length).split("/").filter((word) => word !== "").map(decodeURIComponent);
   if (parts[0] === "sweeps" && parts[1]) return sweep(parts[1], parts[2] ?? "table");
   if (parts[0] === "folds" && parts.length === 4) return fold(parts.slice(1).join("/"));
-  if (parts[0] === "workers") return workers();
+  if (parts[0] === "workers") return parts[1] ? worker(parts[1]) : workers();
   return overview();
 }
 
@@ -53,7 +53,7 @@ export async function go(path, push) {
   if (before?.tells !== state.view.tells) state.latest = {};
   document.title = `${state.view.title} – togl`;
   for (const link of document.querySelectorAll("header nav a")) {
-    const here = link.getAttribute("href") === (location.pathname.startsWith("/workers") ? "/workers" : "/");
+    const here = link.pathname === (location.pathname.startsWith(from("/workers")) ? from("/workers") : ROOT);
     if (here) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
   }
   if (before?.kind !== state.view.kind) patch(main, h("p", null, "Loading …"));
@@ -99,7 +99,7 @@ function listen(before) {
   hangUp();
   if (document.hidden) return;
   const tells = state.view.tells;
-  const events = new EventSource(`/api/v1/events${tells ? `?sweep=${part(tells)}` : ""}`);
+  const events = new EventSource(`${from("/api/v1/events")}${tells ? `?sweep=${part(tells)}` : ""}`);
   state.events = events;
   const told = (name) => events.addEventListener(name, (event) => {
     if (events !== state.events) return;
@@ -130,11 +130,11 @@ document.addEventListener("visibilitychange", () => {
 });
 
 document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href^='/']");
-  if (!link || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || link.hasAttribute("download")) return;
+  const link = event.target.closest?.("a[href]");
+  if (!link || link.origin !== location.origin || !link.pathname.startsWith(ROOT) || link.getAttribute("href").startsWith("#") || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || link.hasAttribute("download")) return;
   event.preventDefault();
   const other = link.pathname !== location.pathname;
-  go(link.getAttribute("href"), true).then(() => { if (other && !link.closest(".tabs")) { scrollTo(0, 0); main.focus({ preventScroll: true }); } });
+  go(link.pathname + link.search, true).then(() => { if (other && !link.closest(".tabs")) { scrollTo(0, 0); main.focus({ preventScroll: true }); } });
 });
 addEventListener("popstate", () => { if (state.me) go(location.pathname + location.search, false); });
 addEventListener("hashchange", () => { if (location.hash.length > 16) start(); });
@@ -162,7 +162,7 @@ document.getElementById("help").addEventListener("click", help);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest("input, select, textarea, dialog")) return;
   const tab = /^[1-9]$/.test(event.key) ? document.querySelectorAll(".tabs a")[Number(event.key) - 1] : null;
-  const act = { o: () => go("/", true), w: () => go("/workers", true), t: () => theme(), "?": help,
+  const act = { o: () => go(ROOT, true), w: () => go(from("/workers"), true), t: () => theme(), "?": help,
     "/": () => { event.preventDefault(); document.querySelector("main input, main select")?.focus(); } }[event.key];
   if (tab) tab.click(); else act?.();
 });

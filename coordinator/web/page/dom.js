@@ -1,6 +1,12 @@
 // Elements from values: whatever others wrote becomes text and nothing else. Owns the patcher, which changes only what
 // differs, so that an update moves neither scroll nor focus nor selection.
 
+/** Where the page begins: `/`, or a path that somebody put before it. */
+export const ROOT = new URL("./", import.meta.url).pathname;
+
+/** An address of ours as the browser must know it. */
+export const from = (path) => (path.startsWith("/") ? ROOT + path.slice(1) : path);
+
 /** An element; attributes that begin with `on` are listeners, `false` and `null` leave one out. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
@@ -15,6 +21,7 @@ function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === false || value === null || value === undefined) continue;
     if (name.startsWith("on")) { (element.listens ??= {})[name.slice(2)] = value; element.addEventListener(name.slice(2), dispatch); }
+    else if (name === "href") element.setAttribute(name, from(String(value)));
     else if (name === "grow") element.style.flexGrow = String(value);
     else if (name === "value" && "value" in element) { element.setAttribute("value", value); element.value = value; }
     else element.setAttribute(name, value === true ? "" : String(value));
@@ -88,7 +95,7 @@ export async function ask(path, sent) {
   const options = sent === undefined ? { headers: known ? { "If-None-Match": known.tag } : {} }
     : { method: "POST", body: JSON.stringify(sent), headers: { "Content-Type": "application/json", "X-Togl": "1" } };
   let answer;
-  try { answer = await fetch(path, options); } catch { throw new Trouble(0, "togl web does not answer"); }
+  try { answer = await fetch(from(path), options); } catch { throw new Trouble(0, "togl web does not answer"); }
   if (answer.status === 304 && known) return known.value;
   const value = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Trouble(answer.status, value.error ?? `answer ${answer.status}`);
@@ -118,6 +125,21 @@ export const scored = (value, score) => (value === null || value === undefined ?
 /** What stands over values without their unit. */
 export const inUnit = (name, score) => (score.unit ? `${name} (${score.unit})` : name);
 
+/** `2 h 10 min`. */
+export function duration(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 2880 ? `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, "0")} min` : `${Math.floor(minutes / 1440)} days`;
+}
+
+/** A range of times that are left, in words; nothing if nobody knows. */
+export function left([least, most]) {
+  if (!most) return "";
+  const [one, other] = [duration(least), duration(most)];
+  return one === other ? `about ${one} left` : `${one} to ${other} left`;
+}
+
 /** Says something for a while. */
 export function toast(text) {
   const place = document.getElementById("toast");
@@ -126,16 +148,18 @@ export function toast(text) {
   place.timer = setTimeout(() => { place.textContent = ""; }, 8000);
 }
 
-/** Asks before something is done; "no" comes first. */
+/** Asks before something is done; "no" comes first. Gives nothing for no, else the reason that was typed. */
 export function confirm(question, follows, yes, extra) {
+  const why = h("input", { id: "why", maxlength: 400, autocomplete: "off", placeholder: "kept with what you do" });
   const dialog = h("dialog", { "aria-labelledby": "asked" },
     h("h2", { id: "asked" }, question), h("p", null, follows), extra ?? null,
+    h("p", { class: "row" }, h("label", { for: "why" }, "Why (optional)"), why),
     h("form", { method: "dialog", class: "row" },
       h("button", { value: "no", autofocus: true }, "No"), h("button", { value: "yes", class: "danger" }, yes)));
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((done) => dialog.addEventListener("close", () => {
-    done(dialog.returnValue === "yes");
+    done(dialog.returnValue === "yes" ? { reason: why.value.trim() } : null);
     dialog.remove();
   }));
 }

@@ -5,8 +5,24 @@ import { ask, counted, h, inUnit, listing, number, part } from "./dom.js";
 const ROOM = { left: 46, right: 46, top: 48, bottom: 22 };
 const views = new WeakMap();
 
+/** Lines that are drawn; more cannot be told apart. */
+const MOST = 5000;
+
+/** The best trials, page by page. */
+async function all(name) {
+  const path = `/api/v1/sweeps/${part(name)}/trials?limit=1000`;
+  const seen = await ask(path);
+  const trials = [...seen.trials];
+  for (let next = seen.next; next !== null && trials.length < MOST;) {
+    const more = await ask(`${path}&from=${next}`);
+    trials.push(...more.trials);
+    next = more.next;
+  }
+  return { ...seen, trials: trials.slice(0, MOST) };
+}
+
 export async function parallel(view) {
-  const seen = await ask(`/api/v1/sweeps/${part(view.name)}/trials`);
+  const seen = await all(view.name);
   if (seen.trials.length === 0) return [h("p", null, "No trial has a result yet.")];
   const chart = views.get(view) ?? new Chart();
   views.set(view, chart);
@@ -20,18 +36,23 @@ function kept(place) {
   return place.isConnected ? h("div", { "data-key": place.dataset.key, "data-keep": "" }) : place;
 }
 
-class Chart {
+export class Chart {
   constructor() {
     this.brushes = new Map();
     this.logs = new Set();
     this.best = 100;
-    this.canvas = h("canvas", { role: "img", "aria-label": "Trials as lines through their settings; the list below has the same numbers" });
+    this.shown = null;
+    this.here = 0;
+    this.canvas = h("canvas", { role: "img", tabindex: "0", onkeydown: (event) => this.key(event), onpointermove: (event) => this.point(event), onpointerleave: () => this.light(null), "aria-label": "Trials as lines through their settings; the list below has the same numbers" });
     this.slider = h("input", { type: "range", min: 1, max: 100, value: 100, oninput: (event) => { this.best = Number(event.target.value); this.draw(); } });
     this.said = h("span");
+    this.told = h("p", { role: "status", class: "dim" });
     const clear = h("button", { type: "button", onclick: () => { this.brushes.clear(); this.logs.clear(); this.best = 100; this.slider.value = 100; this.draw(); } }, "Clear");
     this.controls = h("div", { class: "row", "data-key": "best", "data-keep": "" }, h("label", null, "Only the best", this.slider), this.said, clear);
     this.picture = h("div", { "data-key": "canvas", "data-keep": "" }, this.canvas,
-      h("p", { class: "dim" }, "Drag along an axis to choose a part of it. A click on the head of an axis switches it to a logarithm."));
+      h("p", { class: "dim" }, "Drag along an axis to choose a part of it. A click on the head of an axis switches it to a logarithm. ",
+        "With the keyboard: left and right choose an axis, up and down move the upper end of what is chosen on it and with Shift the lower one, l switches to a logarithm, Delete clears."),
+      this.told);
     this.list = h("div", { "data-key": "list", "data-keep": "" });
     this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
     new ResizeObserver(() => this.draw()).observe(this.canvas);
@@ -60,12 +81,13 @@ class Chart {
   x(at) { return ROOM.left + (at * (this.width - ROOM.left - ROOM.right)) / Math.max(1, this.axes.length - 1); }
   y(place) { return this.height - ROOM.bottom - place * (this.height - ROOM.top - ROOM.bottom); }
 
-  draw() {
+  draw(listed = true) {
     if (!this.seen) return;
     const fit = this.rows.map((_, row) => this.fits(row));
     const rows = fit.flatMap((is, row) => (is ? [row] : []));
     this.said.textContent = `${this.best} %: ${counted(rows.length, "trial")} chosen`;
-    this.table(rows);
+    this.chosen = rows;
+    if (listed) this.table(rows);
     const box = this.canvas.getBoundingClientRect();
     if (!box.width) return;
     const scale = devicePixelRatio || 1;
@@ -87,6 +109,11 @@ class Chart {
     pen.lineWidth = 1.5;
     rows.forEach(line);
     pen.globalAlpha = 1;
+    if (this.shown !== null) {
+      pen.strokeStyle = colour("--bad");
+      pen.lineWidth = 3;
+      line(this.shown);
+    }
     this.drawAxes(pen, colour);
   }
 
@@ -120,6 +147,55 @@ class Chart {
     });
   }
 
+  /** The same trial in the picture and in the list. */
+  light(row) {
+    if (row === this.shown) return;
+    this.shown = row;
+    for (const line of this.list.querySelectorAll("tbody tr")) line.classList.toggle("lit", line.dataset.key === String(row));
+    if (this.waits) return;
+    this.waits = true;
+    requestAnimationFrame(() => { this.waits = false; this.draw(false); });
+  }
+
+  /** The chosen line that is nearest to the pointer. */
+  point(event) {
+    if (event.buttons || !this.chosen) return;
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const step = (this.width - ROOM.left - ROOM.right) / Math.max(1, this.axes.length - 1);
+    const at = Math.min(this.axes.length - 2, Math.max(0, Math.floor((x - ROOM.left) / step)));
+    const share = (x - this.x(at)) / step;
+    let best = [12, null];
+    for (const row of this.chosen) {
+      const place = (at) => this.y(this.axes[at].place(this.rows[row][at], this.logs.has(this.axes[at].name)));
+      const far = Math.abs(place(at) * (1 - share) + place(Math.min(at + 1, this.axes.length - 1)) * share - y);
+      if (far < best[0]) best = [far, row];
+    }
+    this.light(best[1]);
+  }
+
+  /** Brushes by keyboard. */
+  key(event) {
+    const axis = this.axes[this.here];
+    const [low, high] = this.brushes.get(this.here) ?? [0, 1];
+    const step = 0.05;
+    const set = (low, high) => this.brushes.set(this.here, [Math.max(-0.01, Math.min(low, high)), Math.min(1.01, Math.max(low, high))]);
+    const act = {
+      ArrowLeft: () => { this.here = Math.max(0, this.here - 1); },
+      ArrowRight: () => { this.here = Math.min(this.axes.length - 1, this.here + 1); },
+      ArrowUp: () => (event.shiftKey ? set(low + step, high) : set(low, high + step)),
+      ArrowDown: () => (event.shiftKey ? set(low - step, high) : set(low, high - step)),
+      l: () => { if (axis.positive && !this.logs.delete(axis.name)) this.logs.add(axis.name); },
+      Delete: () => this.brushes.delete(this.here),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+    this.draw();
+    const brush = this.brushes.get(this.here);
+    this.told.textContent = `${this.axes[this.here].name}${this.logs.has(this.axes[this.here].name) ? " (log)" : ""}: ${brush ? `from ${Math.round(100 * Math.max(0, brush[0]))} to ${Math.round(100 * Math.min(1, brush[1]))} % of the axis` : "nothing left out"}; ${counted(this.chosen.length, "trial")} chosen`;
+  }
+
   begin(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
@@ -147,12 +223,16 @@ class Chart {
       shown.map((row) => {
         const trial = this.seen.trials[row];
         return [trial.method, ...trial.values, ...[value(trial.validation), value(trial.test), value(trial.test_std), trial.n < trial.planned ? `${trial.n}/${trial.planned}` : trial.n].map((text) => [{ class: "number" }, text])];
-      })), h("p", { class: "dim" }, rows.length > shown.length ? `the best ${shown.length} of ${number.format(rows.length)}` : ""));
+      }), shown), h("p", { class: "dim" }, rows.length > shown.length ? `the best ${shown.length} of ${number.format(rows.length)}` : ""));
+    for (const line of this.list.querySelectorAll("tbody tr")) {
+      line.addEventListener("pointerenter", () => this.light(Number(line.dataset.key)));
+      line.addEventListener("pointerleave", () => this.light(null));
+    }
   }
 }
 
 /** The values of one setting along a line; what is not set has its own place at the bottom. */
-class Axis {
+export class Axis {
   constructor(name, values) {
     this.name = name;
     this.values = values;

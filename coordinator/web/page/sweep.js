@@ -1,5 +1,6 @@
 // One sweep and its views: table, running folds, list of folds, failures, figures, trials, comparison.
-import { ask, counted, foldLink, h, listing, inUnit, number, part, scored, toast } from "./dom.js";
+import { ask, counted, foldLink, from, h, inUnit, left, listing, number, part, scored, toast } from "./dom.js";
+import { Figure, numbers } from "./figure.js";
 import { actList, badge, bar, steering } from "./views.js";
 import { parallel } from "./parallel.js";
 
@@ -41,7 +42,8 @@ async function draw(view, context) {
   const { sweep: counts } = now;
   return [h("div", { class: "row spread" }, h("h1", null, view.name), badge(counts.state)),
     bar(counts),
-    h("p", null, `${number.format(now.trials_finished)} of ${number.format(counts.trials)} trials whole`, left(now.eta_seconds),
+    h("p", null, `${number.format(now.trials_finished)} of ${number.format(counts.trials)} trials whole`, left(now.left) ? ` · ${left(now.left)}` : "",
+      counts.folds_an_hour === null ? "" : ` · ${number.format(counts.folds_an_hour)} folds an hour`,
       counts.priority ? ` · priority ${counts.priority}` : ""),
     counts.note ? h("p", { class: "note", "data-key": "note" }, counts.note) : null,
     now.standstill ? h("p", { class: "note", "data-key": "still" }, `Nothing runs: ${now.standstill}`) : null,
@@ -53,8 +55,8 @@ async function draw(view, context) {
 
 const BODIES = { table, running, folds, failures, curves, against, trials: (view, now) => parallel(view, now), compare, timeline, history: acts };
 
-async function copy(name, form) {
-  const answer = await fetch(`${base(name)}/table/text?form=${form}`);
+async function copy(name, form, asked) {
+  const answer = await fetch(from(`${base(name)}/table/text?${new URLSearchParams({ ...asked, form })}`));
   if (!answer.ok) return toast("the table cannot be copied now");
   const text = await answer.text();
   try { await navigator.clipboard.writeText(text); toast(`copied as ${form}`); }
@@ -69,17 +71,46 @@ async function copy(name, form) {
   }
 }
 
-async function table(view) {
-  const seen = await ask(`${base(view.name)}/table`);
+const SPREADS = ["std", "population-std", "standard-error", "ci90", "ci95", "ci99", "repeat-std", "iqr"];
+const CHOICES = ["rows", "columns", "spread", "bold"];
+
+/** What the table shows: in the address, so that it can be kept and sent. */
+function choices(asked, now, context) {
+  const open = (name, value) => {
+    const next = new URLSearchParams(location.search);
+    if (value) next.set(name, value); else next.delete(name);
+    history.replaceState(null, "", `?${next}`);
+    context.redraw();
+  };
+  const words = ["method", "dataset", ...now.varying.filter((word) => word !== "dataset" && word !== "method")];
+  const choice = (name, label, all) => h("label", null, label, h("select", { onchange: (event) => open(name, event.target.value) },
+    ["", ...all].map((word) => h("option", { value: word, selected: (asked[name] ?? "") === word }, word || "as the file says"))));
+  return h("div", { class: "row", "data-key": "choices" },
+    h("label", null, "Rows", h("input", { value: asked.rows ?? "", size: 18, list: "settings", placeholder: "as the file says", onchange: (event) => open("rows", event.target.value.trim()) })),
+    h("datalist", { id: "settings" }, words.map((word) => h("option", { value: word }))),
+    choice("columns", "Columns", words), choice("spread", "±", SPREADS), choice("bold", "Bold", ["best", "not-significantly-worse"]));
+}
+
+async function table(view, now, context) {
+  const query = new URLSearchParams(location.search);
+  const asked = Object.fromEntries(CHOICES.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
+  let seen;
+  try { seen = await ask(`${base(view.name)}/table?${new URLSearchParams(asked)}`); }
+  catch (trouble) {
+    if (trouble.status !== 400) throw trouble;
+    return [choices(asked, now, context), h("p", { class: "note", "data-key": "wrong" }, trouble.message)];
+  }
   const forms = [["markdown", "Markdown"], ["latex", "LaTeX"], ["csv", "CSV"]];
   const copies = h("div", { class: "row" }, h("span", { class: "dim" }, `made of ${counted(seen.folds, "fold")}`, seen.reading ? ", still reading …" : ""),
-    forms.map(([form, text]) => h("button", { type: "button", onclick: () => copy(view.name, form) }, `Copy ${text}`)));
-  if (seen.problem) return [h("p", { class: "note" }, seen.problem)];
+    forms.map(([form, text]) => h("button", { type: "button", onclick: () => copy(view.name, form, asked) }, `Copy ${text}`)));
+  if (seen.problem) return [choices(asked, now, context), h("p", { class: "note" }, seen.problem)];
   const corner = seen.label_headers.length;
   const cell = (value) => h("td", { class: value.best ? "number best" : "number", title: `${value.n} of ${value.planned} folds` },
     value.trials.length === 1 ? h("a", { href: `/sweeps/${part(view.name)}/folds?trial=${value.trials[0]}` }, value.number) : value.number,
+    value.trials.length < 2 ? null : h("details", { class: "behind" }, h("summary", { "aria-label": `${value.trials.length} trials behind it` }, `${value.trials.length}`),
+      value.trials.map((trial, at) => h("a", { class: "id", href: `/sweeps/${part(view.name)}/folds?trial=${trial}` }, `trial ${at + 1} `))),
     value.count ? ` ${value.count}` : "", value.marks, value.best ? h("span", { role: "img", "aria-label": "best" }, " ▲") : null);
-  return [copies, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", null,
+  return [choices(asked, now, context), copies, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", null,
     h("thead", null, seen.above.map((line) => h("tr", null, h("td", { colspan: corner }), line.map((span) => h("th", { class: "span", colspan: span.columns, scope: "colgroup" }, span.text)))),
       h("tr", null, seen.label_headers.map((text) => (text ? h("th", { scope: "col" }, text) : h("td", null))), seen.headers.map((text) => h("th", { class: "number", scope: "col" }, text)))),
     h("tbody", null, seen.rows.map((row) => h("tr", { "data-key": row.labels.join("\u0000") },
@@ -94,7 +125,7 @@ async function running(view, now) {
   const more = now.sweep.running - now.in_training.length;
   return [listing("Folds in training", ["Fold", "What", "Worker", [{ class: "number" }, "Attempt"], [{ class: "number" }, "Epoch"], [{ class: "number" }, "Validation"]],
     now.in_training.map((fold) => [foldLink(fold.fold), [{ class: "name" }, fold.title], fold.worker, [{ class: "number" }, fold.attempt],
-      [{ class: "number" }, fold.max_epochs ? `${fold.epoch}/${fold.max_epochs}` : "–"], [{ class: "number" }, scored(fold.validation_accuracy, now.score)]]),
+      [{ class: "number" }, fold.max_epochs ? `${fold.epoch}/${fold.max_epochs}` : "–"], [{ class: "number" }, scored(fold.validation_accuracy, fold.score)]]),
     now.in_training.map((fold) => fold.fold)), more > 0 ? h("p", { class: "dim" }, `and ${number.format(more)} more`) : null];
 }
 
@@ -130,10 +161,24 @@ async function failures(view, now, context) {
   if (seen.total === 0) return [h("p", null, "No fold failed.")];
   return [seen.looked_at < seen.total ? h("p", { class: "dim" }, `${number.format(seen.looked_at)} of ${number.format(seen.total)} were looked at`) : null,
     steering(now.sweep, context, ["retry"]),
-    listing("Failures", ["Class", [{ class: "number" }, "Folds"], "What was said", "Who had them", "An example"], seen.groups.map((group) => [
+    listing("Failures", ["Class", [{ class: "number" }, "Folds"], "What was said", "Hosts", "What the rules did", "An example"], seen.groups.map((group) => [
       h("a", { href: `/sweeps/${part(view.name)}/folds?state=failed&class=${part(group.class)}` }, group.class), [{ class: "number" }, number.format(group.folds)],
-      [{ class: "words" }, group.words], Object.entries(group.workers).map(([worker, count]) => `${worker} ${count}`).join(", "), foldLink(group.example)]),
+      [{ class: "words" }, [group.words, example(group)]], [{ class: "words" }, Object.entries(group.hosts).map(([host, count]) => `${host} ${count}`).join(", ")],
+      [{ class: "words" }, `${group.rule}; a retry begins with a clean slate`], foldLink(group.example)]),
       seen.groups.map((group) => `${group.class} ${group.words}`))];
+}
+
+/** One of them: all of what it said and the end of its log, which is asked for when somebody opens it. */
+function example(group) {
+  const log = h("div", { "data-key": "log", "data-keep": "" });
+  return h("details", { "data-key": "example", ontoggle: async (event) => {
+    const place = event.target.querySelector("[data-key=log]");
+    if (!event.target.open || place.childNodes.length > 0) return;
+    try {
+      const seen = await ask(`/api/v1/folds/${group.example.split("/").map(part).join("/")}`);
+      place.replaceChildren(...(seen.log.length === 0 ? [h("p", null, "Its trainers wrote nothing.")] : seen.log.slice(0, 1).map((one) => h("pre", { tabindex: "0" }, one.text.slice(-4000)))));
+    } catch (trouble) { place.replaceChildren(h("p", null, trouble.message)); }
+  } }, h("summary", null, "message and log of an example"), h("p", null, group.message), log);
 }
 
 async function acts(view) {
@@ -143,15 +188,34 @@ async function acts(view) {
 
 /** A picture of our own, made by what `togl plot` draws with; the last one stays until the next is there. */
 async function picture(path, words) {
-  const answer = await fetch(path);
+  const answer = await fetch(from(path));
   if (!answer.ok) return h("p", { class: "note" }, (await answer.json().catch(() => ({}))).error ?? "there is no figure now");
   const text = await answer.text();
   return h("div", { class: "figure" }, h("img", { alt: words, src: `data:image/svg+xml,${encodeURIComponent(text)}` }));
 }
 
+const points = (curve) => curve.map(([x, y]) => ({ x, y }));
+
 async function curves(view) {
-  return [await picture(`${base(view.name)}/curves`, `Learning curves of ${view.name}: validation loss and value by epoch, one line a method`),
-    h("p", { class: "dim" }, "The numbers of single folds are on their own pages; ", h("a", { href: `/sweeps/${part(view.name)}/folds?state=finished` }, "finished folds"), ".")];
+  const seen = await ask(`${base(view.name)}/curves/points`);
+  const names = ["epoch", `validation ${seen.score.name}`];
+  const sets = [...new Set(seen.groups.map((group) => group.dataset))];
+  const drawn = sets.slice(0, 12).map((dataset) => {
+    const groups = seen.groups.filter((group) => group.dataset === dataset);
+    // Means lie above the folds that they are of.
+    const lines = [...groups.flatMap((group, style) => group.folds.map((fold) => ({ label: `a fold of ${group.label}`, points: points(fold), thin: true, style }))),
+      ...groups.map((group, style) => ({ label: group.label, points: points(group.mean), style }))];
+    const figure = ((view.figures ??= {})[dataset] ??= new Figure(`curves-${dataset}`));
+    figure.show(lines, names, `Learning curves on ${dataset}: ${names[1]} by epoch, the mean of each method thick, single folds thin`);
+    return [h("h2", { "data-key": `set-${dataset}` }, dataset), figure.kept, numbers(lines, names)];
+  });
+  const growing = seen.running.map((fold) => ({ label: fold.title || fold.fold, points: points(fold.points) }));
+  view.growing ??= new Figure("growing");
+  if (growing.length > 0) view.growing.show(growing.slice(0, 8), names, `Folds in training: ${names[1]} so far`);
+  return [h("p", { class: "dim" }, `${number.format(seen.drawn)} of ${counted(seen.total, "finished fold")} drawn, taken evenly; means are over those that are drawn. `,
+    h("a", { href: `${base(view.name)}/curves`, download: `${view.name}-curves.svg` }, "The figure for printing")),
+    growing.length > 0 ? [h("h2", { "data-key": "set-growing" }, `In training (${Math.min(8, growing.length)} of ${growing.length})`), view.growing.kept, numbers(growing, names)] : null,
+    drawn.length > 0 ? drawn : h("p", null, "No finished fold has a learning curve yet.")];
 }
 
 async function timeline(view) {
@@ -164,11 +228,24 @@ async function against(view, now, context) {
   const x = new URLSearchParams(location.search).get("x") ?? (words.includes("depth") ? "depth" : words[0]);
   const choose = (event) => { history.replaceState(null, "", `?x=${part(event.target.value)}`); context.redraw(); };
   return [h("div", { class: "row" }, h("label", null, "Along", h("select", { onchange: choose }, words.map((word) => h("option", { value: word, selected: word === x }, word))))),
-    await picture(`${base(view.name)}/against?x=${part(x)}`, `Values against ${x}; the same numbers are in the table of the sweep`)];
+    ...await panels(view, x)];
+}
+
+async function panels(view, x) {
+  const seen = await ask(`${base(view.name)}/against/points?x=${part(x)}`);
+  const names = [x, inUnit(seen.score.name, seen.score)];
+  return [h("p", { class: "dim" }, seen.caption, " ", h("a", { href: `${base(view.name)}/against?x=${part(x)}`, download: `${view.name}-${x}.svg` }, "The figure for printing")),
+    seen.panels.slice(0, 12).map((panel) => {
+      const lines = panel.lines.map((line) => ({ label: line.label, points: line.points.map((bar) => ({ x: bar.x, y: bar.y, spread: bar.spread, n: bar.n < bar.planned ? `${bar.n}/${bar.planned}` : bar.n })) }));
+      const key = `against-${x}-${panel.title}`;
+      const figure = ((view.figures ??= {})[key] ??= new Figure(key));
+      figure.show(lines, names, `${seen.score.name} against ${x} on ${panel.title}, one line a method, with error bars`);
+      return [h("h2", { "data-key": `panel-${panel.title}` }, panel.title), figure.kept, numbers(lines, names)];
+    })];
 }
 
 async function compare(view, _, context) {
-  const { trials, settings } = await ask(`${base(view.name)}/trials`);
+  const { trials, settings } = await ask(`${base(view.name)}/trials?limit=500`);
   if (trials.length < 2) return [h("p", null, "There are no two trials with results yet.")];
   const asked = new URLSearchParams(location.search);
   const chosen = { a: asked.get("a") ?? trials[0].trial, b: asked.get("b") ?? trials[1].trial };
@@ -179,8 +256,10 @@ async function compare(view, _, context) {
   } }, trials.slice(0, 500).map((trial) => h("option", { value: trial.trial, selected: trial.trial.startsWith(chosen[which]) }, name(trial)))));
   const head = h("div", { class: "row", "data-key": "choose" }, choice("a"), choice("b"));
   const seen = await ask(`${base(view.name)}/compare?a=${part(chosen.a)}&b=${part(chosen.b)}`);
+  const { difference } = seen;
   const digits = seen.score.decimals;
-  return [head, h("p", { class: "note" }, seen.verdict), h("h2", null, "Settings that differ"),
+  return [head, h("p", { class: "note" }, seen.verdict),
+    difference === null ? null : h("p", { "data-key": "interval" }, `A less B: ${difference.mean.toFixed(digits + 1)}${seen.score.unit ? " percentage points" : ""}; ${difference.level} % interval ${difference.low.toFixed(digits + 1)} to ${difference.high.toFixed(digits + 1)}`), h("h2", null, "Settings that differ"),
     listing("Settings", ["Setting", "A", "B"], seen.settings), h("h2", null, "Folds in pairs"),
     listing("Pairs", [[{ class: "number" }, "Split"], [{ class: "number" }, "Seed"], [{ class: "number" }, inUnit("A", seen.score)], [{ class: "number" }, inUnit("B", seen.score)], [{ class: "number" }, "A − B"]],
       seen.pairs.map((pair) => [pair.split, pair.seed, pair.a.toFixed(digits), pair.b.toFixed(digits), (pair.a - pair.b).toFixed(digits)].map((value) => [{ class: "number" }, value])))];

@@ -29,10 +29,14 @@ pub enum Call {
     Failures,
     /// Learning curves as SVG.
     Curves,
+    /// The same as numbers.
+    CurvePoints,
     /// What each worker trained, as SVG.
     Timeline,
     /// Accuracy against a setting as SVG.
     Against,
+    /// The same as numbers.
+    AgainstPoints,
     /// Its trials.
     Trials,
     /// Two of them.
@@ -43,6 +47,8 @@ pub enum Call {
     Acts,
     /// One fold.
     Fold,
+    /// One worker.
+    Worker,
     /// Does something with a sweep.
     SteerSweep,
     /// Does something with a worker.
@@ -81,6 +87,13 @@ const FOLDS: &[(&str, &str, &str)] = &[
     ("limit", "limit", "so many at the most; 200 unless told otherwise"),
 ];
 
+const TABLE: &[(&str, &str, &str)] = &[
+    ("rows", "s", "settings that make rows, with commas between; as the sweep file says unless given, as the next three"),
+    ("columns", "s", "the setting that makes columns"),
+    ("spread", "spread", "what ± means"),
+    ("bold", "bold", "what stands out"),
+];
+
 /// Everything that can be asked.
 pub const ROUTES: &[Route] = &[
     Route {
@@ -96,9 +109,18 @@ pub const ROUTES: &[Route] = &[
     },
     get(Call::Overview, "/api/v1/overview", "All sweeps and workers", "Overview"),
     get(Call::Sweep, "/api/v1/sweeps/{name}", "One sweep as it is now", "SweepNow"),
-    get(Call::Table, "/api/v1/sweeps/{name}/table", "Its table as far as it is", "Table"),
     Route {
-        query: &[("form", "form", "how it is written; Markdown unless told otherwise")],
+        query: TABLE,
+        ..get(Call::Table, "/api/v1/sweeps/{name}/table", "Its table as far as it is", "Table")
+    },
+    Route {
+        query: &[
+            TABLE[0],
+            TABLE[1],
+            TABLE[2],
+            TABLE[3],
+            ("form", "form", "how it is written; Markdown unless told otherwise"),
+        ],
         answer: ("text/plain", ""),
         ..get(Call::TableText, "/api/v1/sweeps/{name}/table/text", "The same as `togl table` prints it", "")
     },
@@ -117,7 +139,18 @@ pub const ROUTES: &[Route] = &[
         answer: (SVG, ""),
         ..get(Call::Against, "/api/v1/sweeps/{name}/against", "Values against a setting", "")
     },
-    get(Call::Trials, "/api/v1/sweeps/{name}/trials", "Its trials, from best to worst", "Trials"),
+    get(Call::CurvePoints, "/api/v1/sweeps/{name}/curves/points", "The same as numbers, with folds in training", "Curves"),
+    Route {
+        query: &[("x", "s", "the setting along the axis; depth unless told otherwise")],
+        ..get(Call::AgainstPoints, "/api/v1/sweeps/{name}/against/points", "The same as numbers", "Against")
+    },
+    Route {
+        query: &[
+            ("from", "u", "leave out so many before the first"),
+            ("limit", "trials", "so many at the most; 200 unless told otherwise"),
+        ],
+        ..get(Call::Trials, "/api/v1/sweeps/{name}/trials", "Its trials, from best to worst", "Trials")
+    },
     Route {
         query: &[("a", "s", "id of a trial, or its beginning"), ("b", "s", "of the other")],
         ..get(Call::Compare, "/api/v1/sweeps/{name}/compare", "Two trials beside each other", "Comparison")
@@ -125,6 +158,7 @@ pub const ROUTES: &[Route] = &[
     get(Call::ActsOfSweep, "/api/v1/sweeps/{name}/acts", "Who did what to it, and why", "Acts"),
     get(Call::Acts, "/api/v1/acts", "Who did what, and why", "Acts"),
     get(Call::Fold, "/api/v1/folds/{trial}/{split}/{seed}", "One fold with its log and curve", "Fold"),
+    get(Call::Worker, "/api/v1/workers/{name}", "One worker with what it did lately", "WorkerNow"),
     Route {
         body: Some("SweepAct"),
         ..get(Call::SteerSweep, "/api/v1/sweeps/{name}/steer", "Do something with a sweep", "Done")
@@ -135,22 +169,29 @@ pub const ROUTES: &[Route] = &[
     },
 ];
 
+/// What ± may mean, in the words of `togl table`.
+pub const SPREADS: [&str; 9] =
+    ["", "std", "population-std", "standard-error", "ci90", "ci95", "ci99", "repeat-std", "iqr"];
+
+/// What may stand out, in the words of `togl table`.
+pub const BOLD: [&str; 3] = ["", "best", "not-significantly-worse"];
+
 /// Forms: name, fields. `s` text, `u` whole from 0, `i` whole, `n` number, `b` yes or no, `?` may be null, `[]` list, `{}`
 /// values by name, a capital a form of this list.
 const FORMS: &[(&str, &str)] = &[
     ("SignIn", "code:s"),
     ("Me", "about:About may_steer:b"),
     ("About", "version:s coordinator:s away_since:s"),
-    ("Overview", "sweeps:[]Sweep workers:[]Worker disputes:[]s"),
-    ("Sweep", "name:s state:s trials:u folds:u pending:u running:u finished:u failed:u priority:i note:s"),
-    ("Worker", "worker:s host:s state:s slots:u devices:[]s running:[]s version:s note:s"),
+    ("Overview", "sweeps:[]Sweep sweeps_total:u workers:[]Worker worker_states:{}u slots:u busy:u disputes:[]s"),
+    ("Sweep", "name:s state:s trials:u folds:u pending:u running:u finished:u failed:u priority:i note:s folds_an_hour:?u"),
+    ("Worker", "worker:s host:s state:s slots:u devices:[]s busy:u running:[]s version:s note:s"),
     (
         "SweepNow",
-        "sweep:Sweep trials_finished:u eta_seconds:u standstill:s failed_by_class:{}u in_training:[]InTraining \
+        "sweep:Sweep trials_finished:u eta_seconds:u left:[]u standstill:s failed_by_class:{}u in_training:[]InTraining \
          varying:[]s score:ShownScore",
     ),
     ("ShownScore", "name:s factor:n unit:s decimals:u"),
-    ("InTraining", "fold:s title:s attempt:u worker:s epoch:u max_epochs:u validation_accuracy:?n"),
+    ("InTraining", "fold:s title:s attempt:u worker:s epoch:u max_epochs:u validation_accuracy:?n score:ShownScore"),
     (
         "Table",
         "version:u folds:u reading:b problem:s label_headers:[]s above:[][]Span headers:[]s rows:[]Row total:u \
@@ -165,18 +206,33 @@ const FORMS: &[(&str, &str)] = &[
         "fold:s method:s dataset:s settings:{}s state:s attempts:u worker:s value:?n seconds:?n class:s message:s",
     ),
     ("Failures", "total:u looked_at:u groups:[]FailureGroup"),
-    ("FailureGroup", "class:s words:s folds:u example:s message:s workers:{}u"),
+    ("FailureGroup", "class:s words:s folds:u example:s message:s workers:{}u hosts:{}u rule:s"),
+    (
+        "WorkerNow",
+        "worker:Worker in_training:[]InTraining looked_at:u finished:u last_hour:u seconds_a_fold:?n failed_by_class:{}u \
+         lately:[]Stretch at:u",
+    ),
+    ("Stretch", "fold:s title:s from:u until:u"),
+    ("Curves", "total:u drawn:u score:ShownScore groups:[]CurveGroup running:[]ThinCurve"),
+    ("CurveGroup", "dataset:s label:s mean:[][]n folds:[][][]n"),
+    ("ThinCurve", "fold:s title:s points:[][]n"),
+    ("Against", "setting:s caption:s score:ShownScore panels:[]Panel"),
+    ("Panel", "title:s lines:[]Line"),
+    ("Line", "label:s points:[]Bar"),
+    ("Bar", "x:s y:n spread:?n n:u planned:u"),
     ("Acts", "acts:[]ActLine"),
     ("ActLine", "at:i by:s act:s about:s detail:s reason:s"),
-    ("Trials", "total:u caption:s score:ShownScore settings:[]s trials:[]Trial"),
+    ("Trials", "total:u from:u next:?u caption:s score:ShownScore settings:[]s trials:[]Trial"),
     ("Trial", "trial:s method:s values:[]s validation:?n test:?n test_std:?n n:u planned:u"),
-    ("Comparison", "names:[]s settings:[][]s pairs:[]Pair verdict:s score:ShownScore"),
+    ("Comparison", "names:[]s settings:[][]s pairs:[]Pair verdict:s score:ShownScore difference:?Difference"),
+    ("Difference", "mean:n low:n high:n level:u"),
     ("Pair", "split:u seed:u a:n b:n"),
     (
         "Fold",
-        "fold:s title:s reason:s sweeps:[]s attempts:[]Attempt history:[]Happened log:[]Log settings:{}s \
-         result:?Outcome",
+        "fold:s title:s reason:s score:ShownScore sweeps:[]s attempts:[]Attempt history:[]Happened log:[]Log settings:{}s \
+         result:?Outcome growing:[][]n replicates:[]Again",
     ),
+    ("Again", "attempt:u worker:s kind:s test:?n differs:[]s"),
     ("Attempt", "attempt:u worker:s ending:s"),
     ("Happened", "at:i event:s attempt:u worker:s detail:s"),
     ("Log", "attempt:u text:s"),
@@ -208,6 +264,9 @@ fn form(word: &str) -> Value {
         "b" => json!({ "type": "boolean" }),
         "state" => json!({ "type": "string", "enum": ["pending", "running", "finished", "failed"] }),
         "form" => json!({ "type": "string", "enum": ["markdown", "latex", "csv"] }),
+        "spread" => json!({ "type": "string", "enum": SPREADS }),
+        "bold" => json!({ "type": "string", "enum": BOLD }),
+        "trials" => json!({ "type": "integer", "minimum": 1, "maximum": 1000 }),
         "limit" => json!({ "type": "integer", "minimum": 1, "maximum": 500 }),
         "Any" => json!({ "type": "object" }),
         name => json!({ "$ref": format!("#/components/schemas/{name}") }),
@@ -226,6 +285,7 @@ fn acts(acts: &[(&str, Option<&str>)]) -> Value {
     let act = |(name, more): &(&str, Option<&str>)| {
         let mut fields = object(&format!("act:s {}", more.unwrap_or_default()));
         fields["properties"]["act"] = json!({ "const": name });
+        fields["properties"]["reason"] = json!({ "type": "string", "maxLength": 500 });
         if more.is_some() {
             fields["properties"]["priority"] =
                 json!({ "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX });

@@ -17,6 +17,14 @@ use crate::{Web, answer};
 /// How often it is asked whether there is something new.
 const MERGED: Duration = Duration::from_millis(250);
 
+/// Bytes that a stream takes in a second at the most: after a large picture the next one waits longer.
+const BYTES_A_SECOND: usize = 50_000;
+
+/// How long a stream rests after so many bytes.
+fn rest(bytes: usize) -> Duration {
+    MERGED.max(Duration::from_millis((bytes * 1_000 / BYTES_A_SECOND) as u64))
+}
+
 /// A place for a stream, given back when dropped.
 struct Place<S: Source> {
     web: Arc<Web<S>>,
@@ -37,6 +45,10 @@ struct Told<S: Source> {
     picture: String,
     table: Option<u64>,
     waiting: Vec<Event>,
+    /// Bytes of the pictures that were said last.
+    said: usize,
+    /// Whether it has begun.
+    looked: bool,
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -49,6 +61,7 @@ fn picture<T: Serialize>(said: Answer<T>) -> Result<String, Trouble> {
 
 impl<S: Source> Told<S> {
     fn say(&mut self, name: &str, text: &str) {
+        self.said += text.len();
         self.waiting.push(Event::default().event(name).data(text));
     }
 
@@ -99,10 +112,11 @@ impl<S: Source> Told<S> {
             if !web.sessions().is_good(session, (web.settings.now)()) {
                 return None;
             }
-            self.look().await;
-            if self.waiting.is_empty() {
-                tokio::time::sleep(MERGED).await;
+            if self.looked {
+                tokio::time::sleep(rest(std::mem::take(&mut self.said))).await;
             }
+            self.looked = true;
+            self.look().await;
         }
     }
 }
@@ -118,7 +132,8 @@ pub(crate) fn begin<S: Source>(
     }
     let place = Place { web: web.clone(), session };
     let (about, picture) = (String::new(), String::new());
-    let told = Told { place, sweep, about, picture, table: None, waiting: Vec::new() };
+    let told =
+        Told { place, sweep, about, picture, table: None, waiting: Vec::new(), said: 0, looked: false };
     let events = stream::unfold(told, Told::next);
     Some(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
@@ -128,4 +143,15 @@ pub(crate) fn none() -> axum::http::Response<axum::body::Body> {
     let mut empty = answer::text(axum::http::StatusCode::NO_CONTENT, "text/event-stream", "");
     empty.headers_mut().remove(axum::http::header::CONTENT_TYPE);
     empty
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_picture_is_followed_by_a_longer_rest() {
+        assert_eq!((rest(0), rest(10_000)), (MERGED, MERGED));
+        assert_eq!(rest(100_000), Duration::from_secs(2));
+    }
 }

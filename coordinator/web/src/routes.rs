@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{self, Call, ROUTES};
 use crate::sessions::{NotLetIn, SESSION_LIFE};
-use crate::source::{Answer, FigureAsked, FoldsAsked, Source, TableForm};
+use crate::source::{Answer, FigureAsked, FoldsAsked, Source, TableAsked, TableForm};
 use crate::{Web, answer, events, files, guard, view};
 
 /// The longest body of a request, in bytes.
@@ -26,6 +26,9 @@ const LONGEST: usize = 4 * 1024;
 /// Folds of a page, unless asked otherwise, and at the most.
 const PAGE: u64 = 200;
 const LARGEST_PAGE: u64 = 500;
+
+/// Trials of a page at the most.
+const MOST_TRIALS: u64 = 1_000;
 
 /// The last whole number that browsers tell from its neighbours.
 const LAST: u64 = (1 << 53) - 1;
@@ -58,6 +61,9 @@ fn method<S: Source>(call: Call) -> MethodRouter<Arc<Web<S>>> {
         Call::Folds => get(folds),
         Call::Failures => get(failures),
         Call::Curves => get(curves),
+        Call::CurvePoints => get(curve_points),
+        Call::AgainstPoints => get(against_points),
+        Call::Worker => get(worker),
         Call::Timeline => get(timeline),
         Call::Against => get(against),
         Call::Trials => get(trials),
@@ -106,7 +112,7 @@ async fn guarded<S: Source>(State(web): Page<S>, mut request: Request, next: Nex
 
 async fn file(method: Method, uri: Uri) -> Response<Body> {
     match files::find(uri.path()) {
-        Some((kind, content)) if method != Method::POST => answer::text(StatusCode::OK, kind, content),
+        Some((kind, content)) if method != Method::POST => answer::text(StatusCode::OK, kind, content.into_owned()),
         _ => answer::wrong(StatusCode::NOT_FOUND, "there is no such page"),
     }
 }
@@ -213,30 +219,53 @@ async fn sweep<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -
     answer::data(&headers, web.source.sweep(&name).await)
 }
 
-async fn table<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
-    let Ok(Path(name)) = name else { return bad_name() };
-    answer::data(&headers, web.source.table(&name).await)
+#[derive(Deserialize)]
+struct TableQuery {
+    #[serde(default)]
+    rows: String,
+    #[serde(default)]
+    columns: String,
+    #[serde(default)]
+    spread: String,
+    #[serde(default)]
+    bold: String,
+    form: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct InForm {
-    form: Option<String>,
+impl TableQuery {
+    /// How the table is wanted, and in which form.
+    fn parts(self) -> (TableAsked, Option<String>) {
+        let Self { rows, columns, spread, bold, form } = self;
+        (TableAsked { rows, columns, spread, bold }, form)
+    }
+}
+
+async fn table<S: Source>(
+    State(web): Page<S>,
+    headers: HeaderMap,
+    name: Name,
+    query: Result<Query<TableQuery>, QueryRejection>,
+) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    let Ok(Query(query)) = query else { return bad_query() };
+    answer::data(&headers, web.source.table(&name, query.parts().0).await)
 }
 
 async fn table_text<S: Source>(
     State(web): Page<S>,
     name: Name,
-    query: Result<Query<InForm>, QueryRejection>,
+    query: Result<Query<TableQuery>, QueryRejection>,
 ) -> Response<Body> {
     let Ok(Path(name)) = name else { return bad_name() };
-    let Ok(Query(InForm { form })) = query else { return bad_query() };
+    let Ok(Query(query)) = query else { return bad_query() };
+    let (asked, form) = query.parts();
     let form = match form.as_deref() {
         None | Some("markdown") => TableForm::Markdown,
         Some("latex") => TableForm::Latex,
         Some("csv") => TableForm::Csv,
         Some(_) => return answer::wrong(StatusCode::BAD_REQUEST, "form is markdown, latex or csv"),
     };
-    said("text/plain; charset=utf-8", web.source.table_as(&name, form).await)
+    said("text/plain; charset=utf-8", web.source.table_as(&name, asked, form).await)
 }
 
 /// An answer that is no JSON.
@@ -324,9 +353,49 @@ async fn against<S: Source>(
     said("image/svg+xml", web.source.figure(&name, asked).await)
 }
 
-async fn trials<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
+async fn against_points<S: Source>(
+    State(web): Page<S>,
+    headers: HeaderMap,
+    name: Name,
+    query: Result<Query<Along>, QueryRejection>,
+) -> Response<Body> {
     let Ok(Path(name)) = name else { return bad_name() };
-    answer::data(&headers, web.source.trials(&name).await)
+    let Ok(Query(Along { x })) = query else { return bad_query() };
+    let setting = x.unwrap_or_else(|| "depth".to_owned());
+    answer::data(&headers, web.source.against(&name, &setting).await)
+}
+
+async fn curve_points<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    answer::data(&headers, web.source.curves(&name).await)
+}
+
+async fn worker<S: Source>(State(web): Page<S>, headers: HeaderMap, name: Name) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    answer::data(&headers, web.source.worker(&name).await)
+}
+
+#[derive(Deserialize)]
+struct TrialsQuery {
+    #[serde(default)]
+    from: u64,
+    limit: Option<u64>,
+}
+
+async fn trials<S: Source>(
+    State(web): Page<S>,
+    headers: HeaderMap,
+    name: Name,
+    query: Result<Query<TrialsQuery>, QueryRejection>,
+) -> Response<Body> {
+    let Ok(Path(name)) = name else { return bad_name() };
+    let Ok(Query(TrialsQuery { from, limit })) = query else { return bad_query() };
+    let limit = limit.unwrap_or(PAGE);
+    if !(1..=MOST_TRIALS).contains(&limit) || from > LAST {
+        let words = format!("limit is 1 to {MOST_TRIALS}; ask for the next page with from");
+        return answer::wrong(StatusCode::BAD_REQUEST, &words);
+    }
+    answer::data(&headers, web.source.trials(&name, from, limit).await)
 }
 
 #[derive(Deserialize)]

@@ -53,6 +53,19 @@ pub struct FoldsAsked {
     pub limit: u64,
 }
 
+/// How a table is wanted, in the words of `togl table`; what is empty is as the sweep file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableAsked {
+    /// Settings that make rows, with commas between.
+    pub rows: String,
+    /// The setting that makes columns.
+    pub columns: String,
+    /// What ± means.
+    pub spread: String,
+    /// What stands out.
+    pub bold: String,
+}
+
 /// A form in which a table can be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableForm {
@@ -89,9 +102,14 @@ pub trait Source: Send + Sync + 'static {
     /// A number that changes whenever the table of a sweep may have changed.
     fn table_version(&self, name: &str) -> impl Future<Output = Answer<u64>> + Send;
     /// The table of a sweep as far as it is.
-    fn table(&self, name: &str) -> impl Future<Output = Answer<view::Table>> + Send;
+    fn table(&self, name: &str, asked: TableAsked) -> impl Future<Output = Answer<view::Table>> + Send;
     /// The same table as text.
-    fn table_as(&self, name: &str, form: TableForm) -> impl Future<Output = Answer<String>> + Send;
+    fn table_as(
+        &self,
+        name: &str,
+        asked: TableAsked,
+        form: TableForm,
+    ) -> impl Future<Output = Answer<String>> + Send;
     /// Some folds of a sweep.
     fn folds(&self, name: &str, asked: FoldsAsked) -> impl Future<Output = Answer<view::Folds>> + Send;
     /// Why folds of a sweep failed.
@@ -100,8 +118,14 @@ pub trait Source: Send + Sync + 'static {
     fn acts(&self, sweep: Option<&str>) -> impl Future<Output = Answer<view::Acts>> + Send;
     /// A figure as SVG.
     fn figure(&self, name: &str, asked: FigureAsked) -> impl Future<Output = Answer<String>> + Send;
-    /// The trials of a sweep with what came out of them.
-    fn trials(&self, name: &str) -> impl Future<Output = Answer<view::Trials>> + Send;
+    /// Learning curves as numbers.
+    fn curves(&self, name: &str) -> impl Future<Output = Answer<view::Curves>> + Send;
+    /// Accuracy against a setting as numbers.
+    fn against(&self, name: &str, setting: &str) -> impl Future<Output = Answer<view::Against>> + Send;
+    /// Some trials of a sweep with what came out of them, from best to worst.
+    fn trials(&self, name: &str, from: u64, limit: u64) -> impl Future<Output = Answer<view::Trials>> + Send;
+    /// One worker.
+    fn worker(&self, name: &str) -> impl Future<Output = Answer<view::WorkerNow>> + Send;
     /// Two trials beside each other.
     fn compare(&self, name: &str, a: &str, b: &str) -> impl Future<Output = Answer<view::Comparison>> + Send;
     /// One fold.

@@ -19,10 +19,18 @@ pub struct About {
 /// All sweeps and workers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
-    /// In the order of their submission, without archived ones.
+    /// The last ones, in the order of their submission, without archived ones.
     pub sweeps: Vec<Sweep>,
-    /// Those that are connected or were a moment ago.
+    /// All of them, shown or not.
+    pub sweeps_total: u64,
+    /// Those that are connected or were a moment ago, the first of them.
     pub workers: Vec<Worker>,
+    /// All of them by state.
+    pub worker_states: BTreeMap<String, u64>,
+    /// Slots of all of them.
+    pub slots: u64,
+    /// Slots that train.
+    pub busy: u64,
     /// Data sets about which results disagree.
     pub disputes: Vec<String>,
 }
@@ -50,6 +58,8 @@ pub struct Sweep {
     pub priority: i32,
     /// Why it paused itself; empty otherwise.
     pub note: String,
+    /// Folds an hour since the page looks, at most over the last ten minutes; none before a minute is over.
+    pub folds_an_hour: Option<u64>,
 }
 
 /// A worker.
@@ -66,11 +76,49 @@ pub struct Worker {
     /// Device of each slot.
     pub devices: Vec<String>,
     /// Folds that it trains.
+    pub busy: u64,
+    /// The first of them.
     pub running: Vec<String>,
     /// Version of its program.
     pub version: String,
     /// Why its host is quarantined; empty otherwise.
     pub note: String,
+}
+
+/// A worker with what it did lately.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkerNow {
+    /// What the list says of it, too.
+    pub worker: Worker,
+    /// What it trains.
+    pub in_training: Vec<InTraining>,
+    /// Folds that it finished or lost and that were looked at.
+    pub looked_at: u64,
+    /// Of these, how many it finished.
+    pub finished: u64,
+    /// Folds that it finished in the last hour.
+    pub last_hour: u64,
+    /// Mean seconds of the folds that it finished.
+    pub seconds_a_fold: Option<f64>,
+    /// Folds that failed and were its last, by class.
+    pub failed_by_class: BTreeMap<String, u64>,
+    /// What it finished in the last hour, the last 300, in order.
+    pub lately: Vec<Stretch>,
+    /// When that was looked at, in milliseconds since 1970.
+    pub at: u64,
+}
+
+/// A fold that was trained, and when.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Stretch {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What was trained on what.
+    pub title: String,
+    /// When it began, in milliseconds since 1970.
+    pub from: u64,
+    /// When it ended.
+    pub until: u64,
 }
 
 /// One sweep as it is now.
@@ -80,8 +128,11 @@ pub struct SweepNow {
     pub sweep: Sweep,
     /// Trials all of whose folds are finished.
     pub trials_finished: u64,
-    /// Estimate; 0 if there is none.
+    /// Estimate of the coordinator, from the mean fold; 0 if there is none.
     pub eta_seconds: u64,
+    /// Seconds that it takes still at the least and at the most, by kind of fold once a table was made; zeros if nobody
+    /// can say.
+    pub left: [u64; 2],
     /// Why nothing runs although something should; empty otherwise.
     pub standstill: String,
     /// Failed folds by class.
@@ -109,6 +160,8 @@ pub struct InTraining {
     pub epoch: u32,
     /// Epochs at the most; 0 until the first is done.
     pub max_epochs: u32,
+    /// How its values are written.
+    pub score: ShownScore,
     /// Validation accuracy of the last epoch.
     pub validation_accuracy: Option<f64>,
 }
@@ -252,6 +305,94 @@ pub struct ActLine {
     pub reason: String,
 }
 
+/// Learning curves of a sweep: values on the validation part by epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Curves {
+    /// Finished folds, drawn or not.
+    pub total: u64,
+    /// How many of them are drawn.
+    pub drawn: u64,
+    /// How values are written.
+    pub score: ShownScore,
+    /// One for each line of the figure, in the order of the sweep.
+    pub groups: Vec<CurveGroup>,
+    /// Folds in training, as far as they are.
+    pub running: Vec<ThinCurve>,
+}
+
+/// Folds of one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CurveGroup {
+    /// Data set.
+    pub dataset: String,
+    /// What the line is called.
+    pub label: String,
+    /// Mean over the folds that are that far.
+    pub mean: Vec<Along>,
+    /// The folds, in fewer points.
+    pub folds: Vec<Vec<Along>>,
+}
+
+/// A fold in training.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThinCurve {
+    /// `TRIAL/split/seed`.
+    pub fold: String,
+    /// What is trained on what.
+    pub title: String,
+    /// How far it is.
+    pub points: Vec<Along>,
+}
+
+/// A place along a curve: epoch, and a share with three digits.
+pub type Along = [f64; 2];
+
+/// Values against a setting.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Against {
+    /// The setting along the axis.
+    pub setting: String,
+    /// What the values are, in words.
+    pub caption: String,
+    /// How they are written; the factor is already in.
+    pub score: ShownScore,
+    /// One for each data set.
+    pub panels: Vec<Panel>,
+}
+
+/// Lines over one axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Panel {
+    /// What stands above it.
+    pub title: String,
+    /// Its lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line with its error bars.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Line {
+    /// What it is called.
+    pub label: String,
+    /// From left to right.
+    pub points: Vec<Bar>,
+}
+
+/// A point with its error bar, in the unit of the table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Bar {
+    /// The value of the setting.
+    pub x: String,
+    /// The mean.
+    pub y: f64,
+    /// What stands behind ±.
+    pub spread: Option<f64>,
+    /// Folds behind it.
+    pub n: u64,
+    /// Planned folds.
+    pub planned: u64,
+}
+
 /// Why folds of a sweep failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failures {
@@ -278,6 +419,10 @@ pub struct FailureGroup {
     pub message: String,
     /// Who had them last, with how many each.
     pub workers: BTreeMap<String, u64>,
+    /// On which hosts, with how many each; workers that are not here any more go by their name.
+    pub hosts: BTreeMap<String, u64>,
+    /// What the rules did before they gave the fold up, and what can be done now.
+    pub rule: String,
 }
 
 /// The trials of a sweep with what came out of them.
@@ -285,6 +430,10 @@ pub struct FailureGroup {
 pub struct Trials {
     /// All of them, shown or not.
     pub total: u64,
+    /// So many were left out before the first.
+    pub from: u64,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
     /// What the values are.
     pub caption: String,
     /// How they are written; the factor is already in.
@@ -329,6 +478,21 @@ pub struct Comparison {
     pub verdict: String,
     /// How values are written; the factor is already in.
     pub score: ShownScore,
+    /// Mean of A less B and its interval, where a test is made.
+    pub difference: Option<Difference>,
+}
+
+/// A mean difference with its interval, in percent where values are shares.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// Mean.
+    pub mean: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Level of the interval, in percent.
+    pub level: u64,
 }
 
 /// A fold that both trials have, in percent where values are shares.
@@ -353,6 +517,8 @@ pub struct Fold {
     pub title: String,
     /// One sentence: why it is not running, or what became of it.
     pub reason: String,
+    /// How its values are written.
+    pub score: ShownScore,
     /// The sweeps that have it.
     pub sweeps: Vec<String>,
     /// Attempts so far.
@@ -365,6 +531,25 @@ pub struct Fold {
     pub settings: BTreeMap<String, String>,
     /// Its result, if it has one.
     pub result: Option<Outcome>,
+    /// How it came along so far, while it is in training; as much as was heard since the coordinator started.
+    pub growing: Vec<Along>,
+    /// Further results of it, which do not count.
+    pub replicates: Vec<Again>,
+}
+
+/// A further result of a fold.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Again {
+    /// Which attempt.
+    pub attempt: u32,
+    /// By whom.
+    pub worker: String,
+    /// `replicate` or `conflict`.
+    pub kind: String,
+    /// Its metric on the test part.
+    pub test: Option<f64>,
+    /// What it says differently from the result that counts; empty if nothing.
+    pub differs: Vec<String>,
 }
 
 /// An attempt.
@@ -444,35 +629,89 @@ pub struct CurvePoint {
     pub validation: f64,
 }
 
-/// What can be done with a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// What can be done with a sweep. A reason may be given, which is stored with it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
 pub enum SweepAct {
     /// Hand out no more folds.
-    Pause {},
+    Pause {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Go on.
-    Resume {},
+    Resume {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Try failed folds again.
-    Retry {},
+    Retry {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Stop it.
-    Cancel {},
+    Cancel {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Stop it and take it out of the lists.
-    Archive {},
+    Archive {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Say when it is its turn.
     Prioritise {
         /// Higher runs first.
         priority: i32,
+        /// Why.
+        #[serde(default)]
+        reason: String,
     },
 }
 
-/// What can be done with a worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// What can be done with a worker. A reason may be given, which is stored with it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
 pub enum WorkerAct {
     /// Finish what it runs and leave.
-    Drain {},
+    Drain {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
     /// Go on as before.
-    Undrain {},
+    Undrain {
+        /// Why.
+        #[serde(default)]
+        reason: String,
+    },
+}
+
+impl SweepAct {
+    /// Why; empty if nothing was said.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Pause { reason }
+            | Self::Resume { reason }
+            | Self::Retry { reason }
+            | Self::Cancel { reason }
+            | Self::Archive { reason }
+            | Self::Prioritise { reason, .. } => reason,
+        }
+    }
+}
+
+impl WorkerAct {
+    /// Why; empty if nothing was said.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Drain { reason } | Self::Undrain { reason } => reason,
+        }
+    }
 }
 
 /// What came of something that was done.

@@ -1,10 +1,10 @@
-//! A source that knows one sweep with hostile words in it, and notes what it is told to do.
+//! A source that knows one sweep of 5,000 trials with hostile words in it, and notes what it is told to do.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableForm};
+use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableAsked, TableForm};
 use togl_web::view::*;
 use togl_web::{Source, Trouble};
 
@@ -43,9 +43,60 @@ impl Played {
             failed: 0,
             priority: -3,
             note: HOSTILE.into(),
+            folds_an_hour: Some(2_310),
         }
     }
 }
+
+fn here() -> Worker {
+    Worker {
+        worker: "w".into(),
+        host: HOSTILE.into(),
+        state: "connected".into(),
+        slots: 2,
+        devices: vec!["cpu".into()],
+        busy: 1,
+        running: vec![line(1).fold],
+        version: "1".into(),
+        note: String::new(),
+    }
+}
+
+fn training() -> InTraining {
+    InTraining {
+        fold: line(1).fold,
+        title: HOSTILE.into(),
+        attempt: 1,
+        worker: "w".into(),
+        epoch: 3,
+        max_epochs: 10,
+        validation_accuracy: Some(0.5),
+    }
+}
+
+/// A curve that rises and wavers; `at` makes no two the same.
+fn rising(at: u64, points: u64) -> Vec<Along> {
+    let share = |epoch: u64| 0.5 + 0.4 * (epoch as f64 / points as f64) + 0.02 * ((epoch * 7 + at * 13) % 5) as f64;
+    (0..points).map(|epoch| [epoch as f64, (share(epoch) * 1e3).round() / 1e3]).collect()
+}
+
+/// A cell of the table in a row and a column.
+fn cell(row: u64, column: u64) -> Cell {
+    Cell {
+        number: format!("{:.1} ± 2.1", 61.2 + row as f64 + 2.0 * column as f64),
+        count: if column == 0 { "n=7/10".into() } else { String::new() },
+        marks: if column == 0 { "*".into() } else { String::new() },
+        best: row == 3,
+        n: 10,
+        planned: 10,
+        trials: (0..=row).map(|at| format!("{at:032x}")).collect(),
+    }
+}
+
+const PICTURE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"640\" height=\"240\" viewBox=\"0 0 640 240\">\
+    <rect width=\"640\" height=\"240\" fill=\"white\"/><path d=\"M40 200H620M40 20V200\" stroke=\"black\"/>\
+    <path d=\"M40 180L200 90L380 70L600 50\" fill=\"none\" stroke=\"#1a5a9e\" stroke-width=\"2\"/>\
+    <text x=\"40\" y=\"225\" font-size=\"12\">depth</text></svg>";
 
 fn line(at: u64) -> FoldLine {
     FoldLine {
@@ -67,6 +118,11 @@ fn score() -> ShownScore {
     ShownScore { name: "accuracy".into(), factor: 100.0, unit: "%".into(), decimals: 1 }
 }
 
+/// An act without its empty reason.
+fn told(act: &str) -> String {
+    act.replace(" { reason: \"\" }", "").replace(", reason: \"\" }", " }")
+}
+
 impl Source for Played {
     async fn about(&self) -> About {
         let away_since = if *self.away.lock().unwrap() { "12:00:00 UTC" } else { "" };
@@ -75,38 +131,31 @@ impl Source for Played {
 
     async fn overview(&self) -> Answer<Overview> {
         self.known("played")?;
-        let worker = Worker {
-            worker: HOSTILE.into(),
-            host: "h".into(),
-            state: "connected".into(),
-            slots: 2,
-            devices: vec!["cpu".into()],
-            running: vec![line(1).fold],
-            version: "1".into(),
-            note: String::new(),
-        };
-        Ok(Overview { sweeps: vec![self.counted()], workers: vec![worker], disputes: vec!["cycles".into()] })
+        let gone = Worker { worker: HOSTILE.into(), state: "quarantined".into(), note: HOSTILE.into(), ..here() };
+        let idle = Sweep { name: "second".into(), state: "paused".into(), failed: 7, note: String::new(), ..self.counted() };
+        Ok(Overview {
+            sweeps: vec![idle, self.counted()],
+            sweeps_total: 2,
+            workers: vec![here(), gone],
+            worker_states: BTreeMap::from([("connected".into(), 1), ("quarantined".into(), 1)]),
+            slots: 4,
+            busy: 2,
+            disputes: vec!["cycles".into()],
+        })
     }
 
     async fn sweep(&self, name: &str) -> Answer<SweepNow> {
         self.known(name)?;
-        let running = InTraining {
-            fold: line(1).fold,
-            title: HOSTILE.into(),
-            attempt: 1,
-            worker: "w".into(),
-            epoch: 3,
-            max_epochs: 10,
-            validation_accuracy: Some(0.5),
-        };
+        let running = training();
         Ok(SweepNow {
             sweep: self.counted(),
             trials_finished: 1,
             eta_seconds: 60,
+            left: [7_800, 9_600],
             standstill: String::new(),
             failed_by_class: BTreeMap::from([("not-finite".into(), 3)]),
             in_training: vec![running],
-            varying: vec!["depth".into()],
+            varying: vec!["depth".into(), "lr".into()],
             score: score(),
         })
     }
@@ -116,16 +165,16 @@ impl Source for Played {
         Ok(self.version.load(Ordering::SeqCst))
     }
 
-    async fn table(&self, name: &str) -> Answer<Table> {
+    async fn table(&self, name: &str, asked: TableAsked) -> Answer<Table> {
         self.known(name)?;
-        let cell = Cell {
-            number: "61.2 ± 2.1".into(),
-            count: "n=7/10".into(),
-            marks: "*".into(),
-            best: true,
-            n: 7,
-            planned: 10,
-            trials: vec![line(1).fold],
+        if asked.columns == "nonsense" {
+            return Err(Trouble::Bad("no setting `nonsense`".into()));
+        }
+        let columns = if asked.columns.is_empty() { 3 } else { 1 };
+        let methods = ["GCN", "GCN-TOGL-1", "GIN", HOSTILE];
+        let row = |(at, method): (usize, &&str)| Row {
+            labels: vec![(*method).into()],
+            cells: (0..columns).map(|column| cell(at as u64, column)).collect(),
         };
         Ok(Table {
             version: self.version.load(Ordering::SeqCst),
@@ -133,17 +182,17 @@ impl Source for Played {
             reading: false,
             problem: String::new(),
             label_headers: vec!["method".into()],
-            above: vec![vec![Span { text: "dataset".into(), columns: 1 }]],
-            headers: vec!["cycles".into()],
-            rows: vec![Row { labels: vec![HOSTILE.into()], cells: vec![cell] }],
-            total: 1,
-            below: vec!["Test accuracy".into()],
+            above: vec![vec![Span { text: "dataset".into(), columns }]],
+            headers: ["cycles", "necklaces", "DD"].map(String::from).into_iter().take(columns as usize).collect(),
+            rows: methods.iter().enumerate().map(row).collect(),
+            total: 4,
+            below: vec!["Test accuracy in percent, mean ± standard deviation".into(), "* fewer folds than planned".into()],
         })
     }
 
-    async fn table_as(&self, name: &str, form: TableForm) -> Answer<String> {
+    async fn table_as(&self, name: &str, asked: TableAsked, form: TableForm) -> Answer<String> {
         self.known(name)?;
-        Ok(format!("{form:?}"))
+        Ok(format!("{form:?}{}", asked.columns))
     }
 
     async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<Folds> {
@@ -164,6 +213,8 @@ impl Source for Played {
             example: line(1).fold,
             message: HOSTILE.into(),
             workers: BTreeMap::from([("w".into(), 3)]),
+            hosts: BTreeMap::from([(HOSTILE.into(), 3)]),
+            rule: "tried once more".into(),
         };
         Ok(Failures { total: 3, looked_at: 3, groups: vec![group] })
     }
@@ -183,23 +234,80 @@ impl Source for Played {
 
     async fn figure(&self, name: &str, _: FigureAsked) -> Answer<String> {
         self.known(name)?;
-        Ok("<svg xmlns=\"http://www.w3.org/2000/svg\"/>".into())
+        Ok(PICTURE.into())
     }
 
-    async fn trials(&self, name: &str) -> Answer<Trials> {
+    async fn curves(&self, name: &str) -> Answer<Curves> {
         self.known(name)?;
-        let trial = Trial {
-            trial: "0".repeat(32),
-            method: HOSTILE.into(),
-            values: vec!["4".into()],
-            validation: Some(60.0),
-            test: None,
-            test_std: None,
-            n: 1,
+        let group = |at: u64| CurveGroup {
+            dataset: "cycles".into(),
+            label: if at == 0 { HOSTILE.into() } else { format!("GCN-{at} (n=50)") },
+            mean: rising(at, 100),
+            folds: (0..50).map(|fold| rising(at + fold, 48)).collect(),
+        };
+        let points = 20 + self.version.load(Ordering::SeqCst).min(50);
+        let running = ThinCurve { fold: line(1).fold, title: HOSTILE.into(), points: rising(3, points) };
+        Ok(Curves { total: 100_000, drawn: 200, groups: (0..4).map(group).collect(), score: score(), running: vec![running] })
+    }
+
+    async fn against(&self, name: &str, setting: &str) -> Answer<Against> {
+        self.known(name)?;
+        let bar = |x: u64, at: u64| Bar {
+            x: x.to_string(),
+            y: 60.0 + x as f64 + 4.0 * at as f64,
+            spread: Some(1.5),
+            n: 10,
             planned: 10,
         };
-        let (caption, settings) = ("c".into(), vec!["depth".into()]);
-        Ok(Trials { total: 1, caption, score: score(), settings, trials: vec![trial] })
+        let line = |at: u64| Line { label: format!("GCN-{at}"), points: (2..8).map(|x| bar(x, at)).collect() };
+        let panel = |title: &str| Panel { title: title.into(), lines: (0..3).map(line).collect() };
+        let caption = "Test accuracy in percent, mean ± standard deviation".into();
+        let panels = vec![panel("cycles"), panel("necklaces")];
+        Ok(Against { setting: setting.into(), caption, score: score(), panels })
+    }
+
+    async fn trials(&self, name: &str, from: u64, limit: u64) -> Answer<Trials> {
+        self.known(name)?;
+        let total = 5_000;
+        let trial = |at: u64| Trial {
+            trial: format!("{at:032x}"),
+            method: if at == 0 { HOSTILE.into() } else { format!("GCN-{}", at % 4) },
+            values: vec![(at % 8).to_string(), if at % 9 == 0 { String::new() } else { format!("{}", 1e-4 * (1 + at % 50) as f64) }],
+            validation: Some(90.0 - at as f64 / 100.0),
+            test: if at % 10 == 3 { None } else { Some(88.0 - at as f64 / 120.0) },
+            test_std: Some(1.0),
+            n: 9,
+            planned: 10,
+        };
+        let trials: Vec<Trial> = (from..total.min(from.saturating_add(limit))).map(trial).collect();
+        let next = Some(from.saturating_add(limit)).filter(|next| *next < total);
+        let settings = vec!["depth".into(), "lr".into()];
+        Ok(Trials { total, from, next, caption: "c".into(), score: score(), settings, trials })
+    }
+
+    async fn worker(&self, name: &str) -> Answer<WorkerNow> {
+        self.known("played")?;
+        if name != "w" {
+            return Err(Trouble::Unknown(format!("no worker `{name}` is connected")));
+        }
+        let at = 1_794_812_999_000;
+        let stretch = |n: u64| Stretch {
+            fold: line(n).fold,
+            title: HOSTILE.into(),
+            from: at - 60_000 * (n + 1),
+            until: at - 60_000 * n - 5_000,
+        };
+        Ok(WorkerNow {
+            worker: here(),
+            in_training: vec![training()],
+            looked_at: 1_000,
+            finished: 900,
+            last_hour: 55,
+            seconds_a_fold: Some(55.0),
+            failed_by_class: BTreeMap::from([("not-finite".into(), 3)]),
+            lately: (0..55).rev().map(stretch).collect(),
+            at,
+        })
     }
 
     async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<Comparison> {
@@ -210,13 +318,19 @@ impl Source for Played {
             pairs: vec![Pair { split: 0, seed: 0, a: 50.0, b: 51.0 }],
             verdict: "no test is made".into(),
             score: score(),
+            difference: Some(Difference { mean: -1.0, low: -2.5, high: 0.5, level: 95 }),
         })
     }
 
     async fn fold(&self, fold: &str) -> Answer<Fold> {
         self.known("played")?;
-        let point =
-            CurvePoint { epoch: 0, train_loss: 1.0, validation_loss: 1.0, train: 0.5, validation: 0.5 };
+        let point = |[epoch, share]: Along| CurvePoint {
+            epoch: epoch as u32,
+            train_loss: 1.0 - share,
+            validation_loss: 1.1 - share,
+            train: share,
+            validation: share - 0.05,
+        };
         let result = Outcome {
             score: score(),
             test: 0.5,
@@ -228,7 +342,7 @@ impl Source for Played {
             parameters: 10,
             confusion: vec![vec![1, 0], vec![0, 1]],
             provenance: vec![["host".into(), "h".into()]],
-            curve: vec![point],
+            curve: rising(1, 60).into_iter().map(point).collect(),
         };
         Ok(Fold {
             fold: fold.into(),
@@ -245,18 +359,26 @@ impl Source for Played {
             }],
             log: vec![Log { attempt: 1, text: HOSTILE.into() }],
             settings: BTreeMap::from([("depth".into(), "4".into())]),
-            result: Some(result),
+            result: Some(result).filter(|_| !fold.ends_with("/1")),
+            growing: if fold.ends_with("/1") { rising(1, 30) } else { Vec::new() },
+            replicates: vec![Again {
+                attempt: 2,
+                worker: "w".into(),
+                kind: "replicate".into(),
+                test: Some(0.5),
+                differs: vec![HOSTILE.into()],
+            }],
         })
     }
 
     async fn steer_sweep(&self, name: &str, act: SweepAct) -> Answer<Done> {
         self.known(name)?;
-        self.acts.lock().unwrap().push(format!("{name} {act:?}"));
+        self.acts.lock().unwrap().push(format!("{name} {}", told(&format!("{act:?}"))));
         Ok(Done { said: "done".into() })
     }
 
     async fn steer_worker(&self, worker: &str, act: WorkerAct) -> Answer<Done> {
-        self.acts.lock().unwrap().push(format!("{worker} {act:?}"));
+        self.acts.lock().unwrap().push(format!("{worker} {}", told(&format!("{act:?}"))));
         Ok(Done { said: "done".into() })
     }
 }

@@ -6,13 +6,15 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use togl_web::CODE_LIFE;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use togl_web::api::ROUTES;
 
 use crate::{World, pass};
 
 /// An address of a route that the played source knows.
 pub(crate) fn address(path: &str) -> String {
-    let named = path.replace("{name}", "played").replace("{trial}", &"0".repeat(32));
+    let name = if path.starts_with("/api/v1/workers/") { "w" } else { "played" };
+    let named = path.replace("{name}", name).replace("{trial}", &"0".repeat(32));
     let named = named.replace("{split}", "0").replace("{seed}", "0");
     if named.ends_with("/compare") { format!("{named}?a=0&b=1") } else { named }
 }
@@ -222,4 +224,38 @@ async fn a_stream_ends_with_its_session() {
     assert!(hear(&mut body).await.contains("event: overview"));
     pass(Duration::from_secs(13 * 3600));
     assert!(body.frame().await.is_none());
+}
+
+/// What a raw connection sends.
+async fn asked(address: std::net::SocketAddr, cookie: &str, path: &str) -> tokio::net::TcpStream {
+    let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).await.unwrap();
+    connection
+}
+
+#[tokio::test]
+async fn who_reads_slowly_over_http_holds_nobody_up_and_gets_the_latest_picture() {
+    let world = World::signed_in(true).await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cookie = world.cookie.clone().unwrap();
+    let web = world.web.clone();
+    let served = tokio::spawn(async move { web.serve(listener).await });
+    let mut slow = asked(address, &cookie, "/api/v1/events?sweep=played").await;
+    for finished in 1..=200_u64 {
+        world.source.finished.store(finished, std::sync::atomic::Ordering::SeqCst);
+        let mut answer = String::new();
+        asked(address, &cookie, "/api/v1/me").await.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let mut heard = String::new();
+    let mut piece = [0; 4096];
+    while !heard.contains("\"finished\":200,") {
+        let bytes = slow.read(&mut piece).await.unwrap();
+        assert!(bytes > 0, "{heard}");
+        heard += &String::from_utf8_lossy(&piece[..bytes]);
+    }
+    assert!(heard.matches("event: sweep").count() < 100, "a picture for each change would be a queue");
+    served.abort();
 }

@@ -1,6 +1,6 @@
-//! One sweep that somebody looks at: its status and its finished folds are followed over one connection for all tabs, and its
-//! table is made from them when it is wanted. Tables are made by the code of `togl table`, away from the async threads, and
-//! never so often that it costs more than a quarter of a core.
+//! One sweep that somebody looks at: its status is followed over one connection for all who look here, its finished folds as
+//! soon as somebody wants what is made of them, and its table is made when it is wanted. Tables are made by the code of
+//! `togl table`, away from the async threads, and never so often that it costs more than a quarter of a core.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use togl_coordinator::store::reading::{Fact, Wanted};
 use togl_proto::{convert, wire};
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialId};
-use togl_web::{Trouble, view};
+use togl_web::Trouble;
 use tokio::sync::{Mutex as Turns, watch};
 use tokio::task::JoinSet;
 
-use super::live::Connection;
-use super::views;
+use super::connection::{Connection, trouble};
+use super::left::Left;
 use crate::cli;
 use crate::clock;
 use crate::facts::{Facts as _, Remote, at};
@@ -27,6 +27,12 @@ use crate::remote::{self, SweepStatus};
 
 /// A table is made at most so often, and after a pause of three times as long as the last one took.
 const LEAST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Folds of one message from which on the next message is taken at once.
+const MANY: usize = 500;
+
+/// How often it is reckoned how long the rest takes.
+const RECKONED: Duration = Duration::from_secs(10);
 
 /// Before a stream that ended is begun again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -47,20 +53,13 @@ pub struct Made {
     pub frame: FoldFrame,
     pub planned: Arc<Planned>,
     pub table: Result<Table, String>,
-    reading: bool,
+    /// Whether more are being read.
+    pub reading: bool,
     at: Instant,
     took: Duration,
 }
 
 impl Made {
-    pub fn view(&self) -> view::Table {
-        let folds = self.frame.len() as u64;
-        match &self.table {
-            Ok(table) => views::table(table, self.version, folds, self.reading),
-            Err(problem) => views::no_table(problem.clone(), self.version, folds, self.reading),
-        }
-    }
-
     fn may_be_made_again(&self, now: Instant) -> bool {
         now.duration_since(self.at) >= LEAST_PAUSE.max(self.took * 3)
     }
@@ -81,7 +80,10 @@ struct Shared {
 pub struct LiveSweep {
     shared: Arc<Shared>,
     made: Turns<Option<Arc<Made>>>,
-    _tasks: JoinSet<()>,
+    tasks: Mutex<JoinSet<()>>,
+    /// Whether somebody wanted what is made of the folds.
+    follows: AtomicBool,
+    left: Mutex<Option<(Instant, Option<Left>)>>,
 }
 
 impl LiveSweep {
@@ -97,25 +99,63 @@ impl LiveSweep {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(shared.clone().keep_watching());
-        tasks.spawn(shared.clone().keep_following());
-        Arc::new(Self { shared, made: Turns::default(), _tasks: tasks })
+        let (tasks, follows) = (Mutex::new(tasks), AtomicBool::new(false));
+        Arc::new(Self { shared, made: Turns::default(), tasks, follows, left: Mutex::default() })
+    }
+
+    /// Begins to read the folds: whoever looks at counts only costs the coordinator no results.
+    fn want_folds(&self) {
+        if !self.follows.swap(true, Ordering::AcqRel) {
+            let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+            tasks.spawn(self.shared.clone().keep_following());
+        }
+    }
+
+    /// The status as it comes; nothing before the first.
+    pub fn states(&self) -> watch::Receiver<Option<Result<SweepStatus, Trouble>>> {
+        self.shared.status.subscribe()
     }
 
     /// The sweep as it is now.
-    pub async fn now(&self) -> Result<view::SweepNow, Trouble> {
+    pub async fn now(&self) -> Result<SweepStatus, Trouble> {
         let mut status = self.shared.status.subscribe();
         let known = status.wait_for(Option::is_some).await.ok().and_then(|known| known.clone());
-        let known =
-            known.unwrap_or_else(|| Err(Trouble::Ours("nothing is known of the sweep".to_owned())))?;
-        let (varying, scale) = self.shared.lock().as_ref().map_or_else(Default::default, |(planned, _)| {
-            let varying = planned.spec.varying().iter().map(|setting| setting.name.to_owned()).collect();
-            (varying, planned.spec.scale().clone())
-        });
-        Ok(views::sweep_now(known, varying, &scale))
+        known.unwrap_or_else(|| Err(Trouble::Ours("nothing is known of the sweep".to_owned())))
+    }
+
+    /// How long it takes still, in seconds at the least and at the most, by kind of fold where a table was made and as the
+    /// coordinator reckons otherwise; zeros if nobody can say.
+    pub fn time_left(&self, status: &SweepStatus) -> [u64; 2] {
+        let sweep = &status.sweep;
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*left {
+            Some((_, Some(left))) => left.seconds(sweep.pending + sweep.running, sweep.running),
+            _ => [status.eta_seconds; 2],
+        }
+    }
+
+    /// Reckons again what is left, now and then.
+    async fn reckon(&self, made: &Arc<Made>) {
+        let now = clock::now();
+        let known = self.left.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(at, _)| *at);
+        if known.is_some_and(|at| now.duration_since(at) < RECKONED) {
+            return;
+        }
+        let made = made.clone();
+        let left = tokio::task::spawn_blocking(move || Left::of(&made.planned.spec, &made.frame)).await;
+        let left = left.ok().and_then(Result::ok).flatten();
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, left));
+    }
+
+    /// What its file says, as far as it was read.
+    pub fn planned(&self) -> Option<Arc<Planned>> {
+        self.want_folds();
+        self.shared.lock().as_ref().map(|(planned, _)| planned.clone())
     }
 
     /// The version of the table that [`LiveSweep::made`] would give now.
     pub async fn version(&self) -> u64 {
+        self.want_folds();
         let version = *self.shared.version.borrow();
         match &*self.made.lock().await {
             Some(made) if !made.may_be_made_again(clock::now()) => made.version,
@@ -125,6 +165,7 @@ impl LiveSweep {
 
     /// The table as it is, or as it was a moment ago.
     pub async fn made(&self) -> Result<Arc<Made>, Trouble> {
+        self.want_folds();
         let mut made = self.made.lock().await;
         let version = *self.shared.version.borrow();
         if let Some(known) = made.as_ref()
@@ -148,6 +189,7 @@ impl LiveSweep {
         let new = new.map_err(|_| Trouble::Ours("making the table failed".to_owned()))??;
         let new = Arc::new(new);
         *made = Some(new.clone());
+        self.reckon(&new).await;
         Ok(new)
     }
 }
@@ -179,12 +221,12 @@ impl Shared {
     async fn keep_watching(self: Arc<Self>) {
         loop {
             if let Err(problem) = self.watch().await {
-                let trouble = views::trouble(&problem);
+                let told = trouble(&problem);
                 self.connection.heard(&problem);
                 // While nobody answers, the last picture stays.
                 let nothing_known = self.status.borrow().is_none();
                 if nothing_known || !problem.is_unreachable() {
-                    self.status.send_replace(Some(Err(trouble)));
+                    self.status.send_replace(Some(Err(told)));
                 }
             }
             tokio::time::sleep(AGAIN).await;
@@ -222,8 +264,13 @@ impl Shared {
                 *cursor = None; // if reading is cut short, it begins again
                 self.read_all(&mut remote).await?;
             }
+            let few = (1..MANY).contains(&change.folds.len());
             self.take_in(&mut remote, change.folds).await?;
             *cursor = change.cursor;
+            if few {
+                // Meanwhile more finish, which then are read at once: the table is not made more often anyway.
+                tokio::time::sleep(LEAST_PAUSE).await;
+            }
         }
         Ok(())
     }
