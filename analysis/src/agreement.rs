@@ -76,7 +76,7 @@ pub(crate) fn groups(table: &Table, cells: &[ComparedCell]) -> Vec<GroupAgreemen
 }
 
 /// One line per group.
-pub(crate) fn lines(groups: &[GroupAgreement]) -> Vec<Vec<String>> {
+pub(crate) fn lines(groups: &[GroupAgreement], digits: usize) -> Vec<Vec<String>> {
     let share = |within: usize, of: usize| format!("{within} of {of}");
     let line = |group: &GroupAgreement| {
         let Agreement { cells, within_one_std, of_std, within_two_standard_errors, of_errors, difference } =
@@ -86,7 +86,7 @@ pub(crate) fn lines(groups: &[GroupAgreement]) -> Vec<Vec<String>> {
             cells.to_string(),
             share(within_one_std, of_std),
             share(within_two_standard_errors, of_errors),
-            difference.map_or_else(|| "–".to_owned(), signed),
+            difference.map_or_else(|| "–".to_owned(), |difference| signed(difference, digits)),
         ]
     };
     groups.iter().map(line).collect()

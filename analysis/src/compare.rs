@@ -162,7 +162,8 @@ impl Comparison {
 
     /// What the columns mean and how much agrees.
     pub fn caption(&self) -> String {
-        let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } = self.agreement();
+        let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } =
+            self.agreement();
         format!(
             "Ours beside {} as published{} (mean ± sample standard deviation). {within_one_std} of {of_std} cells lie \
              within one published standard deviation, {within_two_standard_errors} of {of_errors} within two standard \
@@ -178,7 +179,10 @@ impl Comparison {
     pub fn text(&self) -> String {
         let groups = match self.groups.as_slice() {
             [] => String::new(),
-            groups => format!("\n{}", aligned(&agreement::HEADERS, &agreement::lines(groups))),
+            groups => format!(
+                "\n{}",
+                aligned(&agreement::HEADERS, &agreement::lines(groups, self.scale.decimals()))
+            ),
         };
         format!("{}\n{}\n{groups}", aligned(&HEADERS, &self.lines()), self.caption())
     }
@@ -187,7 +191,9 @@ impl Comparison {
     pub fn markdown(&self) -> String {
         let groups = match self.groups.as_slice() {
             [] => String::new(),
-            groups => format!("\n{}", piped(&agreement::HEADERS, &agreement::lines(groups))),
+            groups => {
+                format!("\n{}", piped(&agreement::HEADERS, &agreement::lines(groups, self.scale.decimals())))
+            }
         };
         format!("{}\n{}\n{groups}", piped(&HEADERS, &self.lines()), self.caption())
     }
@@ -200,7 +206,13 @@ impl Comparison {
             [] => cells,
             groups => {
                 let caption = format!("How much of {} agrees, by setting.", self.published_table);
-                cells + &latex::listing(&agreement::HEADERS, &agreement::lines(groups), &caption, None)
+                cells
+                    + &latex::listing(
+                        &agreement::HEADERS,
+                        &agreement::lines(groups, self.scale.decimals()),
+                        &caption,
+                        None,
+                    )
             }
         }
     }
@@ -266,7 +278,8 @@ fn line(cell: &ComparedCell, digits: usize) -> Vec<String> {
         .published
         .as_ref()
         .map(|cell| format!("{:.digits$} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
-    let word = |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
+    let word =
+        |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
     vec![
         cell.row.join(" "),
         cell.column.clone(),

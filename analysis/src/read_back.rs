@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 
 use polars::prelude::Column;
-use togl_sweeps::result::{Metrics, Provenance, RESULT_VERSION};
+use togl_sweeps::result::{Metrics, Provenance, version_of};
 use togl_sweeps::spec::PlannedTrial;
-use togl_sweeps::{FoldKey, FoldResult, TrialId};
+use togl_sweeps::{FoldKey, FoldResult, TrialConfig, TrialId};
 
 use crate::columns::{self, FoldIdentity, declared_columns, identity_columns, label};
 use crate::error::{Error, Result};
@@ -83,24 +83,23 @@ struct Row<'a> {
 type Said<T> = std::result::Result<T, String>;
 
 impl Row<'_> {
-    fn read(
-        &self,
-        fold: FoldKey,
-        position: u64,
-        trials: &HashMap<TrialId, &PlannedTrial>,
-    ) -> Said<FoldRow> {
+    fn read(&self, fold: FoldKey, position: u64, trials: &HashMap<TrialId, &PlannedTrial>) -> Said<FoldRow> {
         let trial = trials.get(&fold.trial).ok_or("the sweep does not have its trial")?;
         let worker = self.text("worker")?;
-        let result = self.result(worker.clone())?.check().map_err(|error| error.to_string())?;
+        let result =
+            self.result(worker.clone(), &trial.config)?.check().map_err(|error| error.to_string())?;
         let attempt = self.small("attempt").unwrap_or(1);
         Ok(FoldRow { position, fold, config: trial.config.clone(), attempt, worker, result: result.into() })
     }
 
-    fn result(&self, worker: String) -> Said<FoldResult> {
+    /// What its values are is part of the trial, whose id the row has.
+    fn result(&self, worker: String, trial: &TrialConfig) -> Said<FoldResult> {
+        let score = trial.program.as_ref().and_then(|program| program.code.score.clone());
         let size = |name| self.count(name).unwrap_or_default();
         Ok(FoldResult {
-            version: RESULT_VERSION,
+            version: version_of(score.as_ref()),
             numerics: self.small("numerics")?,
+            score,
             test: self.metrics("test")?,
             validation: self.metrics("validation")?,
             train: self.metrics("train")?,

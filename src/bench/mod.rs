@@ -32,7 +32,8 @@ pub struct ServerUnderTest {
 impl ServerUnderTest {
     /// Starts one and waits until it listens. Its store is in the folder, unless another is named, which must be empty.
     pub async fn start(folder: &Path, store: Option<&str>) -> Result<Self, Problem> {
-        let store = store.map_or_else(|| format!("sqlite:{}", folder.join("store.sqlite").display()), str::to_owned);
+        let store =
+            store.map_or_else(|| format!("sqlite:{}", folder.join("store.sqlite").display()), str::to_owned);
         let state = StateDir::resolve(Some(folder.to_owned()))?.with_store(Some(&store))?;
         let program = std::env::current_exe()?;
         let private = OwnerOnly::begin();
@@ -91,6 +92,8 @@ pub fn refuse_used(store: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let sweeps = output::count(sweeps as u64, "sweep");
-    Err(Problem::usage(format!("the store {address} holds {sweeps}, and a measurement fills it with its own"))
-        .hint("name an empty database"))
+    Err(Problem::usage(format!(
+        "the store {address} holds {sweeps}, and a measurement fills it with its own"
+    ))
+    .hint("name an empty database"))
 }

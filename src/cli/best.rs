@@ -48,7 +48,8 @@ pub struct Best {
 struct Ranked(RankedTrial);
 
 impl ListRow for Ranked {
-    const COLUMNS: &'static [&'static str] = &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
+    const COLUMNS: &'static [&'static str] =
+        &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
     const ALSO: &'static [&'static str] = &["settings", "validation_std", "test_std"];
 
     fn cells(&self) -> Vec<String> {

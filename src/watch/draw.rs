@@ -121,9 +121,7 @@ fn in_short(model: &Model) -> String {
 /// What stands in the last line.
 fn bottom(model: &Model, wide: bool) -> Cell {
     match &model.prompt {
-        Prompt::Ask(deed) => {
-            Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn)
-        }
+        Prompt::Ask(deed) => Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn),
         Prompt::Why(_, reason) => {
             Cell::tinted(format!(" why? {reason}_  Enter does it, Esc does not"), Tint::Warn)
         }
@@ -266,14 +264,19 @@ impl Canvas<'_> {
         let busy: usize = picture.workers.iter().map(|worker| worker.running.len()).sum();
         if picture.workers.is_empty() {
             if picture.sweeps.iter().any(|sweep| sweep.pending > 0) {
-                let words = " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
+                let words =
+                    " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
                 self.line(&[Cell::tinted(words, Tint::Warn)]);
             }
             return;
         }
         let rate = match &model.sweep {
             Some(sweep) => picture.pace.an_hour(sweep),
-            None => picture.sweeps.iter().filter_map(|sweep| picture.pace.an_hour(&sweep.name)).reduce(|a, b| a + b),
+            None => picture
+                .sweeps
+                .iter()
+                .filter_map(|sweep| picture.pace.an_hour(&sweep.name))
+                .reduce(|a, b| a + b),
         };
         let rate = rate.map(|folds| format!(", {} folds an hour", grouped(folds))).unwrap_or_default();
         let workers = match picture.workers.len() {

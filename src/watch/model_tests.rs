@@ -85,8 +85,10 @@ pub(in crate::watch) fn overview() -> Model {
 pub(in crate::watch) fn opened() -> Model {
     let mut model = overview();
     assert_eq!(model.key(Key::Enter), Some(Wish::Look));
-    model
-        .take(Update::Status(Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)])), [7_800, 9_600]));
+    model.take(Update::Status(
+        Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)])),
+        [7_800, 9_600],
+    ));
     model
 }
 

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use togl_analysis::statistics::{FoldValue, PartSizes, corrected_paired_t, differences};
 use togl_analysis::curves::grouped;
+use togl_analysis::statistics::{FoldValue, PartSizes, corrected_paired_t, differences};
 use togl_analysis::{Best, FoldRow, Table, figure, render};
 use togl_coordinator::store::history::Acted;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
@@ -186,7 +186,10 @@ async fn apart<T: Send + 'static>(
 fn small(svg: String) -> Result<String, Problem> {
     match svg.len() <= MOST_PICTURE {
         true => Ok(svg),
-        false => Err(Problem::negative("the figure is too large for a page").hint("`togl plot` draws it into a file")),
+        false => {
+            Err(Problem::negative("the figure is too large for a page")
+                .hint("`togl plot` draws it into a file"))
+        }
     }
 }
 
@@ -210,7 +213,8 @@ pub async fn timeline(name: &SweepName, made: Arc<Made>) -> Result<String, Probl
         let all = work.len();
         work.sort_by(|one, other| one.finished_at.partial_cmp(&other.finished_at).unwrap_or(Ordering::Equal));
         let work = work.split_off(all.saturating_sub(MOST_BARS));
-        let title = if work.len() < all { format!("{name} (the last {} of {all} folds)", work.len()) } else { name };
+        let title =
+            if work.len() < all { format!("{name} (the last {} of {all} folds)", work.len()) } else { name };
         Ok(figure::timeline(&title, &work)?.svg())
     });
     small(drawn.await?)
@@ -247,7 +251,8 @@ pub async fn curve_points(
     let (rows, all) = with_curves(remote, name, &made).await?;
     let request = wire::CurvesRequest { sweep: name.to_string(), fold: None };
     let running = client.curves(request).await.map_err(refused)?.into_inner();
-    apart(move || Ok(curves::curves(made.planned.spec.scale(), grouped(&rows), rows.len(), all, running))).await
+    apart(move || Ok(curves::curves(made.planned.spec.scale(), grouped(&rows), rows.len(), all, running)))
+        .await
 }
 
 pub async fn trials(made: Arc<Made>, from: u64, limit: u64) -> Result<view::Trials, Problem> {

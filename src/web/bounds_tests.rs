@@ -68,6 +68,7 @@ fn of_sweeps_and_workers_some_are_named_and_all_are_counted() {
 #[test]
 fn a_sweep_with_all_that_runs() {
     let training = FoldInTraining {
+        scale: Scale::SHARE,
         fold: key(1).to_string(),
         title: "t".repeat(400),
         attempt: u32::MAX,
@@ -100,11 +101,16 @@ fn a_table_of_many_rows_and_columns_is_cut_and_says_how_long_it_is() {
         let worker = "w".parse().unwrap();
         at(trial, ResultRow { fold: key, attempt: Attempt(1), worker, trial: String::new(), result })
     };
-    let rows: Vec<_> = spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id).map(|key| row(trial, key))).collect();
+    let rows: Vec<_> =
+        spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id).map(|key| row(trial, key))).collect();
     let frame = FoldFrame::from_rows(rows).unwrap();
     for columns in ["dataset", "depth", "lr"] {
         let rows = ["dataset", "depth", "lr"].into_iter().filter(|name| *name != columns);
-        let block = TableSpec { rows: rows.map(str::to_owned).collect(), columns: columns.to_owned(), ..TableSpec::default() };
+        let block = TableSpec {
+            rows: rows.map(str::to_owned).collect(),
+            columns: columns.to_owned(),
+            ..TableSpec::default()
+        };
         let table = Table::of_block(&frame, &Plan::of_sweep(&spec), &block, None).unwrap();
         let seen = views::table(&table, 1, 320, false);
         assert_eq!(seen.total as usize, table.rows.len());
@@ -122,7 +128,8 @@ fn failures_of_a_thousand_kinds_and_long_lists() {
         worker: Some(format!("worker-{}", at % 500).parse().unwrap()),
         outcome: Some(Outcome { value: 1.0 / 3.0, seconds: 1.0 / 3.0, finished_at: None }),
     };
-    let letters = |at: usize| -> String { (0..6).map(|n| char::from(b'a' + ((at >> (3 * n)) % 8) as u8)).collect() };
+    let letters =
+        |at: usize| -> String { (0..6).map(|n| char::from(b'a' + ((at >> (3 * n)) % 8) as u8)).collect() };
     let failed = |at: usize| {
         let message = format!("{}: {}", letters(at), "\u{1}é".repeat(2_000));
         stored(at, FoldState::Failed(Failure { class: FailureClass::Error, message }))
@@ -154,6 +161,7 @@ fn many_trials_come_in_pages() {
         planned: 10,
     };
     let best = Best {
+        scale: Scale::SHARE,
         trials: (0..5_000).map(trial).collect(),
         by: Metric::ValidationAccuracy,
         shown: Metric::TestAccuracy,
@@ -189,7 +197,13 @@ fn one_fold_with_everything() {
         },
         history: (0..5_000).map(history).collect(),
         log: (1..50).map(|n| LogPiece { fold, attempt: Attempt(n), text: text.clone() }).collect(),
-        result: Some(ResultRow { fold, attempt: Attempt(1), worker: worker.clone(), trial: String::new(), result }),
+        result: Some(ResultRow {
+            fold,
+            attempt: Attempt(1),
+            worker: worker.clone(),
+            trial: String::new(),
+            result,
+        }),
         config: Some(TrialConfig::default()),
         title: "t".repeat(300),
         growing: vec![[1.0 / 3.0; 2]; 128],
@@ -204,6 +218,7 @@ fn learning_curves_of_many_long_folds() {
     let record = EpochRecord { epoch: 0, lr: 0.1, train: result.train, validation: result.validation };
     let history: Vec<_> = (0..2_000).map(|epoch| EpochRecord { epoch, ..record }).collect();
     let group = |at: usize| CurveGroup {
+        scale: Scale::SHARE,
         dataset: "cycles".to_owned(),
         label: format!("GCN-{at}"),
         histories: vec![history.clone(); 20],

@@ -9,14 +9,14 @@ use togl_analysis::{Best, Table};
 use togl_coordinator::store::history::Happened;
 use togl_coordinator::store::replicates::Replicate;
 use togl_coordinator::store::{FoldState, LogPiece, ResultRow, StoredFold};
+use togl_sweeps::failure::FailureClass;
 use togl_sweeps::result::EpochRecord;
 use togl_sweeps::settings::{self, Setting};
-use togl_sweeps::failure::FailureClass;
 use togl_sweeps::{FoldResult, Scale, TrialConfig, WorkerId};
 use togl_web::view;
 
-use crate::facts::FoldExplanation;
 use crate::alike::alike;
+use crate::facts::FoldExplanation;
 use crate::live::{Made, Pace};
 use crate::remote::{FoldInTraining, ListedSweep, ListedWorker, SweepStatus};
 
@@ -54,7 +54,19 @@ pub fn sweep(listed: ListedSweep, pace: &Pace) -> view::Sweep {
     let folds_an_hour = pace.an_hour(&listed.name);
     let ListedSweep { name, state, trials, folds, pending, running, finished, failed, priority, note } =
         listed;
-    view::Sweep { name, state, trials, folds, pending, running, finished, failed, priority, note, folds_an_hour }
+    view::Sweep {
+        name,
+        state,
+        trials,
+        folds,
+        pending,
+        running,
+        finished,
+        failed,
+        priority,
+        note,
+        folds_an_hour,
+    }
 }
 
 pub fn worker(listed: ListedWorker) -> view::Worker {
@@ -242,7 +254,8 @@ impl Failed {
         self.looked_at += 1;
         let (class, words) = (failure.class.to_string(), alike(&failure.message));
         // Beyond so many kinds, what is said is different each time: the class says as much.
-        let full = self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&(class.clone(), words.clone()));
+        let full =
+            self.groups.len() >= MOST_GROUPS && !self.groups.contains_key(&(class.clone(), words.clone()));
         let words = if full { "…".to_owned() } else { words };
         let rule = rule(failure.class);
         let group = self.groups.entry((class.clone(), words.clone())).or_insert_with(|| view::FailureGroup {
@@ -280,7 +293,9 @@ impl Failed {
 /// What the rules did before they gave a fold up, and what can be done now.
 fn rule(class: FailureClass) -> &'static str {
     match class {
-        FailureClass::WorkerLost => "tried again up to ten times; after three hosts it is taken to kill its worker",
+        FailureClass::WorkerLost => {
+            "tried again up to ten times; after three hosts it is taken to kill its worker"
+        }
         FailureClass::Preempted => "tried again up to a hundred times, from its checkpoint",
         FailureClass::OutOfMemory => "tried on larger devices only, once more where sizes are not known",
         FailureClass::Data => "tried once more on another host",
@@ -329,7 +344,8 @@ pub fn trials(best: Best, from: u64, limit: u64) -> view::Trials {
     let skipped = usize::try_from(from).unwrap_or(usize::MAX);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let trials = within(best.trials.into_iter().skip(skipped).take(limit).map(trial).collect());
-    let next = Some(from.saturating_add(trials.len() as u64)).filter(|next| *next < total && !trials.is_empty());
+    let next =
+        Some(from.saturating_add(trials.len() as u64)).filter(|next| *next < total && !trials.is_empty());
     view::Trials { total, from, next, caption, score: score(&best.scale), settings, trials }
 }
 
@@ -385,7 +401,9 @@ fn again(replicate: Replicate) -> view::Again {
         worker: replicate.worker.to_string(),
         kind: replicate.kind.to_string(),
         test: finite(Some(replicate.test_accuracy)),
-        differs: differs.map(|one| format!("{}: {} instead of {}", one.field, one.other, one.accepted)).collect(),
+        differs: differs
+            .map(|one| format!("{}: {} instead of {}", one.field, one.other, one.accepted))
+            .collect(),
     }
 }
 
