@@ -322,6 +322,17 @@ fn a_program_that_cannot_be_run_or_says_nothing_ends_a_run_with_one_line_and_wha
 const HOSTILE: &str = "trap '' TERM\nread -r request\n(trap '' TERM; sleep 600) &\n\
     printf 'rubbish\\n{\"event\":\"result\",\"fold\":\"0/0/0\",\"test\":1}\\n' >&3\nexec 3>&-\nhead -c 400000000 /dev/zero\nsleep 600\n";
 
+/// A worker of one slot.
+fn one_that_runs_programs(world: &World) -> Child {
+    let worker = Path::new(env!("CARGO_BIN_EXE_togl")).with_file_name("togl-worker");
+    let mut worker = Command::new(worker);
+    worker
+        .args(["join", "--programs", "--slots", "1", "--device", "cpu", "--state"])
+        .arg(world.path("state"));
+    worker.env("XDG_CACHE_HOME", world.path("cache")).stdin(Stdio::null()).stderr(Stdio::null());
+    worker.spawn().unwrap()
+}
+
 #[test]
 fn a_hostile_program_fails_its_folds_and_coordinator_and_worker_go_on() {
     if let Some(why) = lacks() {
@@ -329,17 +340,7 @@ fn a_hostile_program_fails_its_folds_and_coordinator_and_worker_go_on() {
     }
     let world = World::new();
     let _served = Served::start(&world, &["--programs"]);
-    let worker = Path::new(env!("CARGO_BIN_EXE_togl")).with_file_name("togl-worker");
-    let mut worker = Command::new(worker);
-    worker
-        .args(["join", "--programs", "--slots", "1", "--device", "cpu", "--state"])
-        .arg(world.path("state"));
-    let mut worker = worker
-        .env("XDG_CACHE_HOME", world.path("cache"))
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut worker = one_that_runs_programs(&world);
     let sweep = |name: &str, splits: &str| {
         format!(
             "version: 1\nname: {name}\nprogram:\n  run: [sh, {name}.sh]\n  files: [{name}.sh]\nbase: {{dataset: mine}}\n\

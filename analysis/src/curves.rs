@@ -74,17 +74,16 @@ pub fn settings_that_differ(rows: &[&FoldRow]) -> Vec<String> {
 }
 
 fn gathered(rows: &[&FoldRow], label: impl Fn(&TrialConfig) -> String) -> Vec<CurveGroup> {
-    let lines = rows.iter().map(|row| {
-        let line = (row.config.dataset.clone(), label(&row.config));
-        (line, (row.result.scale().clone(), row.result.history.clone()))
-    });
+    let lines = rows.iter().map(|row| ((row.config.dataset.clone(), label(&row.config)), *row));
     let groups = Distinct::grouped(lines).into_iter();
-    let group = |((dataset, label), folds): ((String, String), Vec<(Scale, Vec<EpochRecord>)>)| {
-        let scale = folds.first().map(|(scale, _)| scale.clone()).unwrap_or_default();
-        let histories = folds.into_iter().map(|(_, history)| history).collect();
-        CurveGroup { dataset, label, histories, scale }
-    };
-    groups.map(group).collect()
+    groups
+        .map(|((dataset, label), folds)| CurveGroup {
+            dataset,
+            label,
+            scale: folds.first().map(|row| row.result.scale().clone()).unwrap_or_default(),
+            histories: folds.iter().map(|row| row.result.history.clone()).collect(),
+        })
+        .collect()
 }
 
 /// Puts the number of folds behind each label; a label looks the same on all data sets.

@@ -1,3 +1,5 @@
+//! Requirements of scores in tables, choices, ranks and figures: what is better decides, and what is printed says so.
+
 use proptest::prelude::*;
 use togl_sweeps::TrialConfig;
 use togl_sweeps::spec::{Per, Selection, TableSpec};
@@ -85,8 +87,8 @@ proptest! {
     }
 }
 
-#[test]
-fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
+/// Two learning rates with two folds each; the first has the lower error.
+fn two_rates() -> ([TrialConfig; 2], Vec<FoldRow>) {
     let configs = [0.1, 0.01].map(|lr| TrialConfig { lr, ..trial("DD", Backbone::Gcn, 4) });
     let values = [[1.25, 1.5], [2.25, 2.5]];
     let rows: Vec<FoldRow> = (0..2)
@@ -94,10 +96,19 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
         .map(|(at, split)| fold(at as u64, &configs[at], split as u32, values[at][split]))
         .map(|row| scored(row, Some(&mae()), 1.0))
         .collect();
+    (configs, rows)
+}
+
+fn by_rate() -> TableSpec {
+    TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() }
+}
+
+#[test]
+fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
+    let (configs, rows) = two_rates();
     let plan = plan(&[(&configs[0], 2), (&configs[1], 2)]);
-    let frame = frame(rows.clone());
-    let spec =
-        TableSpec { rows: vec!["lr".to_owned()], columns: "dataset".to_owned(), ..TableSpec::default() };
+    let frame = frame(rows);
+    let spec = by_rate();
     let table = Table::of_block(&frame, &plan, &spec, None).unwrap();
     insta::assert_snapshot!(render::markdown(&table), @"
     ### small sweep
@@ -124,6 +135,13 @@ fn the_lowest_mean_is_bold_where_lower_is_better_and_all_words_say_so() {
     assert!(drawn.contains("1.250") && drawn.contains("lower is better"), "{drawn}");
     let curves = figure::against(&table, "lr").unwrap().svg();
     assert!(curves.contains("Test MAE") && !curves.contains('%'), "{curves}");
+}
+
+#[test]
+fn folds_of_several_scores_are_refused_in_one_table_with_what_to_do() {
+    let (configs, rows) = two_rates();
+    let plan = plan(&[(&configs[0], 2), (&configs[1], 2)]);
+    let spec = by_rate();
     let mixed = rows.into_iter().enumerate().map(|(at, mut row)| {
         if at == 0 {
             row.result.score = Some(Scale { name: "RMSE".into(), ..mae() });

@@ -169,6 +169,13 @@ impl Run<'_> {
             };
             // Somebody whom it has left behind may hold its events open for ever.
             if quiet && let Some(status) = group.ended() {
+                group.end(); // whoever it has left behind lets go of its events
+                for said in rest(heard) {
+                    match said {
+                        Heard::Said(event) => self.hear(*event, say)?,
+                        Heard::Rubbish(line) => return Err(rubbish(&line)),
+                    }
+                }
                 return self.ending(status, words);
             }
             self.wishes(group);
@@ -304,6 +311,11 @@ impl Run<'_> {
     }
 }
 
+/// What a program has said before it ended and nobody has heard yet: it may have said its result and left between two looks.
+fn rest(heard: &Receiver<Heard>) -> impl Iterator<Item = Heard> + '_ {
+    std::iter::from_fn(|| heard.recv_timeout(Duration::from_secs_f64(TO_LEAVE)).ok())
+}
+
 fn crashed(how: &str, words: &str) -> Failure {
     let class = if is_out_of_memory(words) { FailureClass::OutOfMemory } else { FailureClass::Crashed };
     let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
@@ -323,5 +335,25 @@ fn write_at_once(to: &mut impl Write, line: &str) -> io::Result<()> {
     match to.write(line.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    #[test]
+    fn what_a_program_said_before_it_left_is_heard_however_late_its_reader_comes() {
+        let (sender, heard) = sync_channel(1);
+        let reader = std::thread::Builder::new().name("reader".to_owned()).spawn(move || {
+            for line in ["one", "two", "three"] {
+                std::thread::yield_now();
+                sender.send(Heard::Rubbish(line.to_owned())).expect("somebody hears");
+            }
+        });
+        assert_eq!(rest(&heard).count(), 3);
+        reader.expect("a thread").join().expect("it has ended");
     }
 }

@@ -119,9 +119,13 @@ fn after_number(row: &TableRow, at: usize, table: &Table) -> String {
     }
 }
 
-/// Digits before the decimal point; a text such as n/a takes little room.
+/// Digits and the sign before the decimal point; a text such as n/a takes little room.
 fn digits(number: &str) -> usize {
-    number.split('.').next().map_or(1, |whole| whole.chars().filter(char::is_ascii_digit).count()).max(1)
+    number
+        .split('.')
+        .next()
+        .map_or(1, |whole| whole.chars().filter(|sign| sign.is_ascii_digit() || *sign == '-').count())
+        .max(1)
 }
 
 /// A line of headers that columns share, and the rules under it.

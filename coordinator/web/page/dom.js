@@ -122,6 +122,8 @@ export const number = new Intl.NumberFormat("en-GB");
 export const counted = (count, noun) => `${number.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 /** A value as its score is written, such as `91.3 %`. */
 export const scored = (value, score) => (value === null || value === undefined ? "–" : `${(score.factor * value).toFixed(score.decimals)} ${score.unit}`.trim());
+/** A share in percent. */
+export const percent = (share) => scored(share, { factor: 100, decimals: 1, unit: "%" });
 /** What stands over values without their unit. */
 export const inUnit = (name, score) => (score.unit ? `${name} (${score.unit})` : name);
 
