@@ -102,12 +102,17 @@ fn shipped(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if name.starts_with('.') || ["target", "dist", "fixtures", "tests", "snapshots"].contains(&name.as_str()) {
+        if name.starts_with('.')
+            || ["target", "dist", "fixtures", "tests", "snapshots"].contains(&name.as_str())
+        {
             continue;
         }
         if path.is_dir() {
             shipped(&path, found);
-        } else if [".md", ".rs", ".py", ".sh", ".yaml", ".service", ".js", ".html"].iter().any(|end| name.ends_with(end)) {
+        } else if [".md", ".rs", ".py", ".sh", ".yaml", ".service", ".js", ".html"]
+            .iter()
+            .any(|end| name.ends_with(end))
+        {
             found.push(path);
         }
     }

@@ -130,10 +130,7 @@ fn a_driver_that_is_too_old_is_refused_before_anything_is_sent() {
     };
     for asked in [wish(), Wish { device: Device::Cuda, ..wish() }, Wish { devices: vec![0], ..wish() }] {
         let said = refused(&asked, &with("535.104.05"));
-        assert_eq!(
-            said.reason,
-            "its NVIDIA driver is 535.104.05, and the worker's CUDA needs 580 or newer"
-        );
+        assert_eq!(said.reason, "its NVIDIA driver is 535.104.05, and the worker's CUDA needs 580 or newer");
         assert!(said.hint.contains("device: cpu"), "{said:?}");
     }
     assert!(planned(&wish(), &with("580.65.06")).start.contains("'--device' 'cuda'"));

@@ -196,7 +196,8 @@ mod tests {
     fn driver_said(line: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let kernel = folder.path().join("version");
-        std::fs::write(&kernel, format!("{line}\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n")).unwrap();
+        std::fs::write(&kernel, format!("{line}\nGCC version:  gcc version 12.2.0 (Debian 12.2.0-14)\n"))
+            .unwrap();
         let (_, script) = include_str!("look.sh").split_once("\nfind_driver() {").unwrap();
         let function = script.split_once("\n}\n").unwrap().0;
         let said = "say() { printf '%s=%s' \"$1\" \"$2\"; }";
@@ -205,7 +206,8 @@ mod tests {
 
     #[test]
     fn the_version_of_the_driver_is_read_whichever_module_the_kernel_has() {
-        let module = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023";
+        let module =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023";
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (root@builder)";
         assert_eq!(driver_said(module), "driver=535.104.05");
         assert_eq!(driver_said(open), "driver=580.65.06");

@@ -198,7 +198,8 @@ async fn before_its_time_is_over_it_takes_nothing_new_then_saves_and_leaves() {
 async fn another_start_of_a_coordinator_has_checkpoints_brought_again_and_the_same_one_has_not() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     world.asked().await; // as it joined
-    for (start, brings) in [(0, false), (7, false), (7, false), (8, true), (8, false), (0, false), (7, true)] {
+    for (start, brings) in [(0, false), (7, false), (7, false), (8, true), (8, false), (0, false), (7, true)]
+    {
         let incarnation = "store".to_owned();
         let welcome = wire::Welcome { incarnation, heartbeat_ms: 60_000, start, ..Default::default() };
         world.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
