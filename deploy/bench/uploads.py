@@ -8,7 +8,7 @@ upload. The second: a worker that brings one every two seconds is killed, with a
 had reached less those after which the next one went on. Both are counts and processor times, so other work matters little.
 """
 
-import argparse, datetime, os, pathlib, random, re, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, os, pathlib, random, re, shutil, statistics, subprocess, sys, tempfile, time
 
 TICKS = os.sysconf("SC_CLK_TCK")
 SWEEP = """version: 1
@@ -84,35 +84,37 @@ def plain(log):
     return re.sub(r"\x1b\[[0-9;]*m", "", log.read_text(errors="replace"))
 
 
-def epochs(log):
-    """When the worker heard of which epoch."""
-    for line in plain(log).splitlines():
-        found = re.match(r"(\S+)\s.*epoch (\d+) of", line)
-        if found:
-            yield datetime.datetime.fromisoformat(found.group(1).replace("Z", "+00:00")), int(found.group(2))
+def epoch(lab):
+    """How far the fold in training is, as the coordinator has heard."""
+    return max(map(int, re.findall(r'"epoch": *(\d+)', lab.ask("status", "killed", "--format", "json"))), default=0)
 
 
 def losses(place, binaries, kills):
+    """Of each preemption the epochs that were lost, and those of the two seconds before it."""
     lab = Lab(place, binaries, "killed", SWEEP.format(name="killed", width=16, epochs=100000, splits=[1]))
-    options = ["--slots", "1", "--checkpoint-seconds", "1", "--upload-seconds", "2"]
     reached, lost = 0, []
     for number in range(kills + 1):
-        worker, log = lab.worker(f"w{number}", *options)
-        until(lambda: "epoch" in plain(log) and any(True for _ in epochs(log)))
+        worker, log = lab.worker(f"w{number}", "--slots", "1", "--checkpoint-seconds", "1", "--upload-seconds", "2")
         if number:
-            resumed = int(re.search(r"goes on after epoch (\d+)", plain(log)).group(1))
-            lost.append((reached - resumed, window))
-        until(lambda: "brought a checkpoint" in plain(log) and len(list(epochs(log))) > 1)
-        time.sleep(random.uniform(2, 5))
+            until(lambda: "goes on after epoch" in plain(log))
+            lost.append((max(0, reached - int(re.search(r"goes on after epoch (\d+)", plain(log)).group(1))), recent))
+        until(lambda: "brought a checkpoint" in plain(log))
+        time.sleep(random.uniform(1, 4))
+        before = epoch(lab)
+        time.sleep(2)
+        reached = epoch(lab)  # a lower bound: it is heard every half second
+        recent = reached - before
         worker.kill()
         worker.wait()
-        # Not every epoch is told, so what was reached is a lower bound, and the pace is that of the whole attempt.
-        (began, first), (ended, reached) = (seen := list(epochs(log)))[0], seen[-1]
-        window = round(2 * (reached - first) / max((ended - began).total_seconds(), 0.1))
         shutil.rmtree(lab.place / f"w{number}")
     lab.ask("cancel", "killed")
     lab.end()
     return lost
+
+
+def tell_losses(place, arguments):
+    for gone, recent in losses(place, arguments.bin, arguments.kills):
+        print(f"a preemption lost {gone} epochs; {recent} were trained in the two seconds before it")
 
 
 def main():
@@ -129,11 +131,12 @@ def main():
             without.append(cost(place, arguments.bin, turn, False))
             print("with uploads {:.2f} s ({} of {:.0f} bytes, {:.0f} s), without {:.2f} s ({:.0f} s)".format(
                 *with_uploads[-1], without[-1][0], without[-1][3]), flush=True)
+        if arguments.times == 0:
+            return tell_losses(place, arguments)
         extra = statistics.median(spent for spent, *_ in with_uploads) - statistics.median(spent for spent, *_ in without)
         count = statistics.median(uploads for _, uploads, *_ in with_uploads)
         print(f"processor time of the coordinator for one upload: {1000 * extra / count:.2f} ms")
-        for gone, interval in losses(place, arguments.bin, arguments.kills):
-            print(f"a preemption lost {gone} epochs; {interval} were trained in the two seconds before it")
+        tell_losses(place, arguments)
     finally:
         shutil.rmtree(place)
 

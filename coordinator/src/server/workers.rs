@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::{FutureExt, StreamExt};
 use togl_proto::convert;
 use togl_proto::wire::{self, coordinator_message::Kind, worker_message};
-use togl_scheduler::{Event, FailureAnswer, Lease, Rejection, Reply, ResultAnswer, WorkerInfo};
+use togl_scheduler::{Event, FailureAnswer, Joined, Lease, Rejection, Reply, ResultAnswer, WorkerInfo};
 use togl_sweeps::{Capability, WorkerId};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -158,17 +158,21 @@ async fn greet(
         return Err(super::confused());
     };
     tracing::info!(%worker, host, slots, "worker joined");
+    let session = joined.session;
+    let welcome = wire::CoordinatorMessage { kind: Some(Kind::Welcome(welcome(shared, joined))) };
+    let _ = guest.outgoing.send(Ok(welcome)).await; // if it is gone, the other direction notices
+    Ok((worker, session))
+}
+
+fn welcome(shared: &Shared, joined: Joined) -> wire::Welcome {
     let lease_ms = u32::try_from(joined.lease_term).unwrap_or(u32::MAX);
-    let welcome = wire::Welcome {
+    wire::Welcome {
         incarnation: shared.incarnation.clone(),
         heartbeat_ms: (lease_ms / 3).min(HEARTBEAT_MS),
         lease_ms,
         verdicts: Some(verdicts(joined.orders)),
         start: shared.start,
-    };
-    let welcome = wire::CoordinatorMessage { kind: Some(Kind::Welcome(welcome)) };
-    let _ = guest.outgoing.send(Ok(welcome)).await; // if it is gone, the other direction notices
-    Ok((worker, joined.session))
+    }
 }
 
 /// What a worker offers that this coordinator knows and lets be done.
