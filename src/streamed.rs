@@ -144,7 +144,8 @@ mod tests {
         for count in [0, 1, 2, 3, 4, 5] {
             assert_eq!(pages(ListFormat::Ndjson, &[], count), output::ndjson(&rows(count)).unwrap());
             assert_eq!(pages(ListFormat::Json, &[], count), output::json(&rows(count)).unwrap(), "{count}");
-            let lines: String = rows(count).iter().map(|row| format!("\"{}\",{}\n", row.name, row.n)).collect();
+            let lines: String =
+                rows(count).iter().map(|row| format!("\"{}\",{}\n", row.name, row.n)).collect();
             assert_eq!(pages(ListFormat::Csv, &[], count), format!("name,n\n{lines}"));
         }
         assert_eq!(pages(ListFormat::Csv, &["n"], 3), "n\n0\n1\n2\n");

@@ -33,7 +33,8 @@ impl Machines {
     fn new() -> Self {
         let desk = Desk::new();
         let [state, other] = ["state", "other"].map(|name| desk.path(name).to_str().unwrap().to_owned());
-        let bench = ["bench", "dispatch", "--folds", "30", "--workers", "2", "--slots", "2", "--keep", &state];
+        let bench =
+            ["bench", "dispatch", "--folds", "30", "--workers", "2", "--slots", "2", "--keep", &state];
         assert_eq!(desk.togl(&bench).code, 0);
         fs::write(desk.path("bench.yaml"), SWEEP).unwrap();
         let machines = Self { desk, other };

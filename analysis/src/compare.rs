@@ -157,7 +157,8 @@ impl Comparison {
 
     /// What the columns mean and how much agrees.
     pub fn caption(&self) -> String {
-        let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } = self.agreement();
+        let Agreement { within_one_std, of_std, within_two_standard_errors, of_errors, .. } =
+            self.agreement();
         format!(
             "Ours beside {} as published, in percent (mean ± sample standard deviation). {within_one_std} of {of_std} cells \
              lie within one published standard deviation, {within_two_standard_errors} of {of_errors} within two standard \
@@ -259,7 +260,8 @@ fn line(cell: &ComparedCell) -> Vec<String> {
         .published
         .as_ref()
         .map(|cell| format!("{:.1} ± {} {}{}", cell.mean, std(cell.std), cell.method, cited(cell)));
-    let word = |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
+    let word =
+        |within: Option<bool>| within.map_or("–", |within| if within { "yes" } else { "NO" }).to_owned();
     vec![
         cell.row.join(" "),
         cell.column.clone(),

@@ -41,7 +41,9 @@ fn each_cell_stands_beside_its_published_value_with_the_difference() {
     method GCN-4  1      1 of 1        1 of 1       +1.0
     method GIN-4  1      0 of 1        0 of 1       -55.6
     ");
-    assert!(comparison.markdown().contains("| GCN-4 | DD | 69.0 ± 2.6 | 68.0 ± 3.6 GCN-4 | +1.0 | yes | yes |"));
+    assert!(
+        comparison.markdown().contains("| GCN-4 | DD | 69.0 ± 2.6 | 68.0 ± 3.6 GCN-4 | +1.0 | yes | yes |")
+    );
     assert!(comparison.markdown().contains("| method GIN-4 | 1 | 0 of 1 | 0 of 1 | -55.6 |"));
     assert!(comparison.latex(None, None).contains(r"& $-$55.6 & NO & NO \\"), "a minus sign, not a hyphen");
     assert_eq!(comparison.csv().lines().count(), 3);
@@ -120,7 +122,8 @@ fn the_last_place_of_the_topological_layer_is_a_printed_one() {
     let rows = rows.map(|row| TableRow { labels: vec![row.labels[0].clone(), "DD".to_owned()], ..row });
     let table = Table { rows: rows.collect(), row_settings: labels, ..table.clone() };
     let comparison = Comparison::with(&table, &frame, "placement").unwrap();
-    let by_name: Vec<_> = comparison.cells.iter().map(|cell| cell.published.as_ref().unwrap().position).collect();
+    let by_name: Vec<_> =
+        comparison.cells.iter().map(|cell| cell.published.as_ref().unwrap().position).collect();
     assert_eq!(by_name, places, "names find the same cells as settings");
 }
 

@@ -28,12 +28,7 @@ pub fn positions(table: &str) -> BTreeSet<u32> {
 }
 
 /// Whether a cell is about this; depth counts where its table has it. Where TOGL stands is not asked.
-pub fn is_about(
-    cell: &PublishedCell,
-    method: &str,
-    dataset: &str,
-    depth: Option<u32>,
-) -> bool {
+pub fn is_about(cell: &PublishedCell, method: &str, dataset: &str, depth: Option<u32>) -> bool {
     cell.method == method
         && same_dataset(&cell.dataset, dataset)
         && (cell.depth.is_none() || cell.depth == depth)

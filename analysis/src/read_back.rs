@@ -83,12 +83,7 @@ struct Row<'a> {
 type Said<T> = std::result::Result<T, String>;
 
 impl Row<'_> {
-    fn read(
-        &self,
-        fold: FoldKey,
-        position: u64,
-        trials: &HashMap<TrialId, &PlannedTrial>,
-    ) -> Said<FoldRow> {
+    fn read(&self, fold: FoldKey, position: u64, trials: &HashMap<TrialId, &PlannedTrial>) -> Said<FoldRow> {
         let trial = trials.get(&fold.trial).ok_or("the sweep does not have its trial")?;
         let worker = self.text("worker")?;
         let result = self.result(worker.clone())?.check().map_err(|error| error.to_string())?;

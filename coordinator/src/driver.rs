@@ -205,7 +205,9 @@ impl Driver {
             }
             tokio::task::yield_now().await;
             std::thread::yield_now(); // to those who are about to write
-            while mail.len() < BATCH && let Ok(piece) = self.mail.try_recv() {
+            while mail.len() < BATCH
+                && let Ok(piece) = self.mail.try_recv()
+            {
                 mail.push(piece);
             }
         }

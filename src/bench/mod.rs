@@ -32,7 +32,8 @@ pub struct ServerUnderTest {
 impl ServerUnderTest {
     /// Starts one and waits until it listens. Its store is in the folder, unless another is named, which must be empty.
     pub async fn start(folder: &Path, store: Option<&str>) -> Result<Self, Problem> {
-        let store = store.map_or_else(|| format!("sqlite:{}", folder.join("store.sqlite").display()), str::to_owned);
+        let store =
+            store.map_or_else(|| format!("sqlite:{}", folder.join("store.sqlite").display()), str::to_owned);
         let state = StateDir::resolve(Some(folder.to_owned()))?.with_store(Some(&store))?;
         let program = std::env::current_exe()?;
         let private = OwnerOnly::begin();
@@ -84,13 +85,16 @@ pub fn refuse_used(store: &str) -> Result<(), Problem> {
     let address: StoreAddress = store.parse().map_err(Problem::usage)?;
     let sweeps = match address.open_reader() {
         Ok(reader) => reader.sweeps().map_err(Problem::usage)?.len(),
-        Err(StoreError::Missing { .. }) => 0,
+        // There is none yet; what else may be wrong with the place is said by the coordinator that makes one.
+        Err(StoreError::Missing { .. } | StoreError::Unusable { .. }) => 0,
         Err(error) => return Err(Problem::usage(error)),
     };
     if sweeps == 0 {
         return Ok(());
     }
     let sweeps = output::count(sweeps as u64, "sweep");
-    Err(Problem::usage(format!("the store {address} holds {sweeps}, and a measurement fills it with its own"))
-        .hint("name an empty database"))
+    Err(Problem::usage(format!(
+        "the store {address} holds {sweeps}, and a measurement fills it with its own"
+    ))
+    .hint("name an empty database"))
 }

@@ -52,45 +52,40 @@ impl Import {
     }
 }
 
-fn wandb_export(
-    files: &[PathBuf],
-    out: &Path,
-    map: &[String],
-    only: &[String],
-) -> Result<(), Problem> {
-        let mut mapping = Mapping::default();
-        for pair in map {
-            let (ours, theirs) = pair.split_once('=').ok_or_else(|| {
-                Problem::usage(format!("`{pair}` is not a mapping"))
-                    .hint("use --map OURS=THEIRS, such as --map depth=gnn_depth")
-            })?;
-            mapping = mapping.with(ours, theirs).map_err(explained)?;
+fn wandb_export(files: &[PathBuf], out: &Path, map: &[String], only: &[String]) -> Result<(), Problem> {
+    let mut mapping = Mapping::default();
+    for pair in map {
+        let (ours, theirs) = pair.split_once('=').ok_or_else(|| {
+            Problem::usage(format!("`{pair}` is not a mapping"))
+                .hint("use --map OURS=THEIRS, such as --map depth=gnn_depth")
+        })?;
+        mapping = mapping.with(ours, theirs).map_err(explained)?;
+    }
+    for condition in only {
+        let (theirs, values) = condition.split_once('=').ok_or_else(|| {
+            Problem::usage(format!("`{condition}` is not a condition"))
+                .hint("use --only THEIRS=VALUES, such as --only min_cycle=3")
+        })?;
+        mapping = mapping.only(theirs, &values.split(',').collect::<Vec<_>>());
+    }
+    let imported = match wandb::read(files, &mapping) {
+        Err(Error::AllLeftOut { skipped }) => {
+            say_left_out(&skipped);
+            return Err(explained(Error::AllLeftOut { skipped }));
         }
-        for condition in only {
-            let (theirs, values) = condition.split_once('=').ok_or_else(|| {
-                Problem::usage(format!("`{condition}` is not a condition"))
-                    .hint("use --only THEIRS=VALUES, such as --only min_cycle=3")
-            })?;
-            mapping = mapping.only(theirs, &values.split(',').collect::<Vec<_>>());
-        }
-        let imported = match wandb::read(files, &mapping) {
-            Err(Error::AllLeftOut { skipped }) => {
-                say_left_out(&skipped);
-                return Err(explained(Error::AllLeftOut { skipped }));
-            }
-            read => read.map_err(explained)?,
-        };
-        imported.frame.write(out).map_err(explained)?;
-        say_left_out(&imported.skipped);
-        if !imported.varying.is_empty() {
-            eprintln!(
-                "note: runs of one trial differ in `{}`, which nothing is read from; a table averages over them. \
+        read => read.map_err(explained)?,
+    };
+    imported.frame.write(out).map_err(explained)?;
+    say_left_out(&imported.skipped);
+    if !imported.varying.is_empty() {
+        eprintln!(
+            "note: runs of one trial differ in `{}`, which nothing is read from; a table averages over them. \
                  `--only COLUMN=VALUE` imports one kind",
-                imported.varying.join("`, `")
-            );
-        }
-        eprintln!("wrote {} folds to {}", imported.frame.len(), out.display());
-        Ok(())
+            imported.varying.join("`, `")
+        );
+    }
+    eprintln!("wrote {} folds to {}", imported.frame.len(), out.display());
+    Ok(())
 }
 
 fn say_left_out(skipped: &[String]) {

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use togl_scheduler::{
-    Adoption, AdoptionCounts, BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation, Followed, Part, Rejection,
-    Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp, Use, WorkerView,
+    Adoption, AdoptionCounts, BrokenInvariant, By, Compared, Counts, Demand, Dispute, Event, Explanation,
+    Followed, Part, Rejection, Reply, Scheduler, Submission, Submitted, SweepDetail, SweepView, Timestamp,
+    Use, WorkerView,
 };
 use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId, WorkerId};
 use tokio::sync::{mpsc, oneshot, watch};

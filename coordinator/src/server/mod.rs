@@ -1,8 +1,8 @@
 //! The gRPC server: services behind connections and authorisation, health and reflection beside them. Authenticates, converts and
 //! sends to the driver; touches neither the store nor the scheduler's decisions.
 
-mod adoption;
 mod admission;
+mod adoption;
 mod authorisation;
 mod checkpoints;
 mod complaints;
