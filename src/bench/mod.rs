@@ -85,7 +85,8 @@ pub fn refuse_used(store: &str) -> Result<(), Problem> {
     let address: StoreAddress = store.parse().map_err(Problem::usage)?;
     let sweeps = match address.open_reader() {
         Ok(reader) => reader.sweeps().map_err(Problem::usage)?.len(),
-        Err(StoreError::Missing { .. }) => 0,
+        // There is none yet; what else may be wrong with the place is said by the coordinator that makes one.
+        Err(StoreError::Missing { .. } | StoreError::Unusable { .. }) => 0,
         Err(error) => return Err(Problem::usage(error)),
     };
     if sweeps == 0 {

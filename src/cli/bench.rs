@@ -212,10 +212,7 @@ impl Dispatch {
         let fold = Duration::from_millis(self.fold_ms);
         let on = self.store.as_deref();
         let stage = Stage::set(self.folds, self.slots, fold, self.keep.clone(), on).await?;
-        let mut workers = Vec::new();
-        for number in 0..self.workers {
-            workers.push(SimulatedWorker::join(format!("bench-{number}"), &stage.manner).await?);
-        }
+        let workers = self.crowd(&stage.manner).await?;
         let (before, committed) = (stage.server.usage(), stage.server.transactions()?);
         let begin = clock::now();
         let mut watchers = Watchers::new(&stage.server, &stage.operator, self.watchers, self.folds);
@@ -249,6 +246,14 @@ impl Dispatch {
             watchers: self.watchers,
             turns,
         })
+    }
+
+    async fn crowd(&self, manner: &Manner) -> Result<Vec<SimulatedWorker>, Problem> {
+        let mut workers = Vec::new();
+        for number in 0..self.workers {
+            workers.push(SimulatedWorker::join(format!("bench-{number}"), manner).await?);
+        }
+        Ok(workers)
     }
 
     /// Until every fold is acknowledged as stored.

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use togl_analysis::PagedFolds;
 use togl_analysis::frame::{FoldFrame, FoldRow};
 use togl_analysis::report::{ReportedFailure, ReportedReplicate};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
@@ -53,7 +54,7 @@ pub async fn collected(facts: &mut dyn Facts, sweep: &str, depth: Depth) -> Resu
         replicates: outcomes,
         folds: outcomes.then(|| FoldsWanted { filter: failed, ..FoldsWanted::default() }),
     };
-    let mut pile = Pile::default();
+    let mut pile = Pile::new(depth);
     let mut so_far = ReadSoFar::new();
     facts
         .read(wanted, &mut |fact| {
@@ -65,20 +66,28 @@ pub async fn collected(facts: &mut dyn Facts, sweep: &str, depth: Depth) -> Resu
         })
         .await?;
     drop(so_far);
-    pile.collected(depth)
+    pile.collected()
 }
 
 /// Facts of one sweep as they come in.
-#[derive(Default)]
 struct Pile {
+    depth: Depth,
     sweep: Option<(SweepSpec, String)>,
     places: HashMap<TrialId, PlannedTrial>,
+    /// Where only the frame is wanted, they become columns as they come.
+    folds: PagedFolds,
     rows: Vec<FoldRow>,
     failures: Vec<ReportedFailure>,
     replicates: Vec<ReportedReplicate>,
 }
 
 impl Pile {
+    fn new(depth: Depth) -> Self {
+        let (folds, rows) = (PagedFolds::default(), Vec::new());
+        let (failures, replicates) = (Vec::new(), Vec::new());
+        Self { depth, sweep: None, places: HashMap::new(), folds, rows, failures, replicates }
+    }
+
     fn add(&mut self, fact: Fact) -> Result<(), Problem> {
         match fact {
             Fact::Sweep(stored) => {
@@ -89,7 +98,11 @@ impl Pile {
                 self.sweep = Some((spec, stored.yaml));
             }
             Fact::Result(row) => {
-                self.rows.extend(self.places.get(&row.fold.trial).map(|trial| at(trial, *row)))
+                let Some(trial) = self.places.get(&row.fold.trial) else { return Ok(()) };
+                match self.depth {
+                    Depth::Frame => self.folds.push(at(trial, *row)).map_err(Problem::ours)?,
+                    Depth::Curves | Depth::Outcomes => self.rows.push(at(trial, *row)),
+                }
             }
             Fact::Fold(fold) => self.failures.extend(failure(*fold)),
             Fact::Replicate(row) => self.replicates.push(told(&row)),
@@ -98,11 +111,11 @@ impl Pile {
         Ok(())
     }
 
-    fn collected(self, depth: Depth) -> Result<Collected, Problem> {
-        let Self { sweep, places: _, rows, failures, replicates } = self;
+    fn collected(self) -> Result<Collected, Problem> {
+        let Self { sweep, depth, places: _, folds, rows, failures, replicates } = self;
         let (spec, yaml) = sweep.ok_or_else(|| Problem::ours("nothing was said of the sweep"))?;
         let (frame, rows) = match depth {
-            Depth::Frame => (FoldFrame::from_rows(rows), Vec::new()),
+            Depth::Frame => (folds.frame(), Vec::new()),
             Depth::Curves | Depth::Outcomes => (FoldFrame::from_rows(rows.iter().cloned()), rows),
         };
         let frame = frame.map_err(Problem::ours)?;
