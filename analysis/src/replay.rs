@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use polars::prelude::UInt64Chunked;
+use polars::prelude::{DataFrame, UInt64Chunked};
 use serde::Serialize;
 use togl_sweeps::race::{Alpha, Criterion, Group, Heat, Outcome, Race, Score, Terms, run};
 use togl_sweeps::spec::Metric;
@@ -14,7 +14,7 @@ use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::render::aligned;
-use crate::schema::{SETTINGS, check_label};
+use crate::schema::{self, SETTINGS, check_label};
 use crate::wording::fixed;
 
 /// What is replayed.
@@ -92,13 +92,15 @@ struct Folds {
 
 impl Folds {
     fn of(frame: &FoldFrame, wanted: &Wanted) -> Result<Self> {
-        wanted.among.iter().try_for_each(|name| check_label(name))?;
         let (data, keys) = (frame.data(), frame.keys()?);
+        let known = setting_columns(data);
+        let strange = wanted.among.iter().filter(|name| !known.contains(&name.as_str()));
+        strange.into_iter().try_for_each(|name| check_label(name))?;
         let assumed = wanted.ratio.map(|ratio| [1_000_000, (ratio * 1e6) as u32]);
         let scores = scores(frame, wanted.by, assumed)?;
         let mut settings: Vec<(TrialId, Vec<String>)> = Vec::new();
-        let others = SETTINGS.iter().filter(|spec| !wanted.among.iter().any(|name| name == spec.name));
-        let others: Vec<&str> = others.map(|spec| spec.name).collect();
+        let others: Vec<&str> =
+            known.into_iter().filter(|name| wanted.among.iter().all(|among| among != name)).collect();
         for (row, key) in keys.iter().enumerate() {
             if !scores.contains_key(key) {
                 continue;
@@ -169,6 +171,13 @@ impl Folds {
         };
         (0..group.splits.len()).map(split).sum::<f64>() / group.splits.len() as f64
     }
+}
+
+/// The settings of a frame: ours, and what programs declare.
+fn setting_columns(data: &DataFrame) -> Vec<&str> {
+    let declared = data.columns().iter().map(|column| column.name().as_str());
+    let declared = declared.filter(|name| !schema::columns().any(|spec| spec.name == *name));
+    SETTINGS.iter().map(|spec| spec.name).chain(declared).collect()
 }
 
 /// What a race knows of each fold of a frame that has a value, with these sizes where it does not say its own.
@@ -320,6 +329,26 @@ mod tests {
         assert!(
             replay(&frame, &other).expect_err("nobody differs").to_string().contains("nothing to replay")
         );
+    }
+
+    #[test]
+    fn folds_of_programs_race_by_the_settings_that_their_program_declares() {
+        let sweep = "version: 1\nname: x\nprogram: {run: [t], version: 1, settings: {rate: number, width: whole}}\n\
+                     base: {dataset: own}\ngrid: {rate: [0.1, 0.2, 0.3], width: [8, 16]}\n";
+        let spec = togl_sweeps::SweepSpec::parse(sweep).expect("a sweep");
+        let rows = spec.trials.iter().flat_map(|trial| {
+            let of = |split: u32| 0.3 + 0.1 * (trial.position / 2) as f64 + f64::from(split % 3) / 100.0;
+            folds(trial.position, &trial.config, &(0..10).map(of).collect::<Vec<_>>())
+        });
+        let frame = frame(rows.collect::<Vec<_>>());
+        let of = |among: &str| {
+            let among = among.split(',').map(str::to_owned).collect();
+            replay(&frame, &Wanted { among, ..wanted() })
+        };
+        let (apart, together) = (of("rate").expect("replayed"), of("rate,width").expect("replayed"));
+        assert_eq!((apart[2].searches, apart[2].folds), (2, 60), "trials of different width do not race");
+        assert_eq!((together[2].searches, together[2].folds), (1, 60));
+        assert!(of("rat").expect_err("no such setting").to_string().contains("rat"));
     }
 
     #[test]

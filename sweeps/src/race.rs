@@ -156,15 +156,12 @@ impl RaceSpec {
 /// The trials of a sweep that differ in nothing but these settings, group by group. A trial without another one races with
 /// nobody and is in no group.
 pub fn groups(sweep: &SweepSpec, among: &[String]) -> Vec<Group> {
-    let others: Vec<_> = crate::settings::SETTINGS
-        .iter()
-        .filter(|setting| !among.iter().any(|name| name == setting.name))
-        .collect();
+    let mut others = crate::settings::names_of(sweep.trials.iter().map(|trial| &trial.config));
+    others.retain(|name| !among.contains(name));
     let mut found: std::collections::HashMap<_, usize> = std::collections::HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     for trial in &sweep.trials {
-        let settings: Vec<String> =
-            others.iter().map(|setting| setting.value(&trial.config).to_string()).collect();
+        let settings: Vec<Option<String>> = others.iter().map(|name| trial.config.show(name)).collect();
         let mut splits: Vec<(u32, Vec<u64>)> = Vec::new();
         for fold in sweep.folds_of(trial.id) {
             match splits.iter_mut().find(|(split, _)| *split == fold.split) {
