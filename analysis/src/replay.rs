@@ -2,7 +2,7 @@
 //! the winner. Sees validation values only. The rule itself is `togl_sweeps::race`; here are the groups, the draws that make
 //! many searches of a few, and the counting.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::{DataFrame, UInt64Chunked};
 use serde::Serialize;
@@ -93,19 +93,19 @@ struct Folds {
 impl Folds {
     fn of(frame: &FoldFrame, wanted: &Wanted) -> Result<Self> {
         let (data, keys) = (frame.data(), frame.keys()?);
-        let known = setting_columns(data);
+        let known = setting_columns(data, &keys)?;
         let strange = wanted.among.iter().filter(|name| !known.contains(&name.as_str()));
         strange.into_iter().try_for_each(|name| check_label(name))?;
         let assumed = wanted.ratio.map(|ratio| [1_000_000, (ratio * 1e6) as u32]);
         let scores = scores(frame, wanted.by, assumed)?;
-        let mut settings: Vec<(TrialId, Vec<String>)> = Vec::new();
+        let (mut settings, mut seen) = (Vec::<(TrialId, Vec<String>)>::new(), HashSet::new());
         let others: Vec<&str> =
             known.into_iter().filter(|name| wanted.among.iter().all(|among| among != name)).collect();
         for (row, key) in keys.iter().enumerate() {
             if !scores.contains_key(key) {
                 continue;
             }
-            if settings.last().is_none_or(|(trial, _)| *trial != key.trial) {
+            if seen.insert(key.trial) {
                 let labels: Result<_> =
                     others.iter().map(|name| Ok(label(&data.column(name)?.get(row)?))).collect();
                 settings.push((key.trial, labels?));
@@ -130,7 +130,7 @@ impl Folds {
     fn replayed(&self, searches: &[Group], terms: Terms, by: Metric) -> Replayed {
         let (mut folds, mut saved, mut kept, mut lost) = (0, 0, 0, 0.0);
         for group in searches {
-            let race = Race { by, terms, groups: Vec::new() };
+            let race = Race { by, terms, groups: Vec::new(), rungs: None };
             let heat = run(&race, group, |fold| {
                 self.scores.get(fold).map_or(Outcome::Open, |s| Outcome::Scored(*s))
             });
@@ -147,6 +147,7 @@ impl Folds {
         let rule = match terms.criterion {
             Criterion::Test(alpha) => format!("alpha {alpha}"),
             Criterion::WorstSplit => "mean below the leader's worst split".to_owned(),
+            Criterion::Best(share) => format!("the best {share} of a rung"), // not replayed
         };
         let interval = wilson(kept, searches.len());
         Replayed {
@@ -173,11 +174,24 @@ impl Folds {
     }
 }
 
-/// The settings of a frame: ours, and what programs declare.
-fn setting_columns(data: &DataFrame) -> Vec<&str> {
-    let declared = data.columns().iter().map(|column| column.name().as_str());
-    let declared = declared.filter(|name| !schema::columns().any(|spec| spec.name == *name));
-    SETTINGS.iter().map(|spec| spec.name).chain(declared).collect()
+/// The settings of a frame: ours, and what programs declare. What else somebody keeps beside folds is not the same in all folds of
+/// a trial, or says by its name that it is of another system.
+fn setting_columns<'a>(data: &'a DataFrame, keys: &[FoldKey]) -> Result<Vec<&'a str>> {
+    let mut known: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
+    let others = data.columns().iter().filter(|column| {
+        let name = column.name().as_str();
+        !name.starts_with("wandb_") && !schema::columns().any(|spec| spec.name == name)
+    });
+    for column in others {
+        let mut values: HashMap<TrialId, String> = HashMap::new();
+        let mut same = true;
+        for (row, key) in keys.iter().enumerate() {
+            let value = label(&column.get(row)?);
+            same &= *values.entry(key.trial).or_insert_with(|| value.clone()) == value;
+        }
+        known.extend(same.then_some(column.name().as_str()));
+    }
+    Ok(known)
 }
 
 /// What a race knows of each fold of a frame that has a value, with these sizes where it does not say its own.
@@ -240,7 +254,7 @@ fn grouped(settings: &[(TrialId, Vec<String>)], scores: &HashMap<FoldKey, Score>
             }
         }
         let trials: Vec<TrialId> = trials.iter().copied().filter(|trial| of[trial] == *fullest).collect();
-        (trials.len() > 1 && splits.len() > 2).then_some(Group { trials, splits })
+        (trials.len() > 1 && splits.len() > 2).then_some(Group { trials, splits, rungs: Vec::new() })
     };
     alike.into_iter().filter_map(group).collect()
 }
@@ -256,7 +270,7 @@ fn drawn(group: &Group, draws: u32, of: usize) -> impl Iterator<Item = Group> + 
         trials.truncate(of.max(2));
         let mut splits = group.splits.clone();
         splits.sort_by_cached_key(|(split, _)| place(&split.to_le_bytes()));
-        Group { trials, splits }
+        Group { trials, splits, rungs: Vec::new() }
     })
 }
 
@@ -349,6 +363,25 @@ mod tests {
         assert_eq!((apart[2].searches, apart[2].folds), (2, 60), "trials of different width do not race");
         assert_eq!((together[2].searches, together[2].folds), (1, 60));
         assert!(of("rat").expect_err("no such setting").to_string().contains("rat"));
+    }
+
+    #[test]
+    fn a_trial_races_once_also_where_its_folds_do_not_stand_together() {
+        let mut rows = search();
+        // As in an import, where each run has a place of its own.
+        rows.sort_by_key(|row| row.fold.split);
+        (0..).zip(&mut rows).for_each(|(position, row)| row.position = position);
+        assert_eq!(replay(&frame(rows), &wanted()).expect("replayed"), replay(&frame(search()), &wanted()).expect("replayed"));
+    }
+
+    #[test]
+    fn what_somebody_keeps_beside_folds_is_no_setting_that_keeps_trials_apart() {
+        let mut data = frame(search()).data().clone();
+        let notes: Vec<String> = (0..data.height()).map(|row| format!("run {row}")).collect();
+        data.with_column(polars::prelude::Column::new("note".into(), notes.clone())).expect("a column");
+        data.with_column(polars::prelude::Column::new("wandb_Agent".into(), vec!["a"; notes.len()])).expect("a column");
+        let noted = FoldFrame::from_data(&data, "test").expect("a frame");
+        assert_eq!(replay(&noted, &wanted()).expect("replayed"), replay(&frame(search()), &wanted()).expect("replayed"));
     }
 
     #[test]

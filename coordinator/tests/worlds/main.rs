@@ -48,7 +48,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 34] = [
+const LEAST: [(&str, u64); 36] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -83,6 +83,8 @@ const LEAST: [(&str, u64); 34] = [
     ("declined checkpoints", 10),
     ("damaged checkpoints", 2),
     ("folds that moved", 10),
+    ("folds that a race saved", 20),
+    ("folds that a halving saved", 200),
 ];
 
 /// The one world that somebody wants to look at.

@@ -31,7 +31,7 @@ import sys
 import tempfile
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Optional, TextIO, Type
+from typing import Any, Dict, Iterator, List, Optional, Sequence, TextIO, Type
 
 __all__ = ["Fold", "fold"]
 

@@ -17,6 +17,7 @@ mod model;
 mod offers;
 mod parts;
 mod race;
+mod rungs;
 mod random_worlds;
 mod restarts;
 mod standstill;
