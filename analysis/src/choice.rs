@@ -79,9 +79,8 @@ fn one_config(
         let planned = members.iter().map(|trial| trials[*trial].planned).max().unwrap_or_default();
         // Who was stopped by a race has lost it.
         let is_stopped = |trial: usize| stopped.contains(plan.id(trial));
-        let finished = |trial: &&usize| {
-            planned > 0 && trials[**trial].values.len() == planned && !is_stopped(**trial)
-        };
+        let finished =
+            |trial: &&usize| planned > 0 && trials[**trial].values.len() == planned && !is_stopped(**trial);
         let best = members.iter().filter(finished).copied().max_by(|a, b| trials[*a].compare(&trials[*b]));
         let stands_for = best.or(members.first().copied());
         members.iter().filter(|trial| Some(**trial) != stands_for).for_each(|trial| lost[*trial] = true);

@@ -371,7 +371,10 @@ mod tests {
         // As in an import, where each run has a place of its own.
         rows.sort_by_key(|row| row.fold.split);
         (0..).zip(&mut rows).for_each(|(position, row)| row.position = position);
-        assert_eq!(replay(&frame(rows), &wanted()).expect("replayed"), replay(&frame(search()), &wanted()).expect("replayed"));
+        assert_eq!(
+            replay(&frame(rows), &wanted()).expect("replayed"),
+            replay(&frame(search()), &wanted()).expect("replayed")
+        );
     }
 
     #[test]
@@ -379,9 +382,13 @@ mod tests {
         let mut data = frame(search()).data().clone();
         let notes: Vec<String> = (0..data.height()).map(|row| format!("run {row}")).collect();
         data.with_column(polars::prelude::Column::new("note".into(), notes.clone())).expect("a column");
-        data.with_column(polars::prelude::Column::new("wandb_Agent".into(), vec!["a"; notes.len()])).expect("a column");
+        data.with_column(polars::prelude::Column::new("wandb_Agent".into(), vec!["a"; notes.len()]))
+            .expect("a column");
         let noted = FoldFrame::from_data(&data, "test").expect("a frame");
-        assert_eq!(replay(&noted, &wanted()).expect("replayed"), replay(&frame(search()), &wanted()).expect("replayed"));
+        assert_eq!(
+            replay(&noted, &wanted()).expect("replayed"),
+            replay(&frame(search()), &wanted()).expect("replayed")
+        );
     }
 
     #[test]

@@ -140,7 +140,8 @@ mod tests {
     }
 
     #[test]
-    fn a_halving_shows_of_each_trial_the_rung_that_it_has_come_to_and_those_who_were_stopped_with_their_sign() {
+    fn a_halving_shows_of_each_trial_the_rung_that_it_has_come_to_and_those_who_were_stopped_with_their_sign()
+    {
         let spec = SweepSpec::parse(HALVED).expect("a sweep");
         let (frame, plan) = (halved(&spec), Plan::of_sweep(&spec));
         let rows = TableSpec { rows: vec!["lr".to_owned()], ..TableSpec::default() };
@@ -159,10 +160,14 @@ mod tests {
         let spec = SweepSpec::parse(HALVED).expect("a sweep");
         let (frame, plan) = (halved(&spec), Plan::of_sweep(&spec));
         let frame = frame.only(&frame.keys().expect("keys")[..14]).expect("the last rung is not there yet");
-        let frame = frame.filtered(&[("max_epochs".to_owned(), vec!["20".to_owned()])]).expect("the first rung");
+        let frame =
+            frame.filtered(&[("max_epochs".to_owned(), vec!["20".to_owned()])]).expect("the first rung");
         let rows = TableSpec { rows: vec!["lr".to_owned()], ..TableSpec::default() };
         let table = Table::of_block(&frame, &plan, &rows, None).expect("a table");
-        assert!(table.rows.iter().all(|row| !row.cells[0].marks.contains(&Mark::Stopped)), "the third is open");
+        assert!(
+            table.rows.iter().all(|row| !row.cells[0].marks.contains(&Mark::Stopped)),
+            "the third is open"
+        );
     }
 
     #[test]
@@ -170,8 +175,10 @@ mod tests {
         let spec = SweepSpec::parse(HALVED).expect("a sweep");
         let (frame, plan) = (halved(&spec), Plan::of_sweep(&spec));
         for per in [Per::Config, Per::Split] {
-            let selection = Selection { among: Some(vec!["lr".to_owned()]), by: Metric::ValidationAccuracy, per };
-            let table = Table::of_block(&frame, &plan, &TableSpec::default(), Some(&selection)).expect("a table");
+            let selection =
+                Selection { among: Some(vec!["lr".to_owned()]), by: Metric::ValidationAccuracy, per };
+            let table =
+                Table::of_block(&frame, &plan, &TableSpec::default(), Some(&selection)).expect("a table");
             let cell = &table.rows[0].cells[0];
             assert_eq!((table.rows.len(), cell.mean, cell.n), (1, Some(70.0), 4), "{per:?} {cell:?}");
             assert!(cell.marks.is_empty(), "{cell:?}");

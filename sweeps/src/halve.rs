@@ -45,7 +45,8 @@ impl FromStr for Share {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let numbers = text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        let numbers =
+            text.split_once('/').and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
         match numbers {
             Some((part, of)) if 0 < part && part < of && of <= LARGEST => Ok(Self { part, of }),
             _ => Err(format!("`{text}` is no share below one; write it as `1/3`")),
@@ -86,7 +87,11 @@ impl HalveSpec {
     }
 
     /// The same trial on each rung. The last one is what is meant in the end.
-    pub(crate) fn trials(&self, setting: &Setting, config: &TrialConfig) -> Result<Vec<TrialConfig>, SettingError> {
+    pub(crate) fn trials(
+        &self,
+        setting: &Setting,
+        config: &TrialConfig,
+    ) -> Result<Vec<TrialConfig>, SettingError> {
         let on = |rung: &u64| {
             let mut config = config.clone();
             setting.apply(&mut config, &Value::from(*rung)).map(|()| config)
@@ -161,8 +166,9 @@ impl Group {
 
     /// All its trials, each with its place and its rung.
     pub fn all(&self) -> impl Iterator<Item = (usize, usize, TrialId)> + '_ {
-        (0..self.trials.len())
-            .flat_map(move |place| (0..self.steps()).map(move |rung| (place, rung, self.on_rung(place, rung))))
+        (0..self.trials.len()).flat_map(move |place| {
+            (0..self.steps()).map(move |rung| (place, rung, self.on_rung(place, rung)))
+        })
     }
 
     /// How a trial did at one look: on a split, or on all splits of a rung with the seeds of each averaged. None while a fold of it

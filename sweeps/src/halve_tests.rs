@@ -53,14 +53,25 @@ fn a_rung_is_a_trial_that_differs_in_its_epochs_only_and_the_last_one_is_meant_i
     assert_eq!(epochs, [20, 40, 60].repeat(6));
     assert_eq!(spec.count_folds(), 6 * 3 * 4);
     let race = spec.race().expect("a halving");
-    assert_eq!(race.groups.iter().map(|group| (group.trials.len(), group.stages())).collect::<Vec<_>>(), [(3, 3); 2]);
+    assert_eq!(
+        race.groups.iter().map(|group| (group.trials.len(), group.stages())).collect::<Vec<_>>(),
+        [(3, 3); 2]
+    );
     let plain = SWEEP.replace("halve: {over: max_epochs, rungs: [20, 40, 60], keep: 1/2, among: [lr]}", "");
     let plain = SweepSpec::parse(&plain.replace("max_epochs: 7", "max_epochs: 60")).expect("a sweep");
     let last: Vec<TrialId> = spec.trials.iter().skip(2).step_by(3).map(|trial| trial.id).collect();
-    assert_eq!(last, plain.trials.iter().map(|trial| trial.id).collect::<Vec<_>>(), "the very trials of a plain sweep");
-    let rungs: Vec<u32> = spec.folds().iter().map(|fold| {
-        spec.trials.iter().find(|trial| trial.id == fold.trial).map_or(0, |trial| trial.config.max_epochs)
-    }).collect();
+    assert_eq!(
+        last,
+        plain.trials.iter().map(|trial| trial.id).collect::<Vec<_>>(),
+        "the very trials of a plain sweep"
+    );
+    let rungs: Vec<u32> = spec
+        .folds()
+        .iter()
+        .map(|fold| {
+            spec.trials.iter().find(|trial| trial.id == fold.trial).map_or(0, |trial| trial.config.max_epochs)
+        })
+        .collect();
     assert!(rungs.is_sorted(), "first rungs come first");
 }
 
@@ -78,7 +89,11 @@ fn a_rung_of_a_program_is_any_whole_number_that_it_declares() {
 #[test]
 fn a_rung_waits_for_all_its_folds_and_counts_splits_alike_whatever_seeds_they_have() {
     let trial = |n| TrialId::from_bytes([n; 16]);
-    let group = Group { trials: vec![trial(1)], splits: vec![(0, vec![0, 1]), (1, vec![0])], rungs: vec![vec![trial(2)]] };
+    let group = Group {
+        trials: vec![trial(1)],
+        splits: vec![(0, vec![0, 1]), (1, vec![0])],
+        rungs: vec![vec![trial(2)]],
+    };
     let score = |value| Outcome::Scored(Score::of(&example(value)));
     let ended = |open: bool| {
         group.ended(Metric::ValidationAccuracy, 0, 0, |fold| match (fold.split, fold.seed) {
@@ -99,7 +114,10 @@ fn later_rungs_are_held_until_their_turn_and_those_of_the_stopped_for_ever() {
     let terms = Terms { after: 1, criterion: Criterion::Best(third()) };
     let mut heat = Heat::new(terms, 3, 3);
     let held = |heat: &Heat| -> Vec<bool> {
-        (0..3).flat_map(|place| (0..3).map(move |rung| (place, rung))).map(|(place, rung)| heat.holds(place, rung)).collect()
+        (0..3)
+            .flat_map(|place| (0..3).map(move |rung| (place, rung)))
+            .map(|(place, rung)| heat.holds(place, rung))
+            .collect()
     };
     assert_eq!(held(&heat), [false, true, true].repeat(3));
     heat.look(|place| Split::Scored { mean: place as f64, sizes: [0, 0] });

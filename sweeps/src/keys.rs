@@ -106,7 +106,11 @@ pub(crate) const SWEEP: Block = &[
     key("limits", |_| object(LIMITS, &[]), "guards"),
     key("resources", |_| object(RESOURCES, &[]), "what a fold needs"),
     key("race", |_| object(RACE, &["among"]), "stops trials that are clearly worse after some splits"),
-    key("halve", |_| object(HALVE, &["over", "rungs", "keep", "among"]), "trains only the best for more epochs"),
+    key(
+        "halve",
+        |_| object(HALVE, &["over", "rungs", "keep", "among"]),
+        "trains only the best for more epochs",
+    ),
     key("priority", |_| json!({"type": "integer"}), "higher runs first"),
     key("table", |_| object(TABLE, &[]), "the table at the end"),
     key("figure", figures, "the figures at the end: a mapping, or a list of mappings"),

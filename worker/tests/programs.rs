@@ -158,7 +158,8 @@ fn a_script_is_given_its_settings_and_its_result_counts() {
 #[test]
 fn a_program_may_say_how_large_the_parts_of_its_own_data_are() {
     let with = |sizes: &str| {
-        let event = format!("{{\"event\":\"result\",\"test\":0.5,\"validation\":0.5,\"train\":1,\"sizes\":{sizes}}}");
+        let event =
+            format!("{{\"event\":\"result\",\"test\":0.5,\"validation\":0.5,\"train\":1,\"sizes\":{sizes}}}");
         World::shell(&format!("read request\necho '{event}' >&3\n")).train()
     };
     assert_eq!(with("[80, 10, 10]")["done"]["part_sizes"], json!([80, 10, 10]));

@@ -37,7 +37,9 @@ use self::facts::{
 };
 use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
-use self::racing::{a_halving_goes_on_after_a_restart_where_it_was, a_race_goes_on_after_a_restart_where_it_was};
+use self::racing::{
+    a_halving_goes_on_after_a_restart_where_it_was, a_race_goes_on_after_a_restart_where_it_was,
+};
 use self::results::{
     replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
     results_of_a_sweep_that_is_not_there_are_an_error,

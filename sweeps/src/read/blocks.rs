@@ -206,13 +206,19 @@ fn compared(fields: &Fields<'_>) -> Result<Metric> {
 
 pub(super) fn halve(node: &Node, path: &str, names: Names<'_>) -> Result<HalveSpec> {
     let fields = Fields::read(node, path, keys::HALVE)?;
-    let over = growing(fields.need("over", "name the setting that grows, such as `max_epochs`")?, &fields, names)?;
+    let over =
+        growing(fields.need("over", "name the setting that grows, such as `max_epochs`")?, &fields, names)?;
     let keep = fields.need("keep", "say how many go on from each rung, such as `1/3`")?;
     let read = text(keep, &fields.below("keep"))?.parse();
-    let among = fields.need("among", "name the settings that trials may differ in, such as `[lr, hidden_dim]`")?;
+    let among =
+        fields.need("among", "name the settings that trials may differ in, such as `[lr, hidden_dim]`")?;
     Ok(HalveSpec {
         over: over.name,
-        rungs: rungs(fields.need("rungs", "list its values, such as `[20, 60]`")?, &fields.below("rungs"), over)?,
+        rungs: rungs(
+            fields.need("rungs", "list its values, such as `[20, 60]`")?,
+            &fields.below("rungs"),
+            over,
+        )?,
         keep: read.or_else(|message: String| refuse(keep.at, &fields.below("keep"), message))?,
         among: shown_list(among, &fields.below("among"), names)?,
         by: compared(&fields)?,

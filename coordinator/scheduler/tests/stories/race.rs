@@ -180,7 +180,10 @@ fn a_failed_fold_stops_its_trial_and_a_retry_brings_it_back() {
             false => drop(report(&mut world, &lease)),
         }
     }
-    assert_eq!(stopped(&world), [Stopped { trial: trial(1), look: 1, of: SPLITS, leader: None, halving: false }]);
+    assert_eq!(
+        stopped(&world),
+        [Stopped { trial: trial(1), look: 1, of: SPLITS, leader: None, halving: false }]
+    );
     world.tell(Event::Retry { sweep: sweep("s") });
     assert!(stopped(&world).is_empty());
 }
