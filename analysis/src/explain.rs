@@ -125,7 +125,16 @@ impl CellExplanation {
         let chosen = self.folds.iter().any(|fold| !fold.chosen.is_empty());
         let shown = headers.len() - usize::from(!chosen);
         let rows: Vec<Vec<String>> = self.folds.iter().map(line).collect();
-        text + "\n" + &aligned(&headers[..shown], &rows)
+        text + "\n" + &aligned(&headers[..shown], &rows) + &self.environments()
+    }
+
+    /// What ran the folds of a program: its interpreter and packages. What ran ours is a plain version, and stands with its commit.
+    fn environments(&self) -> String {
+        let mut folds: BTreeMap<&str, usize> = BTreeMap::new();
+        for fold in self.folds.iter().filter(|fold| fold.code_version.contains(", ")) {
+            *folds.entry(&fold.code_version).or_default() += 1;
+        }
+        folds.iter().map(|(version, folds)| format!("{folds} by {version}\n")).collect()
     }
 }
 

@@ -1,16 +1,19 @@
 //! Races: which trials a sweep stops, that this is a function of stored results in whatever order they come and whatever happens
 //! meanwhile, and what becomes of the folds of a stopped trial.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use togl_scheduler::{Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Stopped, Submission};
+use togl_scheduler::{
+    Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Stopped, Submission, WorkerInfo,
+};
 use togl_sweeps::race::{self, Alpha, Criterion, Group, Outcome, Race, Score, Terms};
 use togl_sweeps::result::example;
 use togl_sweeps::spec::Metric;
-use togl_sweeps::{Attempt, FailureClass, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, Capability, FailureClass, FoldKey, FoldResult};
 
-use crate::world::{World, submission, sweep, trial};
+use crate::world::{World, info, submission, sweep, trial, worker};
 
 const SPLITS: u32 = 8;
 
@@ -124,7 +127,9 @@ fn a_program_s_trials_race_only_with_those_that_differ_in_what_is_raced_among() 
     let mut world = World::default();
     let race = spec.race().map(Arc::new);
     world.submit(Submission { trials, folds: spec.folds(), race, ..submission("s", [0]) });
-    world.join("w", "h", 40);
+    let offers = BTreeSet::from([Capability::Programs]);
+    let info = WorkerInfo { offers, ..info("h", 40) };
+    world.tell(Event::WorkerJoined { worker: worker("w"), info, running: vec![] });
     let of = |fold: &FoldKey| spec.trials.iter().find(|trial| trial.id == fold.trial).unwrap();
     let shown = |fold: &FoldKey, name| of(fold).config.show(name).unwrap();
     for lease in world.leases("w", 32) {
@@ -132,7 +137,7 @@ fn a_program_s_trials_race_only_with_those_that_differ_in_what_is_raced_among() 
         // The narrow ones are far better, and the rate decides among equally wide ones.
         let width = if shown(&lease.fold, "width") == "8" { 0.5 } else { 0.1 };
         let value = if shown(&lease.fold, "rate") == "0.2" { width + 0.3 - noise } else { width + noise };
-        world.report_result("w", lease.fold, lease.attempt, result(value));
+        world.report_result("w", lease.fold, lease.attempt, FoldResult { numerics: 0, ..result(value) });
     }
     let stopped: Vec<String> = stopped(&world)
         .iter()
