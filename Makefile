@@ -121,8 +121,11 @@ fuzz-api: build ## Fuzz the API of the page with schemathesis
 	deploy/browser-tools
 	deploy/fuzz-api
 
-test-programs: build ## Train the examples of programs, kill a worker in the middle (installs scikit-learn into target/programs-venv)
+test-programs: build ## Train the examples of programs, kill a worker in the middle (installs scikit-learn and PyTorch into target/programs-venv)
 	deploy/test-programs
+
+test-notebook: build ## Execute the notebook about programs (installs Jupyter into target/notebook-venv)
+	deploy/test-notebook
 
 test-hosts: build ## `togl hosts` against four sshd in network namespaces, one without disk, one that hangs
 	deploy/test-hosts

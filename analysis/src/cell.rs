@@ -46,7 +46,7 @@ impl Mark {
             Self::Stopped => (
                 "‖",
                 "stopped",
-                "stopped by the race of its sweep after n of the planned folds, by validation values; no rival for the best",
+                "stopped by the race or the halving of its sweep, by validation values; no rival for the best",
             ),
             Self::FewerCandidates => (
                 "◊",

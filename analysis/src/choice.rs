@@ -42,10 +42,12 @@ pub struct Chosen {
 pub fn choose(frame: &FoldFrame, plan: &Plan, selection: &Selection, spec: &TableSpec) -> Result<Chosen> {
     let labels: Vec<&str> =
         spec.rows.iter().chain([&spec.columns]).chain(&spec.group).map(String::as_str).collect();
-    let among = match &selection.among {
+    let mut among = match &selection.among {
         Some(among) => among.clone(),
         None => searched(plan, &labels)?,
     };
+    // Who was stopped on a lower rung is a rival of those who went on, and has lost.
+    among.extend(plan.grows().filter(|over| !among.iter().any(|name| name == over)).map(str::to_owned));
     match selection.per {
         Per::Split => in_each_split(frame, plan, selection.by, among),
         Per::Config => one_config(frame, plan, selection.by, among, &labels),
@@ -77,12 +79,14 @@ fn one_config(
     for members in families.members.iter().filter(|members| members.len() > 1) {
         // Saved folds have no plan: what one candidate has and another lacks is missing.
         let planned = members.iter().map(|trial| trials[*trial].planned).max().unwrap_or_default();
-        let finished = |trial: &&usize| planned > 0 && trials[**trial].values.len() == planned;
+        // Who was stopped by a race has lost it.
+        let is_stopped = |trial: usize| stopped.contains(plan.id(trial));
+        let finished =
+            |trial: &&usize| planned > 0 && trials[**trial].values.len() == planned && !is_stopped(**trial);
         let best = members.iter().filter(finished).copied().max_by(|a, b| trials[*a].compare(&trials[*b]));
         let stands_for = best.or(members.first().copied());
         members.iter().filter(|trial| Some(**trial) != stands_for).for_each(|trial| lost[*trial] = true);
-        // Who was stopped by a race has lost it.
-        let is_over = |trial: &usize| finished(&trial) || stopped.contains(plan.id(*trial));
+        let is_over = |trial: &usize| finished(&trial) || is_stopped(*trial);
         if let Some(best) = best.filter(|_| !members.iter().all(is_over)) {
             of_fewer.insert(plan.id(best));
         }
@@ -150,6 +154,13 @@ impl Candidate {
 
 /// Chooses within each split.
 fn in_each_split(frame: &FoldFrame, plan: &Plan, by: Metric, among: Vec<String>) -> Result<Chosen> {
+    let mut plan = plan.clone();
+    if plan.grows().is_some() {
+        let stopped = plan.stopped().clone();
+        let ids: Vec<TrialId> = (0..plan.trials()).map(|trial| plan.id(trial)).collect();
+        plan.retain(|fold| !stopped.contains(ids[fold.trial]));
+    }
+    let plan = &plan;
     let families = Families::of(plan, &among, &[])?;
     let rows = rows_of_folds(frame, plan)?;
     let judged = frame.validation()?.values(by)?;

@@ -157,7 +157,9 @@ fn line(fold: &ExplainedFold) -> Vec<String> {
 
 fn warning(mark: Mark, cell: &Cell) -> String {
     match mark {
-        Mark::Stopped => format!("stopped by its race after {} of {} planned folds", cell.n, cell.planned),
+        Mark::Stopped if cell.n < cell.planned => {
+            format!("stopped by its race after {} of {} planned folds", cell.n, cell.planned)
+        }
         Mark::Incomplete => format!("{} of {} planned folds have finished", cell.n, cell.planned),
         mixed => mixed.meaning().to_owned(),
     }

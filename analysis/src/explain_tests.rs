@@ -39,6 +39,20 @@ fn every_fold_behind_a_number_is_listed_with_its_origin() {
 }
 
 #[test]
+fn folds_of_a_program_name_the_interpreter_and_the_packages_that_ran_them() {
+    let config = trial("DD", Backbone::Gcn, 4);
+    let mut rows = folds(0, &config, &[0.5, 0.6, 0.7]);
+    for row in &mut rows[..2] {
+        row.result.provenance.code_version =
+            "CPython 3.12.1, torch 2.13.0, 40 packages 0123456789ab".to_owned();
+    }
+    let (frame, plan) = (frame(rows), plan(&[(&config, 3)]));
+    let table = Table::make(&frame, &TableSpec::default(), &plan).unwrap();
+    let text = CellExplanation::of(&table, &frame, "GCN-4", "DD").unwrap().text();
+    assert!(text.ends_with("\n2 by CPython 3.12.1, torch 2.13.0, 40 packages 0123456789ab\n"), "{text}");
+}
+
+#[test]
 fn a_row_may_be_named_by_the_labels_that_tell_it_apart() {
     let (table, frame) = two_rates();
     let by = |row: &str| CellExplanation::of(&table, &frame, row, "DD");

@@ -85,7 +85,23 @@ impl Plan {
     /// The same plan, which knows whom its race has stopped by the results of a whole frame. To be asked before anything is
     /// filtered or chosen, because the rivals of a trial decide.
     pub(crate) fn judged(&self, frame: &FoldFrame) -> Result<Self> {
-        Ok(Self { stopped: StoppedTrials::of(frame, self)?, ..self.clone() })
+        let mut judged = Self { stopped: StoppedTrials::of(frame, self)?, ..self.clone() };
+        judged.folds.retain(|fold| !judged.stopped.hides(judged.trials[fold.trial].id));
+        Ok(judged)
+    }
+
+    /// The setting that grows from rung to rung, if its sweep has a halving.
+    pub(crate) fn grows(&self) -> Option<&'static str> {
+        self.race.as_ref()?.rungs.as_ref().map(|rungs| rungs.over)
+    }
+
+    /// The results of a frame but those of rungs that no table shows.
+    pub(crate) fn visible(&self, frame: &FoldFrame) -> Result<FoldFrame> {
+        if self.grows().is_none() {
+            return Ok(frame.clone());
+        }
+        let keys = frame.keys()?;
+        frame.only(&keys.into_iter().filter(|key| !self.stopped.hides(key.trial)).collect::<Vec<_>>())
     }
 
     /// Whom the race has stopped.

@@ -2,9 +2,9 @@
 //! the winner. Sees validation values only. The rule itself is `togl_sweeps::race`; here are the groups, the draws that make
 //! many searches of a few, and the counting.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use polars::prelude::UInt64Chunked;
+use polars::prelude::{DataFrame, UInt64Chunked};
 use serde::Serialize;
 use togl_sweeps::race::{Alpha, Criterion, Group, Heat, Outcome, Race, Score, Terms, run};
 use togl_sweeps::spec::Metric;
@@ -14,7 +14,7 @@ use crate::columns::label;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
 use crate::render::aligned;
-use crate::schema::{SETTINGS, check_label};
+use crate::schema::{self, SETTINGS, check_label};
 use crate::wording::fixed;
 
 /// What is replayed.
@@ -95,18 +95,20 @@ struct Folds {
 
 impl Folds {
     fn of(frame: &FoldFrame, wanted: &Wanted) -> Result<Self> {
-        wanted.among.iter().try_for_each(|name| check_label(name))?;
         let (data, keys) = (frame.data(), frame.keys()?);
+        let known = setting_columns(data, &keys)?;
+        let strange = wanted.among.iter().filter(|name| !known.contains(&name.as_str()));
+        strange.into_iter().try_for_each(|name| check_label(name))?;
         let assumed = wanted.ratio.map(|ratio| [1_000_000, (ratio * 1e6) as u32]);
         let scores = scores(frame, wanted.by, assumed)?;
-        let mut settings: Vec<(TrialId, Vec<String>)> = Vec::new();
-        let others = SETTINGS.iter().filter(|spec| !wanted.among.iter().any(|name| name == spec.name));
-        let others: Vec<&str> = others.map(|spec| spec.name).collect();
+        let (mut settings, mut seen) = (Vec::<(TrialId, Vec<String>)>::new(), HashSet::new());
+        let others: Vec<&str> =
+            known.into_iter().filter(|name| wanted.among.iter().all(|among| among != name)).collect();
         for (row, key) in keys.iter().enumerate() {
             if !scores.contains_key(key) {
                 continue;
             }
-            if settings.last().is_none_or(|(trial, _)| *trial != key.trial) {
+            if seen.insert(key.trial) {
                 let labels: Result<_> =
                     others.iter().map(|name| Ok(label(&data.column(name)?.get(row)?))).collect();
                 settings.push((key.trial, labels?));
@@ -131,7 +133,7 @@ impl Folds {
     fn replayed(&self, searches: &[Group], terms: Terms, by: Metric) -> Replayed {
         let (mut folds, mut saved, mut kept, mut lost) = (0, 0, 0, 0.0);
         for group in searches {
-            let race = Race { by, terms, groups: Vec::new() };
+            let race = Race { by, terms, groups: Vec::new(), rungs: None };
             let heat = run(&race, group, |fold| {
                 self.scores.get(fold).map_or(Outcome::Open, |s| Outcome::Scored(*s))
             });
@@ -148,6 +150,7 @@ impl Folds {
         let rule = match terms.criterion {
             Criterion::Test(alpha) => format!("alpha {alpha}"),
             Criterion::WorstSplit => "mean below the leader's worst split".to_owned(),
+            Criterion::Best(share) => format!("the best {share} of a rung"), // not replayed
         };
         let interval = wilson(kept, searches.len());
         Replayed {
@@ -172,6 +175,26 @@ impl Folds {
         };
         (0..group.splits.len()).map(split).sum::<f64>() / group.splits.len() as f64
     }
+}
+
+/// The settings of a frame: ours, and what programs declare. What else somebody keeps beside folds is not the same in all folds of
+/// a trial, or says by its name that it is of another system.
+fn setting_columns<'a>(data: &'a DataFrame, keys: &[FoldKey]) -> Result<Vec<&'a str>> {
+    let mut known: Vec<&str> = SETTINGS.iter().map(|spec| spec.name).collect();
+    let others = data.columns().iter().filter(|column| {
+        let name = column.name().as_str();
+        !name.starts_with("wandb_") && !schema::columns().any(|spec| spec.name == name)
+    });
+    for column in others {
+        let mut values: HashMap<TrialId, String> = HashMap::new();
+        let mut same = true;
+        for (row, key) in keys.iter().enumerate() {
+            let value = label(&column.get(row)?);
+            same &= *values.entry(key.trial).or_insert_with(|| value.clone()) == value;
+        }
+        known.extend(same.then_some(column.name().as_str()));
+    }
+    Ok(known)
 }
 
 /// What a race knows of each fold of a frame that has a value, with these sizes where it does not say its own.
@@ -234,7 +257,7 @@ fn grouped(settings: &[(TrialId, Vec<String>)], scores: &HashMap<FoldKey, Score>
             }
         }
         let trials: Vec<TrialId> = trials.iter().copied().filter(|trial| of[trial] == *fullest).collect();
-        (trials.len() > 1 && splits.len() > 2).then_some(Group { trials, splits })
+        (trials.len() > 1 && splits.len() > 2).then_some(Group { trials, splits, rungs: Vec::new() })
     };
     alike.into_iter().filter_map(group).collect()
 }
@@ -250,7 +273,7 @@ fn drawn(group: &Group, draws: u32, of: usize) -> impl Iterator<Item = Group> + 
         trials.truncate(of.max(2));
         let mut splits = group.splits.clone();
         splits.sort_by_cached_key(|(split, _)| place(&split.to_le_bytes()));
-        Group { trials, splits }
+        Group { trials, splits, rungs: Vec::new() }
     })
 }
 
@@ -322,6 +345,52 @@ mod tests {
         let other = Wanted { among: vec!["depth".to_owned()], ..wanted() };
         assert!(
             replay(&frame, &other).expect_err("nobody differs").to_string().contains("nothing to replay")
+        );
+    }
+
+    #[test]
+    fn folds_of_programs_race_by_the_settings_that_their_program_declares() {
+        let sweep = "version: 1\nname: x\nprogram: {run: [t], version: 1, settings: {rate: number, width: whole}}\n\
+                     base: {dataset: own}\ngrid: {rate: [0.1, 0.2, 0.3], width: [8, 16]}\n";
+        let spec = togl_sweeps::SweepSpec::parse(sweep).expect("a sweep");
+        let rows = spec.trials.iter().flat_map(|trial| {
+            let of = |split: u32| 0.3 + 0.1 * (trial.position / 2) as f64 + f64::from(split % 3) / 100.0;
+            folds(trial.position, &trial.config, &(0..10).map(of).collect::<Vec<_>>())
+        });
+        let frame = frame(rows.collect::<Vec<_>>());
+        let of = |among: &str| {
+            let among = among.split(',').map(str::to_owned).collect();
+            replay(&frame, &Wanted { among, ..wanted() })
+        };
+        let (apart, together) = (of("rate").expect("replayed"), of("rate,width").expect("replayed"));
+        assert_eq!((apart[2].searches, apart[2].folds), (2, 60), "trials of different width do not race");
+        assert_eq!((together[2].searches, together[2].folds), (1, 60));
+        assert!(of("rat").expect_err("no such setting").to_string().contains("rat"));
+    }
+
+    #[test]
+    fn a_trial_races_once_also_where_its_folds_do_not_stand_together() {
+        let mut rows = search();
+        // As in an import, where each run has a place of its own.
+        rows.sort_by_key(|row| row.fold.split);
+        (0..).zip(&mut rows).for_each(|(position, row)| row.position = position);
+        assert_eq!(
+            replay(&frame(rows), &wanted()).expect("replayed"),
+            replay(&frame(search()), &wanted()).expect("replayed")
+        );
+    }
+
+    #[test]
+    fn what_somebody_keeps_beside_folds_is_no_setting_that_keeps_trials_apart() {
+        let mut data = frame(search()).data().clone();
+        let notes: Vec<String> = (0..data.height()).map(|row| format!("run {row}")).collect();
+        data.with_column(polars::prelude::Column::new("note".into(), notes.clone())).expect("a column");
+        data.with_column(polars::prelude::Column::new("wandb_Agent".into(), vec!["a"; notes.len()]))
+            .expect("a column");
+        let noted = FoldFrame::from_data(&data, "test").expect("a frame");
+        assert_eq!(
+            replay(&noted, &wanted()).expect("replayed"),
+            replay(&frame(search()), &wanted()).expect("replayed")
         );
     }
 

@@ -134,16 +134,20 @@ impl Table {
         spec: &TableSpec,
         selection: Option<&Selection>,
     ) -> Result<Self> {
-        let plan = plan.judged(frame)?.filtered(&spec.filter)?;
-        let frame = frame.filtered(&spec.filter)?;
+        let judged = plan.judged(frame)?;
+        let frame = judged.visible(frame)?.filtered(&spec.filter)?;
+        let plan = judged.filtered(&spec.filter)?;
         let Some(selection) = selection else {
-            return Self::make(&frame, &cells::separated(spec, &plan, &[])?, &plan);
+            let mut table = Self::make(&frame, &cells::separated(spec, &plan, &[])?, &plan)?;
+            table.remarks.extend(plan.stopped().remark(&plan));
+            return Ok(table);
         };
         refuse_chosen_labels(spec, selection)?;
         let chosen = choice::choose(&frame, &plan, selection, spec)?;
         let spec = cells::separated(spec, &chosen.plan, &chosen.among)?;
         let mut table = Self::make_after_choice(&chosen.frame, &spec, &chosen.plan, &chosen.among)?;
         table.remarks.extend(chosen.remarks);
+        table.remarks.extend(plan.stopped().remark(&plan));
         let of_fewer = |cell: &Cell| cell.folds.iter().any(|fold| chosen.of_fewer.contains(&fold.trial));
         let cells = table.rows.iter_mut().flat_map(|row| &mut row.cells);
         cells.filter(|cell| of_fewer(cell)).for_each(|cell| {

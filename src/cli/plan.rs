@@ -90,7 +90,7 @@ impl Plan {
             None => [None; 2],
         };
         let name = spec.name.to_string();
-        let race = spec.race().map(|race| describe_race(&race));
+        let race = spec.race().map(|race| describe_race(&spec, &race));
         let planned = Planned { name, counts, estimate, race, slots, finish_seconds, finish_seconds_at_most };
         match self.format {
             Plain::Human => output::print(&describe(&planned)),
@@ -238,8 +238,24 @@ fn describe(planned: &Planned) -> String {
     text + &planned.race.iter().map(|race| format!("  race       {race}\n")).collect::<String>()
 }
 
-fn describe_race(race: &Race) -> String {
+fn describe_race(spec: &SweepSpec, race: &Race) -> String {
     let trials: usize = race.groups.iter().map(|group| group.trials.len()).sum();
+    if let Some(halve) = &spec.halve {
+        let of = |group: &togl_sweeps::race::Group| {
+            let folds = group.folds(0, 0).count();
+            halve.entering(group.trials.len()).iter().map(|trials| trials * folds).sum::<usize>()
+        };
+        let folds: usize = race.groups.iter().map(of).sum();
+        let rungs: Vec<String> = halve.rungs.iter().map(u64::to_string).collect();
+        return format!(
+            "{} of {} go on from each rung ({} = {}); {} to train if none fails",
+            halve.keep,
+            output::count(trials as u64, "trial"),
+            halve.over,
+            rungs.join(", "),
+            output::count(folds as u64, "fold")
+        );
+    }
     let most = race.groups.iter().map(|group| group.splits.len()).max().unwrap_or_default();
     let (groups, trials) =
         (output::count(race.groups.len() as u64, "group"), output::count(trials as u64, "trial"));

@@ -63,11 +63,18 @@ impl Race {
         }
         let sweep = self.sweep.clone().unwrap_or_default();
         let mut source = self.target.facts().await?;
-        let stopped = stopped(source.as_mut(), &sweep).await?.ok_or_else(|| {
+        let judged = judged(source.as_mut(), &sweep).await?.ok_or_else(|| {
             Problem::negative(format!("{sweep} has no race"))
                 .hint("`race: {among: [lr]}` in its file makes trials race; `--replay` says what that would have saved")
         })?;
-        output::list_unless_empty(&stopped, &self.listing, &format!("the race of {sweep} has stopped nobody"))
+        if judged.knows_no_sizes {
+            output::talk(
+                "note: no result says how large the parts of its split are, so this race can stop nobody; programs say it with \
+                 `sizes` in their result (docs/programs.md)",
+            );
+        }
+        let why = format!("the race of {sweep} has stopped nobody");
+        output::list_unless_empty(&judged.stopped, &self.listing, &why)
     }
 
     async fn replayed(self) -> Result<(), Problem> {
@@ -113,10 +120,12 @@ pub struct StoppedTrial {
     pub trial: TrialId,
     /// Its settings that are raced among.
     pub settings: String,
-    /// Splits that were compared.
-    pub look: u32,
-    /// Splits that there are.
-    pub splits: usize,
+    /// Splits that were compared; of a halving how far it was trained.
+    pub look: u64,
+    /// Splits that there are; of a halving how far those are trained that go all the way.
+    pub splits: u64,
+    /// What both count: `splits`, or the setting that a halving is over.
+    pub counted: &'static str,
     /// Who was better; empty if a fold failed.
     pub leader: String,
     /// Folds without a result, which are not trained for this sweep.
@@ -124,7 +133,7 @@ pub struct StoppedTrial {
 }
 
 impl ListRow for StoppedTrial {
-    const COLUMNS: &'static [&'static str] = &["TRIAL", "SETTINGS", "AFTER", "OF", "BETTER", "SAVED"];
+    const COLUMNS: &'static [&'static str] = &["TRIAL", "SETTINGS", "AFTER", "OF", "WHAT", "BETTER", "SAVED"];
 
     fn cells(&self) -> Vec<String> {
         let better = if self.leader.is_empty() {
@@ -138,6 +147,7 @@ impl ListRow for StoppedTrial {
             self.settings.clone(),
             self.look.to_string(),
             self.splits.to_string(),
+            self.counted.to_owned(),
             better,
             self.saved.to_string(),
         ]
@@ -160,11 +170,16 @@ pub fn saved(stopped: &[StoppedTrial]) -> u64 {
     stopped.iter().map(|trial| trial.saved as u64).sum()
 }
 
-/// What the race of a sweep has stopped, from its stored results; none if it has no race, which costs no look at results.
-pub async fn stopped(
-    source: &mut dyn facts::Facts,
-    sweep: &str,
-) -> Result<Option<Vec<StoppedTrial>>, Problem> {
+/// What the race of a sweep has come to.
+pub struct JudgedRace {
+    /// Whom it has stopped.
+    pub stopped: Vec<StoppedTrial>,
+    /// Whether it needs the sizes of the parts of splits, and there are results, none of which says them.
+    pub knows_no_sizes: bool,
+}
+
+/// What the race of a sweep has come to, from its stored results; none if it has no race, which costs no look at results.
+pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option<JudgedRace>, Problem> {
     let mut text = String::new();
     let only_the_text = Facts { sweep: Some(facts::sweep_name(sweep)?), ..Facts::default() };
     let mut take = |fact: Fact| {
@@ -198,7 +213,15 @@ pub async fn stopped(
         Ok(())
     };
     source.read(wanted, &mut take).await?;
-    Ok(Some(of_results(&spec, &race, &outcomes)))
+    let scores = || {
+        outcomes.values().filter_map(|outcome| match outcome {
+            Outcome::Scored(score) => Some(score),
+            Outcome::Open | Outcome::Failed => None,
+        })
+    };
+    let knows_no_sizes =
+        race.rungs.is_none() && scores().next().is_some() && scores().all(|score| score.sizes.contains(&0));
+    Ok(Some(JudgedRace { stopped: of_results(&spec, &race, &outcomes), knows_no_sizes }))
 }
 
 fn of_results(
@@ -207,7 +230,8 @@ fn of_results(
     outcomes: &HashMap<FoldKey, Outcome>,
 ) -> Vec<StoppedTrial> {
     let outcome = |fold: &FoldKey| outcomes.get(fold).copied().unwrap_or(Outcome::Open);
-    let among = spec.race.iter().flat_map(|race| &race.among).collect::<Vec<_>>();
+    let raced = spec.race.iter().flat_map(|race| &race.among);
+    let among = raced.chain(spec.halve.iter().flat_map(|halve| &halve.among)).collect::<Vec<_>>();
     let settings = |trial: TrialId| {
         let planned = spec.trials.iter().find(|planned| planned.id == trial);
         let said = |name: &&String| Some(format!("{name}={}", planned?.config.show(name)?));
@@ -218,13 +242,22 @@ fn of_results(
         let heat = race::run(race, group, outcome);
         for (place, trial) in group.trials.iter().enumerate() {
             let Some(stop) = heat.stop(place) else { continue };
-            let folds = (0..group.splits.len()).flat_map(|split| group.folds(place, split));
+            let folds = (0..group.stages()).flat_map(|stage| group.folds(place, stage));
+            let (look, splits, counted) = match &race.rungs {
+                None => (stop.look.into(), group.splits.len() as u64, "splits"),
+                Some(rungs) => {
+                    let value = |rung: usize| rungs.values.get(rung).copied().unwrap_or_default();
+                    (value(stop.look as usize - 1), value(rungs.values.len() - 1), rungs.over)
+                }
+            };
+            let rung = if group.is_halving() { stop.look as usize - 1 } else { 0 };
             stopped.push(StoppedTrial {
-                trial: *trial,
+                trial: group.on_rung(place, rung),
                 settings: settings(*trial),
-                look: stop.look,
-                splits: group.splits.len(),
-                leader: stop.leader.map(|leader| group.trials[leader].to_string()).unwrap_or_default(),
+                look,
+                splits,
+                counted,
+                leader: stop.leader.map(|leader| group.on_rung(leader, rung).to_string()).unwrap_or_default(),
                 saved: folds.filter(|fold| outcome(fold) == Outcome::Open).count(),
             });
         }

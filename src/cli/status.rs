@@ -41,7 +41,7 @@ impl Status {
     pub(super) async fn run(self) -> Result<(), Problem> {
         let mut source = self.target.live().await?;
         let mut status = source.status(&self.sweep).await?;
-        if let Some(stopped) = race::stopped(source.as_mut(), &self.sweep).await? {
+        if let Some(race::JudgedRace { stopped, .. }) = race::judged(source.as_mut(), &self.sweep).await? {
             status.race = race::in_words(&stopped);
             if !source.is_live() {
                 status.sweep.pending -= status.sweep.pending.min(race::saved(&stopped)); // a coordinator counts so itself

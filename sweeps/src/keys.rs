@@ -107,6 +107,11 @@ pub(crate) const SWEEP: Block = &[
     key("limits", |_| object(LIMITS, &[]), "guards"),
     key("resources", |_| object(RESOURCES, &[]), "what a fold needs"),
     key("race", |_| object(RACE, &["among"]), "stops trials that are clearly worse after some splits"),
+    key(
+        "halve",
+        |_| object(HALVE, &["over", "rungs", "keep", "among"]),
+        "trains only the best for more epochs",
+    ),
     key("priority", |_| json!({"type": "integer"}), "higher runs first"),
     key("table", |_| object(TABLE, &[]), "the table at the end"),
     key("figure", figures, "the figures at the end: a mapping, or a list of mappings"),
@@ -231,6 +236,17 @@ pub(crate) const RACE: Block = block! {
     "after": |_| whole(race::LEAST.into(), u32::MAX.into()), "splits that are compared before the first trial is stopped";
     "alpha": |_| json!({"enum": [0.1, 0.05, 0.025, 0.01, 0.005]}),
         "how often one look may stop a trial that is as good as the best";
+};
+
+/// `halve`.
+pub(crate) const HALVE: Block = block! {
+    "over": shown, "the setting that grows from rung to rung: `max_epochs`, or a whole number that the program declares";
+    "rungs": |_| list(whole(1, u64::MAX)), "its values, growing; the last one is that of trials which go all the way";
+    "keep": |_| json!({"type": "string", "pattern": "^[1-9][0-9]*/[1-9][0-9]*$"}),
+        "how many of a group go on from each rung, such as `1/3`, rounded up";
+    "among": shown_list, "trials that differ in nothing but these settings are compared with each other";
+    "by": |_| json!({"enum": ["validation_accuracy", "last_validation_accuracy"]}),
+        "the validation metric that is compared";
 };
 
 /// `figure`.

@@ -15,6 +15,7 @@ pub mod estimate;
 pub mod explain;
 pub mod failure;
 pub mod grid;
+pub mod halve;
 pub mod hint;
 pub mod identity;
 pub mod ids;

@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::halve::{Rungs, Share, survivors};
 use crate::ids::{FoldKey, TrialId};
 use crate::result::FoldResult;
 use crate::spec::{Metric, SweepSpec};
@@ -92,6 +93,8 @@ pub enum Criterion {
     Test(Alpha),
     /// Its mean is below the worst split of the leader. For comparison; no sweep uses it.
     WorstSplit,
+    /// It is not among the best of its rung: no race over splits, but a halving (`halve`).
+    Best(Share),
 }
 
 /// How a group races.
@@ -125,23 +128,32 @@ pub struct Race {
     pub terms: Terms,
     /// Who races with whom.
     pub groups: Vec<Group>,
+    /// What is looked at one after the other: the rungs of a halving, or none for a race over splits.
+    pub rungs: Option<Rungs>,
 }
 
 /// Trials that race with each other: they differ only in what is raced among, and have the same folds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// In the order of the sweep, which decides between equals.
+    /// In the order of the sweep, which decides between equals; of a halving those of the first rung.
     pub trials: Vec<TrialId>,
     /// The splits in the order written, each with its seeds.
     pub splits: Vec<(u32, Vec<u64>)>,
+    /// The same on each further rung of a halving, in the same order; nothing for a race over splits.
+    pub rungs: Vec<Vec<TrialId>>,
 }
 
 impl Group {
-    /// The folds of one of its trials on one of its splits.
-    pub fn folds(&self, trial: usize, split: usize) -> impl Iterator<Item = FoldKey> + '_ {
-        let trial = self.trials[trial];
-        let (split, seeds) = &self.splits[split];
-        seeds.iter().map(move |seed| FoldKey { trial, split: *split, seed: *seed })
+    /// The folds of one of its trials that one look compares: those of a split, or of a whole rung.
+    pub fn folds(&self, place: usize, stage: usize) -> impl Iterator<Item = FoldKey> + '_ {
+        let (rung, splits) = match self.is_halving() {
+            true => (stage, &self.splits[..]),
+            false => (0, &self.splits[stage..=stage]),
+        };
+        let trial = self.on_rung(place, rung);
+        splits.iter().flat_map(move |(split, seeds)| {
+            seeds.iter().map(move |seed| FoldKey { trial, split: *split, seed: *seed })
+        })
     }
 }
 
@@ -149,38 +161,41 @@ impl RaceSpec {
     /// The race of a sweep with these trials.
     pub fn of(&self, sweep: &SweepSpec) -> Race {
         let terms = Terms { after: self.after, criterion: Criterion::Test(self.alpha) };
-        Race { by: self.by, terms, groups: groups(sweep, &self.among) }
+        Race { by: self.by, terms, groups: groups(sweep, &self.among), rungs: None }
     }
 }
 
 /// The trials of a sweep that differ in nothing but these settings, group by group. A trial without another one races with
 /// nobody and is in no group.
 pub fn groups(sweep: &SweepSpec, among: &[String]) -> Vec<Group> {
-    let others: Vec<_> = crate::settings::SETTINGS
-        .iter()
-        .filter(|setting| !among.iter().any(|name| name == setting.name))
-        .collect();
+    let mut others = crate::settings::names_of(sweep.trials.iter().map(|trial| &trial.config));
+    others.retain(|name| !among.contains(name));
     let mut found: std::collections::HashMap<_, usize> = std::collections::HashMap::new();
     let mut groups: Vec<Group> = Vec::new();
     for trial in &sweep.trials {
-        let settings: Vec<String> =
-            others.iter().map(|setting| setting.value(&trial.config).to_string()).collect();
-        let mut splits: Vec<(u32, Vec<u64>)> = Vec::new();
-        for fold in sweep.folds_of(trial.id) {
-            match splits.iter_mut().find(|(split, _)| *split == fold.split) {
-                Some((_, seeds)) => seeds.push(fold.seed),
-                None => splits.push((fold.split, vec![fold.seed])),
-            }
-        }
+        let settings: Vec<Option<String>> = others.iter().map(|name| trial.config.show(name)).collect();
+        let splits = splits_of(sweep, trial.id);
         let next = groups.len();
         let at = *found.entry((settings, splits.clone())).or_insert(next);
         if at == next {
-            groups.push(Group { trials: Vec::new(), splits });
+            groups.push(Group { trials: Vec::new(), splits, rungs: Vec::new() });
         }
         groups[at].trials.push(trial.id);
     }
     groups.retain(|group| group.trials.len() > 1 && group.splits.len() > 1);
     groups
+}
+
+/// The splits of a trial in the order written, each with its seeds.
+pub(crate) fn splits_of(sweep: &SweepSpec, trial: TrialId) -> Vec<(u32, Vec<u64>)> {
+    let mut splits: Vec<(u32, Vec<u64>)> = Vec::new();
+    for fold in sweep.folds_of(trial) {
+        match splits.iter_mut().find(|(split, _)| *split == fold.split) {
+            Some((_, seeds)) => seeds.push(fold.seed),
+            None => splits.push((fold.split, vec![fold.seed])),
+        }
+    }
+    splits
 }
 
 /// What a race knows of a result. In single precision, because the coordinator has one of each finished fold in memory; everybody
@@ -292,7 +307,7 @@ impl Split {
 /// That a trial is stopped, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
-    /// The look that stopped it, which is the number of splits that it saw.
+    /// The look that stopped it, which is the number of splits, or of rungs, that it saw.
     pub look: u32,
     /// Who was better; none if a fold failed.
     pub leader: Option<usize>,
@@ -311,9 +326,9 @@ pub struct Heat {
 }
 
 impl Heat {
-    /// Before the first look.
-    pub fn new(terms: Terms, trials: usize, splits: usize) -> Self {
-        let splits = u32::try_from(splits).unwrap_or(u32::MAX);
+    /// Before the first look at so many splits, or rungs.
+    pub fn new(terms: Terms, trials: usize, stages: usize) -> Self {
+        let splits = u32::try_from(stages).unwrap_or(u32::MAX);
         Self {
             terms,
             splits,
@@ -344,10 +359,20 @@ impl Heat {
         (0..self.stops.len()).filter(|trial| self.stops[*trial].is_none())
     }
 
-    /// Looks at the next split of every live trial; they must all have come to an end. Nobody is judged by a later split.
+    /// Whether nobody wants folds of a trial on a rung: it is stopped, or the looks have not come so far. A race over splits has
+    /// one rung.
+    pub fn holds(&self, trial: usize, rung: usize) -> bool {
+        match (self.terms.criterion, self.stops[trial]) {
+            (Criterion::Best(_), Some(stop)) => rung >= stop.look as usize,
+            (Criterion::Best(_), None) => rung > self.looks as usize,
+            (Criterion::Test(_) | Criterion::WorstSplit, stop) => stop.is_some(),
+        }
+    }
+
+    /// Looks at the next split, or rung, of every live trial; they must all have come to an end. Nobody is judged by a later one.
     pub fn look(&mut self, split: impl Fn(usize) -> Split) {
         self.looks += 1;
-        let look = self.looks;
+        let (look, entered) = (self.looks, self.live().count());
         for trial in self.live().collect::<Vec<_>>() {
             match split(trial) {
                 Split::Failed => self.stops[trial] = Some(Stop { look, leader: None }),
@@ -357,6 +382,9 @@ impl Heat {
                 }
             }
         }
+        if let Criterion::Best(share) = self.terms.criterion {
+            return self.keep_best(share, entered);
+        }
         if look < self.terms.after.max(LEAST) {
             return;
         }
@@ -365,6 +393,17 @@ impl Heat {
             if trial != leader && self.is_clearly_worse(trial, leader) {
                 self.stops[trial] = Some(Stop { look, leader: Some(leader) });
             }
+        }
+    }
+
+    /// Ends a rung that so many trials entered.
+    fn keep_best(&mut self, share: Share, entered: usize) {
+        let last = |trial: usize| self.means[trial].last().copied().unwrap_or(f64::NEG_INFINITY);
+        let scores: Vec<(usize, f64)> = self.live().map(|trial| (trial, last(trial))).collect();
+        let kept = survivors(&scores, entered, share);
+        let stop = Stop { look: self.looks, leader: kept.first().copied() };
+        for (trial, _) in scores.into_iter().filter(|(trial, _)| !kept.contains(trial)) {
+            self.stops[trial] = Some(stop);
         }
     }
 
@@ -384,6 +423,7 @@ impl Heat {
         let (others, mine) = (&self.means[leader], &self.means[trial]);
         let count = f64::from(self.looks);
         match self.terms.criterion {
+            Criterion::Best(_) => false, // nobody asks: whole rungs are ranked
             Criterion::WorstSplit => {
                 let worst = others.iter().copied().fold(f64::INFINITY, f64::min);
                 sum(mine) / count < worst
@@ -407,16 +447,16 @@ impl Heat {
 }
 
 /// From the first to the last, so that it has the same bits everywhere.
-fn sum(values: &[f64]) -> f64 {
+pub(crate) fn sum(values: &[f64]) -> f64 {
     values.iter().fold(0.0, |sum, value| sum + value)
 }
 
 /// The race of a group, as far as these results take it.
 pub fn run(race: &Race, group: &Group, outcome: impl Fn(&FoldKey) -> Outcome) -> Heat {
-    let mut heat = Heat::new(race.terms, group.trials.len(), group.splits.len());
+    let mut heat = Heat::new(race.terms, group.trials.len(), group.stages());
     while !heat.is_over() {
         let at = heat.looks() as usize;
-        let of = |trial: usize| Split::of(race.by, group.folds(trial, at).map(|fold| outcome(&fold)));
+        let of = |trial: usize| group.ended(race.by, trial, at, &outcome);
         let splits: Option<Vec<(usize, Split)>> =
             heat.live().map(|trial| Some((trial, of(trial)?))).collect();
         let Some(splits) = splits.filter(|splits| !splits.is_empty()) else { break };

@@ -110,6 +110,18 @@ fn trials_race_with_those_that_differ_only_in_what_is_raced_among() {
     assert!(of(&["hidden_dim"]).is_empty(), "nobody has anybody to race with");
 }
 
+#[test]
+fn settings_that_a_program_declares_tell_who_races_with_whom() {
+    let sweep = "version: 1\nname: x\nprogram: {run: [python3, t.py], version: 1, settings: {rate: number, width: whole}}\n\
+                 base: {dataset: own}\ngrid: {rate: [0.1, 0.2, 0.3], width: [8, 16]}\nsplits: {from: 0, to: 4}\n";
+    let spec = SweepSpec::parse(sweep).expect("a sweep");
+    let of = |among: &[&str]| groups(&spec, &among.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+    let sizes = |groups: Vec<Group>| groups.iter().map(|group| group.trials.len()).collect::<Vec<_>>();
+    assert_eq!(sizes(of(&["rate"])), [3, 3], "trials of different width do not race");
+    assert_eq!(sizes(of(&["rate", "width"])), [6]);
+    assert_eq!(sizes(of(&["lr"])), [] as [usize; 0], "a setting of ours is none of the program");
+}
+
 /// The rule once more, in other words: t by two passes and powers, live trials by looking back over all looks.
 fn again(values: &[Vec<Option<f64>>], after: u32) -> Vec<Option<u32>> {
     let splits = values[0].len();

@@ -32,8 +32,8 @@ fn of_a_program() -> Value {
 }
 
 /// Keys of a sweep under which settings are named.
-const NAMING_SETTINGS: [&str; 9] =
-    ["base", "grid", "zip", "exclude", "random", "union", "table", "figure", "published"];
+const NAMING_SETTINGS: [&str; 11] =
+    ["base", "grid", "zip", "exclude", "random", "union", "race", "halve", "table", "figure", "published"];
 
 fn definitions() -> Value {
     json!({

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::halve::HalveSpec;
 use crate::ids::{FoldKey, SweepName, TrialId};
 use crate::program::Program;
 use crate::race::{Race, RaceSpec};
@@ -44,6 +45,8 @@ pub struct SweepSpec {
     pub resources: Resources,
     /// Which trials race with each other over folds, if any do.
     pub race: Option<RaceSpec>,
+    /// Which trials are trained for more epochs only if they are among the best, if any are.
+    pub halve: Option<HalveSpec>,
     /// Higher runs first.
     pub priority: i32,
     /// The table at the end.
@@ -116,17 +119,18 @@ impl SweepSpec {
         crate::read::priority(text).unwrap_or(0)
     }
 
-    /// Its race, if it has one: who races with whom.
+    /// Its race, if it has one, over splits or over the rungs of a halving: who races with whom.
     pub fn race(&self) -> Option<Race> {
-        self.race.as_ref().map(|race| race.of(self))
+        let halving = || self.halve.as_ref().map(|halve| halve.of(self));
+        self.race.as_ref().map(|race| race.of(self)).or_else(halving)
     }
 
-    /// All folds, in the order in which they are to run: trial by trial, but split by split where trials race.
+    /// All folds, in the order in which they are to run: trial by trial, but split by split, or rung by rung, where trials race.
     pub fn folds(&self) -> Vec<FoldKey> {
         let folds = || self.trials.iter().flat_map(|trial| self.folds_of(trial.id));
         let Some(race) = self.race() else { return folds().collect() };
         let place = race.groups.iter().flat_map(|group| {
-            (0..group.splits.len())
+            (0..group.stages())
                 .flat_map(move |split| (0..group.trials.len()).map(move |trial| (trial, split)))
                 .flat_map(move |(trial, split)| group.folds(trial, split).map(move |fold| (fold, split + 1)))
         });
@@ -136,9 +140,10 @@ impl SweepSpec {
         folds
     }
 
-    /// Folds that the grid's points would make, before equal trials are merged; saturates.
+    /// Folds that the grid's points would make, on all rungs and before equal trials are merged; saturates.
     pub fn count_folds(&self) -> u128 {
-        self.grid.count_folds()
+        let rungs = self.halve.as_ref().map_or(1, |halve| halve.rungs.len());
+        self.grid.count_folds().saturating_mul(rungs as u128)
     }
 
     /// The settings that are not the same in all trials, in the order of the table of settings.

@@ -162,6 +162,20 @@ fn a_script_is_given_its_settings_and_its_result_counts() {
 }
 
 #[test]
+fn a_program_may_say_how_large_the_parts_of_its_own_data_are() {
+    let with = |sizes: &str| {
+        let event =
+            format!("{{\"event\":\"result\",\"test\":0.5,\"validation\":0.5,\"train\":1,\"sizes\":{sizes}}}");
+        World::shell(&format!("read request\necho '{event}' >&3\n")).train()
+    };
+    assert_eq!(with("[80, 10, 10]")["done"]["part_sizes"], json!([80, 10, 10]));
+    assert_eq!(with("null")["done"]["part_sizes"], json!([0, 0, 0]));
+    for wrong in ["[80, 10]", "[-1, 10, 10]", "80"] {
+        assert!(with(wrong).to_string().contains("\"error\""), "{wrong}");
+    }
+}
+
+#[test]
 fn a_data_set_of_ours_brings_its_digest_and_its_splits() {
     let script = format!("read request\nls split.json >&2 || exit 5\n{RESULT}\n");
     let done = World::of("[sh, run.sh]", "run.sh", &script, "necklaces").train();

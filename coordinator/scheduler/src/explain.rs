@@ -62,6 +62,15 @@ pub enum Reason {
         /// Why.
         stopped: Stopped,
     },
+    /// The sweep that has it trains only the best of a rung for longer, and has not come so far.
+    WaitsForRung {
+        /// Which sweep.
+        sweep: SweepName,
+        /// The rung that has to end, from 1.
+        rung: u32,
+        /// Rungs that there are.
+        of: u32,
+    },
     /// The sweeps that have it are paused.
     Paused {
         /// Why, if one did so by itself.
@@ -132,6 +141,24 @@ impl fmt::Display for Reason {
             Self::Failed(failure) => write!(f, "it failed: {failure}; `togl retry` gives it a clean slate"),
             Self::Running { worker, attempt } => write!(f, "it runs on {worker} (attempt {attempt})"),
             Self::NotWanted => write!(f, "no sweep wants it: those that have it are cancelled or archived"),
+            Self::Stopped {
+                sweep,
+                stopped: Stopped { look, of, leader: Some(leader), halving: true, .. },
+            } => write!(
+                f,
+                "the halving of {sweep} stopped its trial after rung {look} of {of}: others of its group were better, {} the best",
+                leader.short()
+            ),
+            Self::Stopped { sweep, stopped: Stopped { look, of, leader: None, halving: true, .. } } => {
+                write!(
+                    f,
+                    "the halving of {sweep} stopped its trial after rung {look} of {of}, because a fold of it failed"
+                )
+            }
+            Self::WaitsForRung { sweep, rung, of } => write!(
+                f,
+                "it waits for rung {rung} of its group: {sweep} trains only the best of each of its {of} rungs for longer"
+            ),
             Self::Stopped { sweep, stopped: Stopped { look, of, leader: Some(leader), .. } } => write!(
                 f,
                 "the race of {sweep} stopped its trial after {look} of {of} splits: {} was clearly better",
@@ -251,11 +278,16 @@ impl Scheduler {
     }
 
     fn why_unwanted(&self, fold: &Fold) -> Reason {
-        let stopped = self.sweeps_of(fold).filter(|sweep| sweep.wants()).find_map(|sweep| {
+        let wants = || self.sweeps_of(fold).filter(|sweep| sweep.wants());
+        let waits = wants().find_map(|sweep| {
+            let (rung, of) = sweep.why_waiting(fold.key.trial)?;
+            Some(Reason::WaitsForRung { sweep: sweep.name.clone(), rung, of })
+        });
+        let stopped = wants().find_map(|sweep| {
             let stopped = sweep.why_stopped(fold.key.trial)?;
             Some(Reason::Stopped { sweep: sweep.name.clone(), stopped })
         });
-        stopped.unwrap_or(Reason::NotWanted)
+        waits.or(stopped).unwrap_or(Reason::NotWanted)
     }
 
     fn why_pending(&self, now: Timestamp, fold: &Fold, wait: Wait) -> Reason {

@@ -129,11 +129,9 @@ impl Scheduler {
             sweep.race.iter().flat_map(|race| race.groups.iter().map(move |group| (race, group)))
         {
             let heat = race::run(race, group, |fold| self.outcome(fold));
-            for (place, trial) in
-                group.trials.iter().enumerate().filter(|(place, _)| heat.stop(*place).is_some())
-            {
-                stopped.insert(*trial);
-                let same = sweep.why_stopped(*trial).map(|stopped| stopped.look)
+            for (place, _, trial) in group.all().filter(|(place, rung, _)| heat.holds(*place, *rung)) {
+                stopped.insert(trial);
+                let same = sweep.why_stopped(trial).map(|stopped| stopped.look)
                     == heat.stop(place).map(|stop| stop.look);
                 ensure(same, || format!("{}: {trial} is not stopped as its results say", sweep.name))?;
             }

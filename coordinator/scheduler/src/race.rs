@@ -1,11 +1,12 @@
 //! Races of sweeps: which trials a sweep wants no more folds of. What makes a trial clearly worse is `togl_sweeps::race`; here it is
 //! kept in step with results. Stops are a function of stored results and are not stored themselves (docs/adr/0024). A fold that
-//! ends costs a count; a look costs what it compares; only what changes under a look already made starts its group anew.
+//! ends costs a count; a look costs what it compares; only what changes under a look already made starts its group anew. A halving
+//! is such a race over rungs, whose later rungs are trials that nobody wants before their turn (docs/adr/0025).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use togl_sweeps::race::{Heat, Outcome, Race, Split, Stop};
+use togl_sweeps::race::{Group, Heat, Outcome, Race, Split, Stop};
 use togl_sweeps::{FoldKey, TrialId};
 
 use crate::change::Change;
@@ -21,8 +22,8 @@ pub(crate) struct Course {
     pub(crate) race: Arc<Race>,
     /// One for each group.
     heats: Vec<Running>,
-    /// The group of a trial, and its place there.
-    places: HashMap<TrialId, (usize, usize)>,
+    /// The group of a trial, its place there, and its rung.
+    places: HashMap<TrialId, (usize, usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -39,34 +40,39 @@ struct Running {
 pub struct Stopped {
     /// Which trial.
     pub trial: TrialId,
-    /// Splits that were compared.
+    /// Splits that were compared, or rungs of a halving.
     pub look: u32,
-    /// Splits that there are.
+    /// Splits, or rungs, that there are.
     pub of: u32,
     /// Which trial was better; none if a fold failed.
     pub leader: Option<TrialId>,
+    /// Whether it is a halving that stopped it.
+    pub halving: bool,
 }
 
 impl Course {
     fn new(race: Arc<Race>) -> Self {
-        let heat = |trials: usize, splits: usize| Heat::new(race.terms, trials, splits);
-        let heats = race.groups.iter().map(|group| heat(group.trials.len(), group.splits.len()));
+        let heats = race.groups.iter().map(|group| Self::heat(&race, group));
         let heats = heats.map(|heat| Running { heat, missing: 0, outdated: true }).collect();
         let mut places = HashMap::new();
         for (at, group) in race.groups.iter().enumerate() {
-            places.extend(group.trials.iter().enumerate().map(|(place, trial)| (*trial, (at, place))));
+            places.extend(group.all().map(|(place, rung, trial)| (trial, (at, place, rung))));
         }
         Self { race, heats, places }
     }
 
+    fn heat(race: &Race, group: &Group) -> Heat {
+        Heat::new(race.terms, group.trials.len(), group.stages())
+    }
+
     /// A fold came to an end, or is open again. Gives the group that has to be looked at, if one has to.
     fn note(&mut self, fold: &FoldKey, was_ended: bool, is_ended: bool) -> Option<usize> {
-        let (at, trial) = *self.places.get(&fold.trial)?;
-        let splits = &self.race.groups[at].splits;
-        let split =
-            splits.iter().position(|(split, seeds)| *split == fold.split && seeds.contains(&fold.seed))?;
+        let (at, trial, rung) = *self.places.get(&fold.trial)?;
+        let group = &self.race.groups[at];
+        let has = |(split, seeds): &(u32, Vec<u64>)| *split == fold.split && seeds.contains(&fold.seed);
+        let split = group.splits.iter().position(has)?;
         let Running { heat, missing, outdated } = &mut self.heats[at];
-        let split = u32::try_from(split).unwrap_or(u32::MAX);
+        let split = u32::try_from(if group.is_halving() { rung } else { split }).unwrap_or(u32::MAX);
         if heat.stop(trial).is_some_and(|stop| split >= stop.look) || split > heat.looks() {
             return None; // no look has seen it, and the next one does not want it
         }
@@ -82,13 +88,17 @@ impl Course {
         (*missing == 0).then_some(at)
     }
 
-    /// Makes the looks that are due. Gives the trials that are stopped from now on, and those that are not any more.
-    fn go_on(&mut self, at: usize, outcome: impl Fn(&FoldKey) -> Outcome) -> (Vec<TrialId>, Vec<TrialId>) {
+    /// Makes the looks that are due. Gives the trials that nobody wants from now on, and those that are wanted again or at last.
+    fn go_on(
+        &mut self,
+        at: usize,
+        stopped: &HashSet<TrialId>,
+        outcome: impl Fn(&FoldKey) -> Outcome,
+    ) -> (Vec<TrialId>, Vec<TrialId>) {
         let (group, by) = (&self.race.groups[at], self.race.by);
         let Running { heat, missing, outdated } = &mut self.heats[at];
-        let before: Vec<bool> = (0..group.trials.len()).map(|trial| heat.stop(trial).is_some()).collect();
         if std::mem::take(outdated) {
-            *heat = Heat::new(self.race.terms, group.trials.len(), group.splits.len());
+            *heat = Self::heat(&self.race, group);
         }
         while !heat.is_over() {
             let split = heat.looks() as usize;
@@ -97,31 +107,54 @@ impl Course {
             if *missing > 0 || heat.live().next().is_none() {
                 break;
             }
-            let of = |trial: usize| Split::of(by, group.folds(trial, split).map(|fold| outcome(&fold)));
+            let of = |trial: usize| group.ended(by, trial, split, &outcome);
             heat.look(|trial| of(trial).unwrap_or(Split::Failed)); // nothing is open
         }
-        let now = |trial: usize| heat.stop(trial).is_some();
         let changed = |to: bool| {
-            let trials = (0..before.len()).filter(|trial| before[*trial] != to && now(*trial) == to);
-            trials.map(|trial| group.trials[trial]).collect()
+            let changes = |(place, rung, trial): &(usize, usize, TrialId)| {
+                stopped.contains(trial) != to && heat.holds(*place, *rung) == to
+            };
+            group.all().filter(changes).map(|(_, _, trial)| trial).collect()
         };
         (changed(true), changed(false))
     }
 
     /// Why a trial is stopped, if it is.
     fn stopped(&self, trial: TrialId) -> Option<Stopped> {
-        let (at, place) = *self.places.get(&trial)?;
+        let (at, place, _) = *self.places.get(&trial)?;
         let Stop { look, leader } = self.heats[at].heat.stop(place)?;
         let group = &self.race.groups[at];
-        let of = u32::try_from(group.splits.len()).unwrap_or(u32::MAX);
-        Some(Stopped { trial, look, of, leader: leader.map(|leader| group.trials[leader]) })
+        let halving = group.is_halving();
+        let of = u32::try_from(group.stages()).unwrap_or(u32::MAX);
+        // What was better was so on the rung that was looked at.
+        let rung = if halving { look as usize - 1 } else { 0 };
+        Some(Stopped { trial, look, of, leader: leader.map(|leader| group.on_rung(leader, rung)), halving })
+    }
+
+    /// The rung that a trial waits for, and how many there are, if it waits.
+    fn waits(&self, trial: TrialId) -> Option<(u32, u32)> {
+        let (at, place, rung) = *self.places.get(&trial)?;
+        let heat = &self.heats[at].heat;
+        let rungs = u32::try_from(self.race.groups[at].stages()).unwrap_or(u32::MAX);
+        (heat.stop(place).is_none() && heat.holds(place, rung)).then(|| (heat.looks() + 1, rungs))
+    }
+
+    /// Who is stopped: each with the first of its trials that are not trained.
+    fn all_stopped(&self) -> impl Iterator<Item = TrialId> + '_ {
+        self.race.groups.iter().zip(&self.heats).flat_map(|(group, running)| {
+            (0..group.trials.len()).filter_map(move |place| {
+                let stop = running.heat.stop(place)?;
+                Some(group.on_rung(place, if group.is_halving() { stop.look as usize } else { 0 }))
+            })
+        })
     }
 
     /// All folds of a trial.
     fn folds(&self, trial: TrialId) -> Vec<FoldKey> {
-        let Some((at, place)) = self.places.get(&trial).copied() else { return Vec::new() };
+        let Some((at, place, rung)) = self.places.get(&trial).copied() else { return Vec::new() };
         let group = &self.race.groups[at];
-        (0..group.splits.len()).flat_map(|split| group.folds(place, split)).collect()
+        let stages = if group.is_halving() { rung..rung + 1 } else { 0..group.stages() };
+        stages.flat_map(|stage| group.folds(place, stage)).collect()
     }
 }
 
@@ -138,9 +171,8 @@ impl Scheduler {
     pub fn stopped(&self, sweep: &togl_sweeps::SweepName) -> Vec<Stopped> {
         let Some(at) = self.by_name.get(sweep) else { return Vec::new() };
         let course = self.sweeps[at.at()].course.as_deref();
-        let trials =
-            course.into_iter().flat_map(|course| course.race.groups.iter().flat_map(|group| &group.trials));
-        trials.filter_map(|trial| self.sweeps[at.at()].why_stopped(*trial)).collect()
+        let trials = course.into_iter().flat_map(Course::all_stopped);
+        trials.filter_map(|trial| self.sweeps[at.at()].why_stopped(trial)).collect()
     }
 
     /// A sweep has other folds, or another race: all of it is looked at anew at the end of the event.
@@ -170,7 +202,8 @@ impl Scheduler {
     pub(crate) fn settle_races(&mut self, now: Timestamp, changes: &mut Vec<Change>) {
         while let Some((sweep, group)) = self.due.pop_first() {
             let Some(mut course) = self.sweeps[sweep.at()].course.take() else { continue };
-            let (stopped, revived) = course.go_on(group, |fold| self.outcome(fold));
+            let stopped = &self.sweeps[sweep.at()].stopped;
+            let (stopped, revived) = course.go_on(group, stopped, |fold| self.outcome(fold));
             let folds =
                 |trials: &[TrialId]| trials.iter().map(|trial| (*trial, course.folds(*trial))).collect();
             let (stopped, revived): (Vec<_>, Vec<_>) = (folds(&stopped), folds(&revived));
@@ -225,7 +258,12 @@ impl Sweep {
         self.course.as_ref().filter(|_| self.has_stopped(trial))?.stopped(trial)
     }
 
-    /// Whether the race has stopped a trial.
+    /// The rung of a halving that a trial waits for, and how many there are, if it waits.
+    pub(crate) fn why_waiting(&self, trial: TrialId) -> Option<(u32, u32)> {
+        self.course.as_ref().filter(|_| self.has_stopped(trial))?.waits(trial)
+    }
+
+    /// Whether the race has stopped a trial, or a halving does not want it yet.
     pub(crate) fn has_stopped(&self, trial: TrialId) -> bool {
         !self.stopped.is_empty() && self.stopped.contains(&trial)
     }

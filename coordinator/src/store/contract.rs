@@ -7,6 +7,7 @@ mod delete;
 mod facts;
 mod fleet;
 mod life;
+mod racing;
 mod results;
 mod script;
 
@@ -36,6 +37,9 @@ use self::facts::{
 };
 use self::fleet::drained_workers_and_quarantined_hosts_are_loaded_again;
 pub(crate) use self::life::History;
+use self::racing::{
+    a_halving_goes_on_after_a_restart_where_it_was, a_race_goes_on_after_a_restart_where_it_was,
+};
 use self::results::{
     replicates_and_conflicts_are_kept_apart, results_come_in_the_order_of_the_sweep_and_in_pages,
     results_from_elsewhere_are_kept_with_who_made_them_and_say_so_in_the_history,
@@ -95,6 +99,8 @@ contracts!(
     a_fold_has_a_history_that_only_grows,
     who_steered_is_told_in_order_with_the_reason,
     acts_of_a_deleted_sweep_go_with_it,
+    a_race_goes_on_after_a_restart_where_it_was,
+    a_halving_goes_on_after_a_restart_where_it_was,
 );
 
 fn a_new_store_is_empty(make: Make<'_>) {

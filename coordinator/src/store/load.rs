@@ -100,7 +100,8 @@ fn load_attempts(on: &mut dyn Database) -> Result<HashMap<i64, Vec<SavedAttempt>
 
 /// The race of a sweep, which follows from its text. Few texts have one, so that few are read.
 fn race_of(yaml: &str) -> Option<Arc<Race>> {
-    let spec = yaml.contains("race").then(|| SweepSpec::parse(yaml).ok())??;
+    let may = yaml.contains("race") || yaml.contains("halve");
+    let spec = may.then(|| SweepSpec::parse(yaml).ok())??;
     spec.race().map(Arc::new)
 }
 

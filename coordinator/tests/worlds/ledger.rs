@@ -119,7 +119,12 @@ impl Ledger {
     }
 
     pub fn count(&self, what: &'static str) {
-        *self.notes().seen.entry(what).or_default() += 1;
+        self.add(what, 1);
+    }
+
+    /// Something happened so often.
+    pub fn add(&self, what: &'static str, times: u64) {
+        *self.notes().seen.entry(what).or_default() += times;
     }
 
     pub fn broken(&self, what: String) {

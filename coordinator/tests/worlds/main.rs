@@ -48,7 +48,7 @@ fn worlds() -> u64 {
 }
 
 /// What must happen at least so often in a hundred worlds: a fault that never comes proves nothing.
-const LEAST: [(&str, u64); 36] = [
+const LEAST: [(&str, u64); 38] = [
     ("coordinator crashes", 30),
     ("worker crashes", 30),
     ("worker stops", 10),
@@ -85,6 +85,8 @@ const LEAST: [(&str, u64); 36] = [
     ("folds that moved", 10),
     ("saved and stopped", 8),
     ("brought again", 20),
+    ("folds that a race saved", 20),
+    ("folds that a halving saved", 200),
 ];
 
 /// The one world that somebody wants to look at.

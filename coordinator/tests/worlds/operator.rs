@@ -16,8 +16,8 @@ use crate::network;
 use crate::worker::Machine;
 use crate::world::FAULTY;
 
-/// Two sweeps that share half of their folds.
-const SWEEPS: [(&str, &str); 2] = [
+/// Two sweeps that share half of their folds, one whose trials race over splits, and one that halves over epochs.
+const SWEEPS: [(&str, &str); 4] = [
     (
         "a",
         "version: 1\nname: a\nbase: {dataset: necklaces, depth: 2}\ngrid: {togl: [false, true]}\nsplits: [0, 1, 2, 3]\n",
@@ -25,6 +25,16 @@ const SWEEPS: [(&str, &str); 2] = [
     (
         "b",
         "version: 1\nname: b\nbase: {dataset: necklaces, depth: 2}\ngrid: {togl: [true]}\nsplits: [0, 1, 2, 3, 4, 5]\npriority: 1\n",
+    ),
+    (
+        "c",
+        "version: 1\nname: c\nbase: {dataset: necklaces, depth: 3}\ngrid: {lr: [0.1, 0.2, 0.3]}\nsplits: [3, 2, 1, 0]\n\
+         race: {among: [lr], after: 2}\n",
+    ),
+    (
+        "d",
+        "version: 1\nname: d\nbase: {dataset: necklaces, depth: 4}\ngrid: {lr: [0.1, 0.2, 0.3]}\nsplits: [0, 1]\n\
+         halve: {over: max_epochs, rungs: [5, 10], keep: 1/3, among: [lr]}\n",
     ),
 ];
 
@@ -84,6 +94,14 @@ impl Operator {
             // One that does not serve puts its folder in order when it serves again.
             let tidy = self.checkpoints.iter().any(|folder| self.ledger.is_tidy(folder));
             if sweeps.iter().all(is_over) && delivered && tidy && !meddling {
+                for sweep in &sweeps {
+                    let saved = sweep.folds - sweep.finished.min(sweep.folds) - sweep.failed;
+                    match sweep.name.as_str() {
+                        "c" => self.ledger.add("folds that a race saved", saved),
+                        "d" => self.ledger.add("folds that a halving saved", saved),
+                        _ => {}
+                    }
+                }
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(500)).await;

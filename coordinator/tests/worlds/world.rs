@@ -116,7 +116,7 @@ pub fn run_with(seed: u64, mistake: Mistake) -> BTreeMap<&'static str, u64> {
     let (of, looping) = (ledger.clone(), vec![]);
     let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: of, looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
-    ledger.compare(&store, &["a", "b"]);
+    ledger.compare(&store, &["a", "b", "c", "d"]);
     judge(seed, ended, &machines, &ledger);
     std::mem::take(&mut ledger.notes().seen)
 }

@@ -39,7 +39,7 @@ with togl.fold(width=3) as fold:
     assert fold.indices("train") == [3, 1] and fold.indices("test") == [0]
     for epoch in range(fold.start, 3):
         fold.epoch(epoch, 3, train=0.5, validation=0.25, lr=0.1)
-    fold.result(test=1, validation=0.5)
+    fold.result(test=1, validation=0.5, sizes=(8, 1, 1))
 """
 
 WAITS = """
@@ -112,6 +112,7 @@ class AProgramUnderAWorker(unittest.TestCase):
             self.assertEqual(events[1]["of"], 3)
             result = events[-1]
             self.assertEqual((result["test"], result["validation"], code), (1.0, 0.5, 0))
+            self.assertEqual(result["sizes"], [8, 1, 1])
             self.assertRegex(result["environment"], r"Python 3\.\d+\.\d+.*, \d+ packages [0-9a-f]{12}$")
 
     def test_goes_on_from_what_an_earlier_attempt_saved(self):

@@ -31,7 +31,7 @@ import sys
 import tempfile
 import threading
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Optional, TextIO, Type
+from typing import Any, Dict, Iterator, List, Optional, Sequence, TextIO, Type
 
 __all__ = ["Fold", "fold"]
 
@@ -130,16 +130,21 @@ class Fold:
         train_loss: Any = None,
         best_epoch: Optional[int] = None,
         parameters: Optional[int] = None,
+        sizes: Optional[Sequence[int]] = None,
         data_digest: Optional[str] = None,
     ) -> None:
         """The fold is finished. Values that are not given are those of the last epoch. ``test`` must come from the model
-        that was chosen by ``validation``, and from nothing else."""
+        that was chosen by ``validation``, and from nothing else. ``sizes`` are the numbers of examples to train, to validate
+        and to test on, without which data of your own cannot race; togl knows those of its own data sets."""
         values = {"test": test, "validation": validation, "train": train, "test_loss": test_loss}
         values.update(validation_loss=validation_loss, train_loss=train_loss)
         event: Dict[str, Any] = {"event": "result", **_numbers(values)}
         for name, value in [("best_epoch", best_epoch), ("parameters", parameters)]:
             if value is not None:
                 event[name] = int(value)
+        if sizes is not None:
+            train_size, validation_size, test_size = sizes
+            event["sizes"] = [int(train_size), int(validation_size), int(test_size)]
         if data_digest is not None:
             event["data_digest"] = str(data_digest)
         event["environment"] = _environment()

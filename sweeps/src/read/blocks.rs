@@ -6,8 +6,11 @@ use super::fields::{Fields, Result, below, entries, list, named, refuse, text, w
 use super::values::{self, Names};
 use crate::blocks;
 use crate::datasets;
+use crate::halve::{HalveSpec, MOST_RUNGS};
 use crate::keys;
+use crate::program::SHARED;
 use crate::race::{self, Alpha, RaceSpec};
+use crate::settings::{Setting, ValueKind};
 use crate::spec::{
     DeviceKind, FigureSpec, Labels, MOST_DECIMALS, MOST_FOLDS, Metric, Per, Resources, Selection,
     SweepLimits, TableSpec,
@@ -179,12 +182,7 @@ pub(super) fn race(node: &Node, path: &str, names: Names<'_>) -> Result<RaceSpec
     let fields = Fields::read(node, path, keys::RACE)?;
     let among =
         fields.need("among", "name the settings that trials may differ in, such as `[lr, hidden_dim]`")?;
-    let by = fields.optional("by", metric)?.unwrap_or(Metric::ValidationAccuracy);
-    if let Some(node) = fields.get("by")
-        && (by.is_of_test() || by == Metric::TrainAccuracy)
-    {
-        return refuse(node.at, &fields.below("by"), "trials race by a validation metric only");
-    }
+    let by = compared(&fields)?;
     let after =
         fields.optional("after", |node, path| whole(node, path, race::LEAST.into(), u32::MAX.into()))?;
     Ok(RaceSpec {
@@ -193,6 +191,66 @@ pub(super) fn race(node: &Node, path: &str, names: Names<'_>) -> Result<RaceSpec
         after: after.map_or(race::AFTER, |after| after as u32),
         alpha: fields.optional("alpha", alpha)?.unwrap_or_default(),
     })
+}
+
+/// The validation metric that trials are compared by.
+fn compared(fields: &Fields<'_>) -> Result<Metric> {
+    let by = fields.optional("by", metric)?.unwrap_or(Metric::ValidationAccuracy);
+    match fields.get("by") {
+        Some(node) if by.is_of_test() || by == Metric::TrainAccuracy => {
+            refuse(node.at, &fields.below("by"), "trials race by a validation metric only")
+        }
+        _ => Ok(by),
+    }
+}
+
+pub(super) fn halve(node: &Node, path: &str, names: Names<'_>) -> Result<HalveSpec> {
+    let fields = Fields::read(node, path, keys::HALVE)?;
+    let over =
+        growing(fields.need("over", "name the setting that grows, such as `max_epochs`")?, &fields, names)?;
+    let keep = fields.need("keep", "say how many go on from each rung, such as `1/3`")?;
+    let read = text(keep, &fields.below("keep"))?.parse();
+    let among =
+        fields.need("among", "name the settings that trials may differ in, such as `[lr, hidden_dim]`")?;
+    Ok(HalveSpec {
+        over: over.name,
+        rungs: rungs(
+            fields.need("rungs", "list its values, such as `[20, 60]`")?,
+            &fields.below("rungs"),
+            over,
+        )?,
+        keep: read.or_else(|message: String| refuse(keep.at, &fields.below("keep"), message))?,
+        among: shown_list(among, &fields.below("among"), names)?,
+        by: compared(&fields)?,
+    })
+}
+
+/// A setting of which less is an exact beginning of more: the rate of our networks falls on plateaus, whatever epochs are left.
+fn growing(node: &Node, fields: &Fields<'_>, names: Names<'_>) -> Result<&'static Setting> {
+    let name = text(node, &fields.below("over"))?;
+    let known = names.find(&name).filter(|setting| match names.0 {
+        Some(_) => matches!(setting.kind, ValueKind::Whole(..)) && !SHARED.contains(&setting.name),
+        None => setting.name == "max_epochs",
+    });
+    let message = match names.0 {
+        Some(_) => "expected a whole number that the program declares, such as its epochs",
+        None => "only `max_epochs` can grow from rung to rung",
+    };
+    known.map_or_else(|| refuse(node.at, &fields.below("over"), message), Ok)
+}
+
+fn rungs(node: &Node, path: &str, setting: &'static Setting) -> Result<Vec<u64>> {
+    let read = |(at, node): (usize, &Node)| {
+        let path = format!("{path}[{at}]");
+        let value = values::value(node, &path, setting)?;
+        value.as_u64().map_or_else(|| refuse(node.at, &path, "expected a whole number"), Ok)
+    };
+    let rungs: Vec<u64> = list(node, path)?.iter().enumerate().map(read).collect::<Result<_>>()?;
+    if !(2..=MOST_RUNGS).contains(&rungs.len()) || !rungs.is_sorted_by(|less, more| less < more) {
+        let message = format!("expected 2 to {MOST_RUNGS} numbers, each larger than the one before");
+        return refuse(node.at, path, message);
+    }
+    Ok(rungs)
 }
 
 /// One of the few for which quantiles are known.

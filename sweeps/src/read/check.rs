@@ -70,10 +70,11 @@ fn folds(spec: &SweepSpec, parts: &[ReadPart]) -> Result<()> {
     }
     let shape = match parts {
         [one] => format!(
-            "{} grid points x {} splits x {} seeds",
+            "{} grid points x {} splits x {} seeds{}",
             one.part.count(),
             one.part.splits.len(),
-            one.part.seeds.len()
+            one.part.seeds.len(),
+            spec.halve.as_ref().map_or_else(String::new, |halve| format!(" x {} rungs", halve.rungs.len()))
         ),
         several => format!("{} grid points in {} grids", spec.grid.count(), several.len()),
     };
@@ -102,17 +103,19 @@ pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
             let config = point.map_err(|error| misfit(&error, read))?;
             splits(read, &config)?;
             idle.retain(|(setting, _)| !setting.needs.hold(&config));
-            let id = config.id();
-            if let Some(parts_of) = &mut parts_of {
-                let holders = parts_of.entry(id).or_default();
-                if holders.last() != Some(&place) {
-                    holders.push(place);
+            for config in on_rungs(spec, read, config)? {
+                let id = config.id();
+                if let Some(parts_of) = &mut parts_of {
+                    let holders = parts_of.entry(id).or_default();
+                    if holders.last() != Some(&place) {
+                        holders.push(place);
+                    }
                 }
+                if seen.insert(id) {
+                    spec.trials.push(PlannedTrial { position, config, id });
+                }
+                position += 1;
             }
-            if seen.insert(id) {
-                spec.trials.push(PlannedTrial { position, config, id });
-            }
-            position += 1;
         }
         if let Some((setting, at)) = idle.first() {
             let varied = &read.varied[*at];
@@ -121,6 +124,44 @@ pub(super) fn points(spec: &mut SweepSpec, parts: &[ReadPart]) -> Result<()> {
         }
     }
     spec.parts_of = parts_of;
+    Ok(())
+}
+
+/// The trials of a point: one, or one for each rung of a halving.
+fn on_rungs(spec: &SweepSpec, read: &ReadPart, config: TrialConfig) -> Result<Vec<TrialConfig>> {
+    let Some(halve) = &spec.halve else { return Ok(vec![config]) };
+    let Some(setting) = Names(spec.program.as_ref()).find(halve.over) else { return Ok(vec![config]) };
+    if let Some(varied) = read.varied.iter().find(|varied| varied.name == setting.name) {
+        let message = "is what `halve` grows from rung to rung; take it out of what varies";
+        return refuse(varied.at, &varied.path, message);
+    }
+    if !setting.needs.hold(&config) {
+        let (over, needs) = (setting.name, setting.needs.words);
+        let message = format!("halve: `{over}` has no effect in some points; it needs {needs}");
+        return Err(SpecError::new(None, message));
+    }
+    halve.trials(setting, &config).map_err(|error| SpecError::new(None, format!("halve: {error}")))
+}
+
+/// Refuses a halving in which nobody could ever be stopped.
+pub(super) fn halve(spec: &SweepSpec) -> Result<()> {
+    let Some(halve) = &spec.halve else { return Ok(()) };
+    let refuse = |message: String| Err(SpecError::new(None, format!("halve: {message}")));
+    if spec.race.is_some() {
+        return refuse("a sweep has `race` or `halve`, not both".to_owned());
+    }
+    if halve.among.iter().any(|name| name == halve.over) {
+        return refuse(format!("`{}` grows from rung to rung; take it out of `among`", halve.over));
+    }
+    let groups = halve.of(spec).groups;
+    if groups.iter().all(|group| group.trials.len() < 2) {
+        let among = halve.among.join(", ");
+        let message = "name the settings of the axes in `among`";
+        return refuse(format!("no two trials differ only in {among}; {message}"));
+    }
+    if groups.iter().all(|group| halve.keep.of(group.trials.len()) == group.trials.len()) {
+        return refuse(format!("{} of such small groups are all of them; give `keep` less", halve.keep));
+    }
     Ok(())
 }
 

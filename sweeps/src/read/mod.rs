@@ -31,6 +31,7 @@ pub(crate) fn sweep(text: &str) -> std::result::Result<SweepSpec, SpecError> {
     check::size(&spec, &read)?;
     check::points(&mut spec, &read)?;
     check::race(&spec)?;
+    check::halve(&spec)?;
     Ok(spec)
 }
 
@@ -65,6 +66,7 @@ fn blocks_of(node: &yaml::Node) -> Result<(SweepSpec, Vec<part::ReadPart>)> {
         limits,
         resources: fields.optional("resources", blocks::resources)?.unwrap_or_else(Resources::default),
         race: fields.optional("race", |node, path| blocks::race(node, path, names))?,
+        halve: fields.optional("halve", |node, path| blocks::halve(node, path, names))?,
         priority: fields.optional("priority", blocks::priority)?.unwrap_or(0),
         table,
         selection,

@@ -121,13 +121,18 @@ impl Account {
             peak_memory: peak,
             parameters: line.parameters.unwrap_or(0),
             confusion: Vec::new(),
-            part_sizes: known.part_sizes,
+            part_sizes: part_sizes(known, line.sizes),
             data_digest,
             split_digest: known.split_digest.clone(),
             provenance: provenance(job, &text(line.environment)),
             history,
         })
     }
+}
+
+/// Sizes of the parts: as we know them, else as the program says them. The corrected test of races and tables needs them.
+fn part_sizes(known: &Known, said: Option<[u64; 3]>) -> [u64; 3] {
+    if known.part_sizes == [0; 3] { said.unwrap_or_default() } else { known.part_sizes }
 }
 
 /// Test, validation and training values of the result. What it does not say is that of its best epoch, else of the last one.

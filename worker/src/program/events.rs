@@ -59,6 +59,8 @@ pub struct ResultLine {
     pub train_loss: Option<f64>,
     pub best_epoch: Option<u32>,
     pub parameters: Option<u64>,
+    /// Examples in the training, the validation and the test part.
+    pub sizes: Option<[u64; 3]>,
     pub data_digest: Option<String>,
     pub environment: Option<String>,
     pub fold: Option<String>,

@@ -20,6 +20,7 @@ mod parts;
 mod race;
 mod random_worlds;
 mod restarts;
+mod rungs;
 mod standstill;
 mod steering;
 mod sweeps;

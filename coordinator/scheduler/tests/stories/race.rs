@@ -1,48 +1,54 @@
 //! Races: which trials a sweep stops, that this is a function of stored results in whatever order they come and whatever happens
 //! meanwhile, and what becomes of the folds of a stopped trial.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use togl_scheduler::{Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Stopped, Submission};
+use togl_scheduler::{
+    Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Stopped, Submission, WorkerInfo,
+};
 use togl_sweeps::race::{self, Alpha, Criterion, Group, Outcome, Race, Score, Terms};
 use togl_sweeps::result::example;
 use togl_sweeps::spec::Metric;
-use togl_sweeps::{Attempt, FailureClass, FoldKey, FoldResult};
+use togl_sweeps::{Attempt, Capability, FailureClass, FoldKey, FoldResult};
 
-use crate::world::{World, submission, sweep, trial};
+use crate::world::{World, info, submission, sweep, trial, worker};
 
 const SPLITS: u32 = 8;
 
 fn group(trials: u32, splits: u32, seeds: u64) -> Group {
     let splits = (0..splits).rev().map(|split| (split, (0..seeds).collect())).collect(); // written from the last on
-    Group { trials: (0..trials).map(trial).collect(), splits }
+    Group { trials: (0..trials).map(trial).collect(), splits, rungs: vec![] }
 }
 
 fn race_of(group: Group) -> Race {
     let terms = Terms { after: 4, criterion: Criterion::Test(Alpha::Fortieth) };
-    Race { by: Metric::ValidationAccuracy, terms, groups: vec![group] }
+    Race { by: Metric::ValidationAccuracy, terms, groups: vec![group], rungs: None }
 }
 
 /// A sweep whose trials race, in the order of the race: all first splits, then all second ones.
 fn racing(name: &str, group: Group) -> Submission {
-    let trials = 0..group.trials.len();
-    let folds = (0..group.splits.len()).flat_map(|split| {
-        let group = &group;
-        trials.clone().flat_map(move |trial| group.folds(trial, split))
-    });
+    submitted(name, race_of(group))
+}
+
+/// A sweep with a race of one group.
+pub fn submitted(name: &str, race: Race) -> Submission {
+    let group = &race.groups[0];
+    let folds = (0..group.stages())
+        .flat_map(|stage| (0..group.trials.len()).flat_map(move |trial| group.folds(trial, stage)));
     let canonical =
         |n: usize| format!("{{\"canonical\":1,\"dataset\":\"MUTAG\",\"depth\":{n},\"numerics\":1}}");
     Submission {
-        trials: group.trials.iter().enumerate().map(|(n, trial)| (*trial, canonical(n))).collect(),
+        trials: group.all().enumerate().map(|(n, (_, _, trial))| (trial, canonical(n))).collect(),
         folds: folds.collect(),
-        race: Some(Arc::new(race_of(group))),
+        race: Some(Arc::new(race)),
         ..submission(name, [0])
     }
 }
 
 /// A result whose test part says the opposite of its validation part.
-fn result(value: f64) -> FoldResult {
+pub fn result(value: f64) -> FoldResult {
     let mut result = FoldResult { confusion: vec![], ..example(1.0 - value) };
     result.validation.accuracy = value;
     result
@@ -84,7 +90,7 @@ fn a_clearly_worse_trial_is_stopped_and_its_other_folds_are_not_trained() {
         let lease = world.lease("w");
         report(&mut world, &lease);
     }
-    let stop = Stopped { trial: trial(0), look: 4, of: SPLITS, leader: Some(trial(1)) };
+    let stop = Stopped { trial: trial(0), look: 4, of: SPLITS, leader: Some(trial(1)), halving: false };
     assert_eq!(stopped(&world), [stop]);
     let left = world.leases("w", 20);
     assert_eq!(left.iter().map(|lease| lease.fold.trial).collect::<Vec<_>>(), [trial(1); 4]);
@@ -110,6 +116,34 @@ fn a_fold_that_runs_when_its_trial_is_stopped_is_let_go_and_its_result_is_kept_w
     assert_eq!(perfect, ResultAnswer::Accepted);
     assert!(matches!(world.state(late.fold), FoldState::Finished { .. }));
     assert_eq!(stopped(&world).len(), 1, "it was not asked at look 4");
+}
+
+#[test]
+fn a_program_s_trials_race_only_with_those_that_differ_in_what_is_raced_among() {
+    let text = "version: 1\nname: s\nprogram: {run: [t], version: 1, settings: {rate: number, width: whole}}\n\
+                base: {dataset: own}\ngrid: {rate: [0.1, 0.2], width: [8, 16]}\nsplits: {from: 0, to: 7}\nrace: {among: [rate]}\n";
+    let spec = togl_sweeps::SweepSpec::parse(text).unwrap();
+    let trials = spec.trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect();
+    let mut world = World::default();
+    let race = spec.race().map(Arc::new);
+    world.submit(Submission { trials, folds: spec.folds(), race, ..submission("s", [0]) });
+    let offers = BTreeSet::from([Capability::Programs]);
+    let info = WorkerInfo { offers, ..info("h", 40) };
+    world.tell(Event::WorkerJoined { worker: worker("w"), info, running: vec![] });
+    let of = |fold: &FoldKey| spec.trials.iter().find(|trial| trial.id == fold.trial).unwrap();
+    let shown = |fold: &FoldKey, name| of(fold).config.show(name).unwrap();
+    for lease in world.leases("w", 32) {
+        let noise = f64::from(lease.fold.split) / 1000.0;
+        // The narrow ones are far better, and the rate decides among equally wide ones.
+        let width = if shown(&lease.fold, "width") == "8" { 0.5 } else { 0.1 };
+        let value = if shown(&lease.fold, "rate") == "0.2" { width + 0.3 - noise } else { width + noise };
+        world.report_result("w", lease.fold, lease.attempt, FoldResult { numerics: 0, ..result(value) });
+    }
+    let stopped: Vec<String> = stopped(&world)
+        .iter()
+        .map(|stop| shown(&FoldKey { trial: stop.trial, split: 0, seed: 0 }, "rate"))
+        .collect();
+    assert_eq!(stopped, ["0.1", "0.1"], "one of each width");
 }
 
 #[test]
@@ -151,7 +185,10 @@ fn a_failed_fold_stops_its_trial_and_a_retry_brings_it_back() {
             false => drop(report(&mut world, &lease)),
         }
     }
-    assert_eq!(stopped(&world), [Stopped { trial: trial(1), look: 1, of: SPLITS, leader: None }]);
+    assert_eq!(
+        stopped(&world),
+        [Stopped { trial: trial(1), look: 1, of: SPLITS, leader: None, halving: false }]
+    );
     world.tell(Event::Retry { sweep: sweep("s") });
     assert!(stopped(&world).is_empty());
 }
@@ -176,14 +213,14 @@ fn a_result_that_is_set_aside_revives_who_was_stopped_by_it() {
 }
 
 /// What happens next: 0..16 chooses among workers, leases and mishaps.
-type Luck = Vec<(u8, u8)>;
+pub type Luck = Vec<(u8, u8)>;
 
 /// A world in which the values are these, played as luck wants until the sweep has ended; every fold that the race wants has its
 /// value in the end.
 #[expect(clippy::too_many_lines, reason = "one arm for each thing that may happen")]
-fn played(group: &Group, values: &dyn Fn(&FoldKey) -> f64, luck: &Luck) -> World {
+pub fn played(submission: Submission, values: &dyn Fn(&FoldKey) -> f64, luck: &Luck) -> World {
     let mut world = World::default();
-    world.submit(racing("s", group.clone()));
+    world.submit(submission);
     let (names, mut held) = (["a", "b", "c"], vec![Vec::<Lease>::new(); 3]);
     let mut old: Vec<(usize, Lease)> = Vec::new();
     for name in names {
@@ -272,11 +309,11 @@ proptest! {
         let expected: Vec<_> = (0..5).filter_map(|place| {
             let stop = heat.stop(place)?;
             let leader = stop.leader.map(|leader| group.trials[leader]);
-            Some(Stopped { trial: group.trials[place], look: stop.look, of: 6, leader })
+            Some(Stopped { trial: group.trials[place], look: stop.look, of: 6, leader, halving: false })
         }).collect();
         // Whoever pins the data first is right: results of other data are nonsense, so nobody may report them first.
         let calm: Luck = (0..8).flat_map(|n| [(0, n), (4, n)]).chain(luck.iter().copied()).collect();
-        let world = played(&group, &values, &calm);
+        let world = played(racing("s", group.clone()), &values, &calm);
         prop_assert_eq!(stopped(&world), expected);
     }
 }

@@ -176,6 +176,7 @@ impl World {
                 Reason::Finished { .. } | Reason::Failed(_) | Reason::Running { .. } => {}
                 Reason::NotWanted
                 | Reason::Stopped { .. }
+                | Reason::WaitsForRung { .. }
                 | Reason::Paused { .. }
                 | Reason::Disputed { .. } => {}
                 // Whoever cannot read it may not be everybody.

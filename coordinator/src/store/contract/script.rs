@@ -2,6 +2,7 @@
 //! stores that hold something. Checks only that the store agrees after each fact.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use togl_scheduler::{
     Change, Event, FoldChange, Lease, Limits, Part, Reply, Scheduler, Snapshot, Submission, Timestamp,
@@ -9,7 +10,7 @@ use togl_scheduler::{
 };
 use togl_sweeps::result::example;
 use togl_sweeps::trial::NUMERICS;
-use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, SweepName, TrialId, WorkerId};
+use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, SweepName, SweepSpec, TrialId, WorkerId};
 
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
@@ -40,6 +41,22 @@ pub(crate) fn submission(name: &str, folds: impl IntoIterator<Item = u32>) -> Ev
         trials: vec![(TrialId::from_bytes([7; 16]), "{\"canonical\":1,\"dataset\":\"cycles\"}".to_owned())],
         folds,
         gathered: 0,
+    }))
+}
+
+/// What the text of a sweep file makes of it.
+pub(crate) fn written(yaml: &str) -> Event {
+    let spec = SweepSpec::parse(yaml).unwrap();
+    let Event::Submit(plain) = submission("s", [0]) else { panic!("a submission") };
+    Event::Submit(Box::new(Submission {
+        name: spec.name.clone(),
+        yaml: yaml.to_owned(),
+        race: spec.race().map(Arc::new),
+        trials: spec.trials.iter().map(|trial| (trial.id, trial.config.canonical())).collect(),
+        folds: spec.folds(),
+        data_digests: Vec::new(),
+        resources: spec.resources,
+        ..*plain
     }))
 }
 
