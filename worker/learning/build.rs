@@ -1,4 +1,4 @@
-//! Compiles the native operations against libtorch's headers and links this crate's own tests to libtorch.
+//! Compiles the native operations (`native/`) against libtorch's headers and links this crate's own tests to libtorch.
 //! Packages with a binary need the same link arguments: cargo does not hand them on.
 
 use std::path::{Path, PathBuf};
@@ -28,6 +28,6 @@ fn compile(library: &Path) {
         .flag_if_supported("-fno-trapping-math")
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
-        .file("native/ops.cpp")
+        .files(["count.cpp", "dense.cpp", "ops.cpp"].map(|file| Path::new("native").join(file)))
         .compile("togl_ops");
 }

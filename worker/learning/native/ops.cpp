@@ -4,12 +4,11 @@
 
 #include "kernels.h"
 #include "ops.h"
+#include "shared.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +20,6 @@
 #include <ATen/Version.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <c10/util/Exception.h>
 #include <torch/version.h>
 
 using namespace togl;
@@ -32,26 +29,6 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 namespace {
-
-// Autograd functions take an absent tensor as an empty optional, not as an undefined tensor.
-using Maybe = std::optional<Tensor>;
-
-Tensor borrow(void *pointer) { return *static_cast<Tensor *>(pointer); }
-
-Maybe borrow_maybe(void *pointer) { return pointer ? Maybe(borrow(pointer)) : Maybe(); }
-
-template <class Work> char *guarded(Work work) {
-  try {
-    work();
-    return nullptr;
-  } catch (const c10::Error &error) {
-    return strdup(error.what_without_backtrace());
-  } catch (const std::exception &error) {
-    return strdup(error.what());
-  }
-}
-
-bool plain(const Tensor &x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
 // ---- sparse product
 

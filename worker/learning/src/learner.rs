@@ -8,6 +8,7 @@ use crate::adam::Adam;
 use crate::batch::{Batch, Collator, DrawKey};
 use crate::error::Result;
 use crate::job::Job;
+use crate::launches;
 use crate::layers::Pass;
 use crate::metrics::{self, MetricTally};
 use crate::model::{Model, Shape};
@@ -35,8 +36,10 @@ impl Learner {
     /// One optimiser step; returns loss and scores.
     pub(crate) fn learn(&mut self, batch: &Batch, draws: DrawKey, lr: f64) -> Result<(Tensor, Tensor)> {
         let scores = self.model.forward(&Pass { batch, training: true, draws })?;
+        launches::part("loss");
         let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
         loss.f_backward()?;
+        launches::part("optimiser");
         self.adam.step(lr)?;
         Ok((loss, scores))
     }

@@ -1,4 +1,4 @@
-//! The border to `native/ops.cpp`: safe functions over the C interface, errors as [`TrainError`].
+//! The border to the C++ files of `native/`: safe functions over the C interface, errors as [`TrainError`].
 //! Owns every `unsafe` block of this crate. Pointers are borrowed for the call only; a returned tensor is owned.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -33,6 +33,16 @@ struct RawNorm {
 unsafe extern "C" {
     fn togl_sparse_product(matrix: *const [RawRows; 2], x: *mut c_void, out: *mut *mut c_void)
     -> *mut c_char;
+    fn togl_dense(
+        x: *mut c_void,
+        weight: *mut c_void,
+        bias: *mut c_void,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_wide_products() -> i32;
+    fn togl_count_begin(cuda: i32);
+    fn togl_count_part(name: *const c_char);
+    fn togl_count_end() -> *mut c_char;
     fn togl_batch_norm(
         norm: *const RawNorm,
         x: *mut c_void,
@@ -134,6 +144,38 @@ pub(crate) fn sparse_product(matrix: &Rows, transposed: &Rows, x: &Tensor) -> Re
     });
     // SAFETY: all pointers come from live tensors and the two structs mirror the one in ops.h.
     owned(|out| unsafe { togl_sparse_product(&halves, raw(x), out) })
+}
+
+/// `x W^T + b`.
+pub(crate) fn dense(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    // SAFETY: all pointers come from live tensors, or say that there is none.
+    owned(|out| unsafe { togl_dense(raw(x), raw(weight), raw_or_null(bias), out) })
+}
+
+/// Whether dense products of floats on this processor take loops of ours.
+pub(crate) fn wide_products() -> bool {
+    // SAFETY: computes on tensors of its own and catches what libtorch throws.
+    unsafe { togl_wide_products() != 0 }
+}
+
+/// Counts what is asked of a device from here on; says no where libtorch does not count for it.
+pub(crate) fn begin_counting(device: tch::Device) -> bool {
+    let Some((cuda, _)) = counted(device) else { return false };
+    // SAFETY: a plain number; registers callbacks that live as long as the program.
+    unsafe { togl_count_begin(cuda) };
+    true
+}
+
+/// What follows belongs to this part of the network.
+pub(crate) fn count_part(name: &CStr) {
+    // SAFETY: the name is copied before the call returns.
+    unsafe { togl_count_part(name.as_ptr()) }
+}
+
+/// Stops counting; the lines of `count.h`.
+pub(crate) fn end_counting() -> String {
+    // SAFETY: returns an owned C string.
+    take_text(unsafe { togl_count_end() }).unwrap_or_default()
 }
 
 /// Batch norm, optional ReLU, optional residual.

@@ -22,6 +22,6 @@ impl Gcn {
     /// A_hat X W^T + b; the sum over neighbours comes first, so that the bias rides on the matrix product.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let adjacency = part(&pass.batch.normalised, "normalised adjacency")?;
-        Ok(self.linear.forward(&adjacency.product(x)?))
+        self.linear.forward(&adjacency.product(x)?)
     }
 }

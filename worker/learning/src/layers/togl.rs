@@ -7,6 +7,7 @@ use tch::Tensor;
 use togl_sweeps::TrialConfig;
 
 use crate::error::Result;
+use crate::launches;
 use crate::layers::batch_norm::{BatchNorm, Then};
 use crate::layers::coordinates::{Coordinates, KINDS};
 use crate::layers::deepset::{DeepSet, SetFunction};
@@ -77,23 +78,29 @@ impl Togl {
     }
 
     /// The filtration values of the nodes, `[N, k]`.
-    pub fn filtrations(&self, x: &Tensor) -> Tensor {
+    pub fn filtrations(&self, x: &Tensor) -> Result<Tensor> {
         self.filtration.forward(x)
     }
 
     /// New node states, and the vector of every graph if dimension 1 goes to the head.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let topology = part(&pass.batch.topology, "edge lists")?;
-        let values = self.filtration.forward(x);
+        launches::part("togl: filtration");
+        let values = self.filtration.forward(x)?;
+        launches::part("togl: persistence");
         let diagrams = if self.fixed {
             Diagrams::fixed(&values, topology, &pass.batch.graph_ids, pass.draws)?
         } else {
             Diagrams::persistent(&values, topology)?
         };
         let nodes = &pass.batch.graphs;
+        launches::part("togl: embedding");
         let (vertices, graph) = self.embed(&diagrams, nodes)?;
-        let vertices =
-            self.output.as_ref().map_or_else(|| vertices.shallow_clone(), |map| map.forward(&vertices));
+        launches::part("togl: merging");
+        let vertices = match &self.output {
+            Some(map) => map.forward(&vertices)?,
+            None => vertices,
+        };
         let (spread, graph) = if self.distribute { (graph, None) } else { (None, graph) };
         let spread = spread.map(|vector| nodes.spread(&vector)).transpose()?;
         let y = self.merge(x, &vertices, spread.as_ref(), pass.training)?;
@@ -129,7 +136,7 @@ impl Togl {
             }
             Merge::Concatenate(linear) => {
                 let parts: Vec<&Tensor> = [x, y].into_iter().chain(spread).collect();
-                Ok(linear.forward(&Tensor::cat(&parts, 1)).relu())
+                Ok(linear.forward(&Tensor::cat(&parts, 1))?.relu())
             }
         }
     }
