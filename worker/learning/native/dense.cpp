@@ -79,19 +79,29 @@ Tensor product(const Tensor &a, const Tensor &b, const Tensor &bias = {}) {
 }
 
 struct Dense : public torch::autograd::Function<Dense> {
-  static Tensor forward(AutogradContext *ctx, const Tensor &x, const Tensor &weight, const Maybe &bias) {
-    ctx->save_for_backward({x, weight});
-    return product(x, weight.t(), bias.value_or(Tensor()));
+  static Tensor forward(AutogradContext *ctx, const Tensor &x, const Tensor &weight, const Maybe &bias, bool relu) {
+    Tensor out;
+    if (relu && bias && x.is_cuda()) {
+      out = at::_addmm_activation(*bias, x, weight.t());
+    } else {
+      out = x.is_cpu() ? product(x, weight.t(), bias.value_or(Tensor())) : by_libtorch(x, weight.t(), bias.value_or(Tensor()));
+      if (relu) out.relu_();
+    }
+    ctx->save_for_backward({x, weight, relu ? out : Tensor()});
+    ctx->saved_data["relu"] = relu;
+    ctx->saved_data["bias"] = bias.has_value();
+    return out;
   }
 
   static variable_list backward(AutogradContext *ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    const Tensor &g = grads[0];
+    const Tensor g = ctx->saved_data["relu"].toBool() ? at::threshold_backward(grads[0], saved[2], 0) : grads[0];
+    const auto times = [&g](const Tensor &a, const Tensor &b) { return g.is_cpu() ? product(a, b) : at::mm(a, b); };
     Tensor dx, dweight, dbias;
-    if (ctx->needs_input_grad(0)) dx = product(g, saved[1]);
-    if (ctx->needs_input_grad(1)) dweight = product(g.t(), saved[0]);
-    if (ctx->needs_input_grad(2)) dbias = g.sum(0);
-    return {dx, dweight, dbias};
+    if (ctx->needs_input_grad(0)) dx = times(g, saved[1]);
+    if (ctx->needs_input_grad(1)) dweight = times(g.t(), saved[0]);
+    if (ctx->saved_data["bias"].toBool() && ctx->needs_input_grad(2)) dbias = g.sum(0);
+    return {dx, dweight, dbias, Tensor()};
   }
 };
 
@@ -99,14 +109,16 @@ struct Dense : public torch::autograd::Function<Dense> {
 
 extern "C" {
 
-char *togl_dense(void *input, void *weight, void *bias, void **out) {
+char *togl_dense(void *input, void *weight, void *bias, int32_t relu, void **out) {
   return togl::guarded([&] {
     const Tensor x = togl::borrow(input), w = togl::borrow(weight);
     const Maybe b = togl::borrow_maybe(bias);
-    if (togl::plain(x) && x.dim() == 2 && x.is_contiguous() && w.is_contiguous())
-      *out = new Tensor(Dense::apply(x, w, b));
-    else
-      *out = new Tensor(at::linear(x, w, b));
+    if (x.scalar_type() == at::kFloat && x.dim() == 2 && x.is_contiguous() && w.is_contiguous()) {
+      *out = new Tensor(Dense::apply(x, w, b, relu != 0));
+    } else {
+      const Tensor y = at::linear(x, w, b);
+      *out = new Tensor(relu ? y.relu() : y);
+    }
   });
 }
 

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 extern "C" {
-// out = x W^T + b, or without b where it is null; W as [out, in].
-char *togl_dense(void *x, void *weight, void *bias, void **out);
+// out = act(x W^T + b), or without b where it is null; W as [out, in], act ReLU or nothing.
+char *togl_dense(void *x, void *weight, void *bias, int32_t relu, void **out);
 
 // Whether floats on this processor take loops of ours: they do where a trial gives the bits of libtorch's.
 int32_t togl_wide_products(void);

@@ -12,6 +12,7 @@ use crate::error::{Result, TrainError, guard};
 use crate::job::Job;
 use crate::launches::{self, StepLaunches};
 use crate::learner::{Learner, collated, draws, training_batches};
+use crate::metrics::MetricTally;
 use crate::shares::{self, Shares};
 
 /// Seconds of one training epoch.
@@ -123,14 +124,11 @@ fn timed<T>(job: &Job<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)>
 }
 
 fn train(learner: &mut Learner, batches: &[(Batch, DrawKey)], lr: f64) -> Result<()> {
+    let mut tally = MetricTally::new(learner.task, learner.classes);
     for (batch, draws) in batches {
-        let (loss, _) = learner.learn(batch, *draws, lr)?;
-        let loss = loss.f_double_value(&[])?;
-        if !loss.is_finite() {
-            return Err(TrainError::NotFinite(format!("loss is {loss} in a benchmark")));
-        }
+        learner.learn(batch, *draws, lr)?.count(&mut tally, batch, "in a benchmark")?;
     }
-    Ok(())
+    tally.settle()
 }
 
 /// Median and least microseconds of persistence for one graph of this size under one filtration, on one thread.

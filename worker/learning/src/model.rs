@@ -105,7 +105,7 @@ impl Model {
     pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
         if let Some(fixed) = self.readout.as_ref().filter(|readout| readout.is_fixed()) {
             let vectors = fixed.forward(&pass.batch.features, pass)?;
-            return self.head.forward(&self.embedding.forward(&vectors)?.relu(), None, pass);
+            return self.head.forward(&self.embedding.forward_relu(&vectors)?, None, pass);
         }
         let mut x = self.states_before_togl(pass)?;
         let mut graph = None;

@@ -89,7 +89,7 @@ impl DiagramReadout {
         let diagrams = Diagrams::persistent(&values, topology)?;
         let mut parts = vec![self.dim0.forward(&diagrams.vertices(), &pass.batch.graphs, false)?];
         if let Some(dim1) = &self.dim1 {
-            let cycles = diagrams.cycles();
+            let cycles = diagrams.cycles()?;
             parts.push(dim1.forward(&cycles.pairs, &cycles.graphs, true)?);
         }
         self.norm.forward(&Tensor::cat(&parts, 1), pass.training, Then::default())

@@ -35,7 +35,7 @@ impl Filtration {
     /// `[N, k]` filtration values.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let values = match self.networks.as_slice() {
-            [(hidden, output)] => output.forward(&hidden.forward(x)?.relu())?,
+            [(hidden, output)] => output.forward(&hidden.forward_relu(x)?)?,
             many => separate(many, x),
         };
         Ok(if self.tanh { values.tanh() } else { values })

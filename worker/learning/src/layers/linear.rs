@@ -35,7 +35,12 @@ impl Linear {
 
     /// x W^T + b.
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        native::dense(x, &self.weight, self.bias.as_ref())
+        native::dense(x, &self.weight, self.bias.as_ref(), false)
+    }
+
+    /// ReLU(x W^T + b).
+    pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
+        native::dense(x, &self.weight, self.bias.as_ref(), true)
     }
 
     /// W.
