@@ -24,6 +24,8 @@ fn compile(library: &Path) {
         .opt_level(3)
         .debug(false)
         .warnings(false)
+        // As libtorch itself was compiled: some of its classes have other members without it.
+        .define("NDEBUG", None)
         .flag_if_supported("-fno-math-errno")
         .flag_if_supported("-fno-trapping-math")
         .include(&include)

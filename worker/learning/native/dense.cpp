@@ -121,12 +121,4 @@ char *togl_dense(void *input, void *weight, void *bias, int32_t relu, void **out
     }
   });
 }
-
-int32_t togl_wide_products(void) {
-  try {
-    return trusted();
-  } catch (...) {
-    return 0;
-  }
-}
 }

@@ -317,9 +317,7 @@ char *togl_backward(void *out, void *gradient) {
 char *togl_compressed_rows(void *start, void *columns, void *values, int64_t width, void **out) {
   return guarded([&] {
     const Tensor rows = borrow(start), entries = borrow(columns);
-    const Tensor weights =
-        values ? borrow(values) : at::ones(entries.sizes(), entries.options().dtype(at::kFloat));
-    *out = new Tensor(compressed_rows(rows, entries, weights, {rows.size(0) - 1, width}));
+    *out = new Tensor(compressed_rows(rows, entries, borrow(values), {rows.size(0) - 1, width}));
   });
 }
 

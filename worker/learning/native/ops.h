@@ -17,7 +17,7 @@ struct togl_sparse {
   void *t_compressed;
 };
 
-// The tensor of compressed rows with this many columns; every entry is 1 where `values` is null.
+// The tensor of compressed rows with this many columns.
 char *togl_compressed_rows(void *row_start, void *columns, void *values, int64_t width, void **out);
 
 // out = A x; the gradient of x is A^T g. Nothing is differentiated through A.

@@ -76,7 +76,6 @@ unsafe extern "C" {
         relu: i32,
         out: *mut *mut c_void,
     ) -> *mut c_char;
-    fn togl_wide_products() -> i32;
     fn togl_count_begin(cuda: i32);
     fn togl_count_part(name: *const c_char);
     fn togl_count_end() -> *mut c_char;
@@ -214,17 +213,15 @@ pub(crate) fn sparse_product(matrix: &Rows, transposed: &Rows, x: &Tensor) -> Re
     owned(|out| unsafe { togl_sparse_product(&matrix, raw(x), out) })
 }
 
-/// The tensor of compressed rows with this many columns; every entry is 1 without values.
+/// The tensor of compressed rows with this many columns.
 pub(crate) fn compressed_rows(
     row_start: &Tensor,
     columns: &Tensor,
-    values: Option<&Tensor>,
+    values: &Tensor,
     width: i64,
 ) -> Result<Tensor> {
-    // SAFETY: all pointers come from live tensors, or say that there is none.
-    owned(|out| unsafe {
-        togl_compressed_rows(raw(row_start), raw(columns), raw_or_null(values), width, out)
-    })
+    // SAFETY: all pointers come from live tensors.
+    owned(|out| unsafe { togl_compressed_rows(raw(row_start), raw(columns), raw(values), width, out) })
 }
 
 /// A whole graph convolution with its norm, in training, on devices.
@@ -266,12 +263,6 @@ pub(crate) fn backward(out: &Tensor, gradient: &Tensor) -> Result<()> {
 pub(crate) fn dense(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, relu: bool) -> Result<Tensor> {
     // SAFETY: all pointers come from live tensors, or say that there is none.
     owned(|out| unsafe { togl_dense(raw(x), raw(weight), raw_or_null(bias), relu.into(), out) })
-}
-
-/// Whether dense products of floats on this processor take loops of ours.
-pub(crate) fn wide_products() -> bool {
-    // SAFETY: computes on tensors of its own and catches what libtorch throws.
-    unsafe { togl_wide_products() != 0 }
 }
 
 /// Counts what is asked of a device from here on; says no where libtorch does not count for it.

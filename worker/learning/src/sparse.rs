@@ -21,8 +21,10 @@ impl Rows {
     /// Adds the tensor of compressed rows where the device multiplies with those.
     fn compress(&mut self, width: i64) -> Result<()> {
         if self.row_start.device().is_cuda() {
-            let (start, columns) = (&self.row_start, &self.columns);
-            self.compressed = Some(native::compressed_rows(start, columns, self.values.as_ref(), width)?);
+            let ones = || Tensor::ones(self.columns.size(), (Kind::Float, Device::Cpu));
+            let there = self.columns.device();
+            let values = self.values.as_ref().map_or_else(|| ones().to_device(there), Tensor::shallow_clone);
+            self.compressed = Some(native::compressed_rows(&self.row_start, &self.columns, &values, width)?);
         }
         Ok(())
     }
