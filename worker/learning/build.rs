@@ -1,4 +1,4 @@
-//! Compiles the native operations against libtorch's headers and links this crate's own tests to libtorch.
+//! Compiles the native operations (`native/`) against libtorch's headers and links this crate's own tests to libtorch.
 //! Packages with a binary need the same link arguments: cargo does not hand them on.
 
 use std::path::{Path, PathBuf};
@@ -24,10 +24,12 @@ fn compile(library: &Path) {
         .opt_level(3)
         .debug(false)
         .warnings(false)
+        // As libtorch itself was compiled: some of its classes have other members without it.
+        .define("NDEBUG", None)
         .flag_if_supported("-fno-math-errno")
         .flag_if_supported("-fno-trapping-math")
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
-        .file("native/ops.cpp")
+        .files(["count.cpp", "dense.cpp", "devices.cpp", "ops.cpp"].map(|file| Path::new("native").join(file)))
         .compile("togl_ops");
 }

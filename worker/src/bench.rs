@@ -10,13 +10,14 @@ use serde_json::json;
 use togl_agent::clock::Clock;
 use togl_data::SplitRule;
 use togl_learning::bench::{self, EpochTiming};
+use togl_learning::launches::StepLaunches;
 use togl_learning::{Device, Job};
 use togl_sweeps::TrialConfig;
 use togl_sweeps::trial::{Backbone, Placement};
 
 use crate::data::Data;
 use crate::version::{Format, print};
-use crate::{Usage, host, train};
+use crate::{Usage, devices, host, train};
 
 /// Measure how fast this machine trains
 #[derive(Debug, Args)]
@@ -55,6 +56,12 @@ struct Epochs {
     /// Threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Count what one training step launches on --device, part by part, instead of measuring; --epochs steps are taken
+    #[arg(long, requires = "device")]
+    launches: bool,
+    /// Device of --launches
+    #[arg(long, requires = "launches")]
+    device: Option<String>,
     #[command(flatten)]
     data: Data,
     /// How to print
@@ -104,7 +111,16 @@ impl Epochs {
             .map_err(|failure| Usage::new(failure.message))?;
         let clock = Clock::start();
         let seconds = || clock.seconds();
-        let job = Job { trial: &trial, split: self.split, seed: 0, device: Device::Cpu, clock: &seconds };
+        let device = self.device.as_deref().map_or(Ok(Device::Cpu), devices::parse).map_err(Usage::new)?;
+        let job = Job { trial: &trial, split: self.split, seed: 0, device, clock: &seconds };
+        if self.launches {
+            let step = bench::step_launches(&job, &dataset, self.epochs).map_err(train::explained)?;
+            print(&match self.format {
+                Format::Json => serde_json::to_string_pretty(&step)? + "\n",
+                Format::Human => launches(&step),
+            })?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let timing = bench::epoch_seconds(&job, &dataset, 3, self.epochs)?;
         let report = EpochReport {
             dataset: trial.dataset.clone(),
@@ -118,6 +134,27 @@ impl Epochs {
         })?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn launches(step: &StepLaunches) -> String {
+    let mut text = format!(
+        "{}: launches of one training step\n{:<20}{:>9}{:>10}{:>8}{:>8}{:>8}{:>10}{:>7}\n",
+        step.method, "part", "forward", "backward", "sum", "nested", "copies", "blocking", "waits"
+    );
+    for part in step.parts.iter().chain([&step.total]) {
+        text += &format!(
+            "{:<20}{:>9}{:>10}{:>8}{:>8}{:>8}{:>10}{:>7}\n",
+            part.part,
+            part.forward,
+            part.backward,
+            part.launches(),
+            part.nested,
+            part.copies,
+            part.blocking_copies,
+            part.waits
+        );
+    }
+    text
 }
 
 fn describe(report: &EpochReport) -> String {

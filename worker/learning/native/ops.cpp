@@ -3,13 +3,13 @@
 // device takes the ATen composition beside them, so both must compute the same function.
 
 #include "kernels.h"
+#include "devices.h"
 #include "ops.h"
+#include "shared.h"
 
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +21,6 @@
 #include <ATen/Version.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/custom_function.h>
-#include <c10/util/Exception.h>
 #include <torch/version.h>
 
 using namespace togl;
@@ -32,26 +30,6 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 namespace {
-
-// Autograd functions take an absent tensor as an empty optional, not as an undefined tensor.
-using Maybe = std::optional<Tensor>;
-
-Tensor borrow(void *pointer) { return *static_cast<Tensor *>(pointer); }
-
-Maybe borrow_maybe(void *pointer) { return pointer ? Maybe(borrow(pointer)) : Maybe(); }
-
-template <class Work> char *guarded(Work work) {
-  try {
-    work();
-    return nullptr;
-  } catch (const c10::Error &error) {
-    return strdup(error.what_without_backtrace());
-  } catch (const std::exception &error) {
-    return strdup(error.what());
-  }
-}
-
-bool plain(const Tensor &x) { return x.is_cpu() && x.scalar_type() == at::kFloat; }
 
 // ---- sparse product
 
@@ -66,7 +44,7 @@ Tensor compressed_rows(const Tensor &start, const Tensor &columns, const Tensor 
   return at::_sparse_csr_tensor_unsafe(start, columns, weights, shape, weights.options().layout(at::kSparseCsr));
 }
 
-Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values, const Tensor &x) {
+Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values, const Tensor &compressed, const Tensor &x) {
   const int64_t rows = start.size(0) - 1, width = x.size(1);
   if (plain(x)) {
     const Tensor dense = x.contiguous();
@@ -76,10 +54,8 @@ Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values
                 out.data_ptr<float>());
     return out;
   }
+  if (compressed.defined() && compressed.scalar_type() == x.scalar_type()) return times_compressed(compressed, x);
   const Tensor weights = values.defined() ? values.to(x.scalar_type()) : at::ones(columns.sizes(), x.options());
-  if (x.is_cuda()) {
-    return compressed_rows(start, columns, weights, {rows, x.size(0)}).matmul(x);
-  }
   const Tensor counts = start.slice(0, 1) - start.slice(0, 0, rows);
   const Tensor row_of = at::repeat_interleave(counts);
   const Tensor messages = x.index_select(0, columns) * weights.unsqueeze(1);
@@ -88,26 +64,22 @@ Tensor multiply(const Tensor &start, const Tensor &columns, const Tensor &values
 
 struct SparseProduct : public torch::autograd::Function<SparseProduct> {
   static Tensor forward(AutogradContext *ctx, const Tensor &x, const Tensor &start, const Tensor &columns,
-                        const Maybe &values, const Tensor &t_start, const Tensor &t_columns, const Maybe &t_values) {
+                        const Maybe &values, const Maybe &compressed, const Tensor &t_start, const Tensor &t_columns,
+                        const Maybe &t_values, const Maybe &t_compressed) {
     TORCH_CHECK(x.dim() == 2 && x.size(0) == t_start.size(0) - 1, "sparse product: the matrix has ",
                 t_start.size(0) - 1, " columns, the dense operand has shape ", x.sizes());
-    ctx->save_for_backward({t_start, t_columns, t_values.value_or(Tensor())});
-    return multiply(start, columns, values.value_or(Tensor()), x);
+    ctx->save_for_backward(
+        {t_start, t_columns, t_values.value_or(Tensor()), t_compressed.value_or(Tensor())});
+    return multiply(start, columns, values.value_or(Tensor()), compressed.value_or(Tensor()), x);
   }
   static variable_list backward(AutogradContext *ctx, variable_list grads) {
     const auto saved = ctx->get_saved_variables();
-    Tensor grad = multiply(saved[0], saved[1], saved[2], grads[0]);
-    return {grad, Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
+    Tensor grad = multiply(saved[0], saved[1], saved[2], saved[3], grads[0]);
+    return {grad, Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 // ---- batch norm
-
-struct Norm {
-  Tensor weight, bias, running_mean, running_var;
-  double momentum, eps;
-  bool training, relu;
-};
 
 struct BatchNorm : public torch::autograd::Function<BatchNorm> {
   static Tensor forward(AutogradContext *ctx, const Tensor &input, const Tensor &weight, const Tensor &bias,
@@ -292,7 +264,8 @@ int64_t togl_peak_memory(int cuda, int index) {
 char *togl_sparse_product(const togl_sparse *a, void *x, void **out) {
   return guarded([&] {
     *out = new Tensor(SparseProduct::apply(borrow(x), borrow(a->row_start), borrow(a->columns), borrow_maybe(a->values),
-                                           borrow(a->t_row_start), borrow(a->t_columns), borrow_maybe(a->t_values)));
+                                           borrow_maybe(a->compressed), borrow(a->t_row_start), borrow(a->t_columns),
+                                           borrow_maybe(a->t_values), borrow_maybe(a->t_compressed)));
   });
 }
 
@@ -307,6 +280,8 @@ char *togl_batch_norm(const togl_norm *n, void *input, void *add, void **out) {
                        n->momentum, n->eps, n->training != 0, n->relu != 0};
     if (plain(x))
       *out = new Tensor(BatchNorm::apply(x, norm.weight, norm.bias, residual, norm));
+    else if (!x.is_cpu() && norm.training && x.size(0) > 1)
+      *out = new Tensor(device_batch_norm(norm, x, residual));
     else
       *out = new Tensor(composed_batch_norm(norm, x, residual.value_or(Tensor())));
   });
@@ -321,15 +296,28 @@ char *togl_coordinate_functions(const togl_coordinates *f, void *birth, void *de
   });
 }
 
-char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second) {
+char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second,
+                void *step) {
   return guarded([&] {
     at::NoGradGuard no_grad;
+    if (step) return adam_at_once(*settings, count, parameters, first, second, borrow(step));
     for (int64_t i = 0; i < count; ++i) {
       Tensor p = borrow(parameters[i]);
       if (!p.grad().defined()) continue;
       adam_step(*settings, p, p.grad(), borrow(first[i]), borrow(second[i]));
       p.mutable_grad().reset();
     }
+  });
+}
+
+char *togl_backward(void *out, void *gradient) {
+  return guarded([&] { borrow(out).backward(borrow(gradient)); });
+}
+
+char *togl_compressed_rows(void *start, void *columns, void *values, int64_t width, void **out) {
+  return guarded([&] {
+    const Tensor rows = borrow(start), entries = borrow(columns);
+    *out = new Tensor(compressed_rows(rows, entries, borrow(values), {rows.size(0) - 1, width}));
   });
 }
 

@@ -13,7 +13,12 @@ struct togl_sparse {
   void *t_row_start;  // the transposed matrix, in the same form
   void *t_columns;
   void *t_values;
+  void *compressed;  // both as tensors of compressed rows, on devices that multiply with those; else null
+  void *t_compressed;
 };
+
+// The tensor of compressed rows with this many columns.
+char *togl_compressed_rows(void *row_start, void *columns, void *values, int64_t width, void **out);
 
 // out = A x; the gradient of x is A^T g. Nothing is differentiated through A.
 char *togl_sparse_product(const togl_sparse *matrix, void *x, void **out);
@@ -31,6 +36,21 @@ struct togl_norm {
 
 // out = act(batch_norm(x)) [+ residual]; running statistics are updated in training.
 char *togl_batch_norm(const togl_norm *norm, void *x, void *residual, void **out);
+
+struct togl_convolution {
+  void *weight;      // [out, in]
+  void *bias;        // [out]
+  void *rows;        // compressed rows of A
+  void *transposed;  // and of its transpose
+  int32_t residual;
+};
+
+// out = act(batch_norm(A x W^T + b)) [+ x] in training, on devices; b, which the norm takes away again, gets no gradient.
+char *togl_graph_convolution(const togl_convolution *convolution, const togl_norm *norm, void *x, void **out);
+
+// The pairs of `vertices` vertices and of all kept edges, both [m, 2k], out of values [n, k]: `index` names values by their
+// flat place, and n k stands for `zero` [1].
+char *togl_all_pairs(void *values, void *zero, void *index, int64_t vertices, void **dim0, void **dim1);
 
 struct togl_coordinates {
   void *triangle;      // [q]
@@ -54,8 +74,13 @@ struct togl_adam_settings {
   int64_t step;  // from 1
 };
 
-// One step for `count` parameters; each gradient is taken from its parameter and then dropped.
-char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second);
+// One step for `count` parameters; each gradient is taken from its parameter and then dropped. On devices `step` is the
+// number of the step there, and all parameters move at once; it is null on the processor.
+char *togl_adam(const togl_adam_settings *settings, int64_t count, void **parameters, void **first, void **second,
+                void *step);
+
+// Back through the network from `out`, whose gradient is `gradient`.
+char *togl_backward(void *out, void *gradient);
 
 // Asks the allocator to keep freed memory for the next step instead of giving it back (glibc; nothing elsewhere).
 void togl_keep_memory(void);

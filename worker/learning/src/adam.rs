@@ -1,7 +1,7 @@
 //! Adam as `torch.optim.Adam` computes it (betas 0.9 and 0.999, eps 1e-8, weight decay added to the gradient).
 //! Owns the moments and the step count, which can be saved and loaded; knows neither losses nor schedules.
 
-use tch::Tensor;
+use tch::{Device, Kind, Tensor};
 
 use crate::error::{Result, TrainError};
 use crate::native::{self, AdamStep};
@@ -9,6 +9,8 @@ use crate::parameters::Parameters;
 
 const BETAS: (f64, f64) = (0.9, 0.999);
 const EPS: f64 = 1e-8;
+/// Numbers of steps that are put on a device at a time.
+const NUMBERS: i64 = 4096;
 
 /// The optimiser of one network.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub struct Adam {
     second: Vec<Tensor>,
     step: i64,
     weight_decay: f64,
+    /// Numbers of steps on the device of the parameters, and the first of them; none on the processor.
+    numbers: Option<(i64, Tensor)>,
 }
 
 /// Everything that makes the next step depend on earlier ones.
@@ -42,6 +46,7 @@ impl Adam {
             parameters: tensors,
             step: 0,
             weight_decay,
+            numbers: None,
         }
     }
 
@@ -50,7 +55,26 @@ impl Adam {
         self.step += 1;
         let (beta1, beta2) = BETAS;
         let step = AdamStep { lr, beta1, beta2, eps: EPS, weight_decay: self.weight_decay, step: self.step };
-        native::adam(step, &self.parameters, &self.first, &self.second)
+        let number = self.number()?;
+        native::adam(step, [&self.parameters, &self.first, &self.second], number.as_ref())
+    }
+
+    /// The number of the step where the parameters are, looked up among those that were put there earlier.
+    fn number(&mut self) -> Result<Option<Tensor>> {
+        let device = self.parameters.first().map_or(Device::Cpu, Tensor::device);
+        if device == Device::Cpu {
+            return Ok(None);
+        }
+        let first = self.step - self.step % NUMBERS;
+        let there = self.numbers.take().filter(|(start, _)| *start == first);
+        let (_, numbers) = match there {
+            Some(numbers) => self.numbers.insert(numbers),
+            None => {
+                let range = Tensor::f_arange_start(first, first + NUMBERS, (Kind::Float, device))?;
+                self.numbers.insert((first, range))
+            }
+        };
+        Ok(Some(numbers.f_get(self.step - first)?))
     }
 
     /// Steps taken.
@@ -84,7 +108,6 @@ impl Adam {
 mod tests {
     use super::*;
     use crate::parameters::Init;
-    use tch::{Device, Kind};
 
     /// Minimises sum((w - target)^2 * scale) for some steps and returns w.
     fn descend(kind: Kind, weight_decay: f64, steps: usize, interrupt: bool) -> Vec<f64> {

@@ -7,6 +7,7 @@ use togl_data::{Dataset, STRUCTURE_ONLY_WIDTH, Stage, fill_structure_only};
 use togl_sweeps::trial::{Backbone, Features, TrialConfig};
 
 use crate::error::Result;
+use crate::metrics::row_weights;
 use crate::sparse::{HostRows, Segments, SparseMatrix, rows_of};
 
 /// Which parts of a batch a trial's network looks at.
@@ -76,6 +77,10 @@ pub struct Batch {
     pub arcs: Option<Arcs>,
     /// Undirected edges in list order.
     pub topology: Option<togl_topology::EdgeLists>,
+    /// One 0, to which pairs that do not exist point.
+    pub zero: Tensor,
+    /// The gradient of the scores' logarithms: minus the weight of every row at its class; on devices only.
+    pub pull: Option<Tensor>,
 }
 
 impl Batch {
@@ -136,27 +141,41 @@ impl<'a> Collator<'a> {
         let needs = self.needs;
         let by_target = links.needed(&needs).then(|| links.by_target(nodes));
         let arcs = match (&by_target, needs.looped_arcs, needs.arcs) {
-            (Some(rows), true, _) => Some(self.arcs(&with_self_loops(rows), nodes)),
-            (Some(rows), _, true) => Some(self.arcs(rows, nodes)),
+            (Some(rows), true, _) => Some(self.arcs(&with_self_loops(rows), nodes)?),
+            (Some(rows), _, true) => Some(self.arcs(rows, nodes)?),
             _ => None,
         };
         Ok(Batch {
             features: self.features(graph_ids, draws),
             labels: Tensor::from_slice(&classes).to_device(self.device),
-            host_labels,
             normalised: by_target
                 .as_ref()
                 .filter(|_| needs.normalised)
-                .map(|rows| self.normalised(rows, nodes)),
+                .map(|rows| self.normalised(rows, nodes))
+                .transpose()?,
             neighbours: by_target
                 .as_ref()
                 .filter(|_| needs.neighbours)
-                .map(|rows| SparseMatrix::new(rows, &rows.transposed(nodes), self.device)),
+                .map(|rows| SparseMatrix::new(rows, &rows.transposed(nodes), self.device))
+                .transpose()?,
             arcs,
             topology: if needs.topology { Some(self.topology(graph_ids)?) } else { None },
-            graphs: Segments::new(offsets, self.device),
+            graphs: Segments::new(offsets, self.device)?,
             graph_ids: graph_ids.to_vec(),
+            zero: Tensor::from_slice(&[0f32]).to_kind(self.kind).to_device(self.device),
+            pull: (self.device != Device::Cpu).then(|| self.pull(&host_labels)),
+            host_labels,
         })
+    }
+
+    fn pull(&self, labels: &[u32]) -> Tensor {
+        let classes = self.dataset.classes() as usize;
+        let mut rows = vec![0f32; labels.len() * classes];
+        let weights = row_weights(self.dataset.task(), self.dataset.classes(), labels);
+        for (index, (label, weight)) in labels.iter().zip(weights).enumerate() {
+            rows[index * classes + *label as usize] = -weight;
+        }
+        Tensor::from_slice(&rows).view([-1, classes as i64]).to_device(self.device)
     }
 
     /// Replaces the features of a batch by those of another epoch; nothing to do for the data set's own.
@@ -205,7 +224,7 @@ impl<'a> Collator<'a> {
         links
     }
 
-    fn normalised(&self, rows: &HostRows, nodes: usize) -> SparseMatrix {
+    fn normalised(&self, rows: &HostRows, nodes: usize) -> Result<SparseMatrix> {
         let inverse_root = |degree: i64| if degree == 0 { 0.0 } else { 1.0 / (degree as f32).sqrt() };
         let factor: Vec<f32> = rows.row_lengths().map(inverse_root).collect();
         let weigh = |mut rows: HostRows| {
@@ -217,12 +236,12 @@ impl<'a> Collator<'a> {
         SparseMatrix::new(&weigh(rows.clone()), &weigh(rows.transposed(nodes)), self.device)
     }
 
-    fn arcs(&self, rows: &HostRows, nodes: usize) -> Arcs {
+    fn arcs(&self, rows: &HostRows, nodes: usize) -> Result<Arcs> {
         let offsets = rows.row_start.iter().map(|offset| *offset as usize).collect();
-        Arcs {
-            sources: SparseMatrix::gather(&rows.columns, nodes, self.device),
-            targets: Segments::new(offsets, self.device),
-        }
+        Ok(Arcs {
+            sources: SparseMatrix::gather(&rows.columns, nodes, self.device)?,
+            targets: Segments::new(offsets, self.device)?,
+        })
     }
 
     fn topology(&self, graph_ids: &[u32]) -> Result<togl_topology::EdgeLists> {

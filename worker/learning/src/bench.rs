@@ -10,7 +10,9 @@ use togl_topology::{RandomGraphs, measure};
 use crate::batch::{Batch, BatchNeeds, Collator, DrawKey};
 use crate::error::{Result, TrainError, guard};
 use crate::job::Job;
-use crate::learner::{Learner, collated, training_batches};
+use crate::launches::{self, StepLaunches};
+use crate::learner::{Learner, collated, draws, training_batches};
+use crate::metrics::MetricTally;
 use crate::shares::{self, Shares};
 
 /// Seconds of one training epoch.
@@ -85,6 +87,35 @@ pub fn epoch_seconds(job: &Job<'_>, dataset: &Dataset, warmup: usize, epochs: us
     })
 }
 
+/// What the last of `steps` training steps asks of the device of `job`; those before it warm up.
+///
+/// # Errors
+/// As training; and the device must be one that work is launched on, not the processor.
+pub fn step_launches(job: &Job<'_>, dataset: &Dataset, steps: usize) -> Result<StepLaunches> {
+    guard(|| {
+        let mut learner = Learner::new(job, dataset)?;
+        let split = dataset.split(job.split.into())?;
+        let device = learner.parameters.device();
+        let collator = Collator::new(dataset, BatchNeeds::of(job.trial), device);
+        let shuffled = training_batches(job, &split.train, 0);
+        let mut counted = None;
+        for (step, members) in shuffled.iter().cycle().take(steps.max(1)).enumerate() {
+            let draws = draws(job, Stage::Training, 0, step);
+            let batch = collator.collate(members, draws)?;
+            let mut learn = || learner.learn(&batch, draws, job.trial.lr);
+            if step + 1 < steps.max(1) {
+                drop(learn()?);
+            } else {
+                counted = launches::counted(device, learn);
+            }
+        }
+        let refuse = || TrainError::Config("the processor launches nothing; name a device".to_owned());
+        let (learnt, lines) = counted.ok_or_else(refuse)?;
+        drop(learnt?);
+        Ok(launches::table(job.trial.method(), &lines))
+    })
+}
+
 /// What `work` gives, and the seconds it took.
 fn timed<T>(job: &Job<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let begun = (job.clock)();
@@ -93,14 +124,11 @@ fn timed<T>(job: &Job<'_>, work: impl FnOnce() -> Result<T>) -> Result<(T, f64)>
 }
 
 fn train(learner: &mut Learner, batches: &[(Batch, DrawKey)], lr: f64) -> Result<()> {
+    let mut tally = MetricTally::new(learner.task, learner.classes);
     for (batch, draws) in batches {
-        let (loss, _) = learner.learn(batch, *draws, lr)?;
-        let loss = loss.f_double_value(&[])?;
-        if !loss.is_finite() {
-            return Err(TrainError::NotFinite(format!("loss is {loss} in a benchmark")));
-        }
+        learner.learn(batch, *draws, lr)?.count(&mut tally, batch, "in a benchmark")?;
     }
-    Ok(())
+    tally.settle()
 }
 
 /// Median and least microseconds of persistence for one graph of this size under one filtration, on one thread.

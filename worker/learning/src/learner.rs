@@ -8,9 +8,11 @@ use crate::adam::Adam;
 use crate::batch::{Batch, Collator, DrawKey};
 use crate::error::Result;
 use crate::job::Job;
+use crate::launches;
 use crate::layers::Pass;
 use crate::metrics::{self, MetricTally};
 use crate::model::{Model, Shape};
+use crate::native;
 use crate::parameters::Parameters;
 
 /// A network in training: the part that benchmarks and folds share.
@@ -23,6 +25,28 @@ pub(crate) struct Learner {
     pub classes: u32,
 }
 
+/// What a step says of its batch.
+#[derive(Debug)]
+pub(crate) enum Scored {
+    /// Loss and class scores.
+    Now { loss: Tensor, scores: Tensor },
+    /// What both are read from at the end of the epoch.
+    Later { log_probabilities: Tensor },
+}
+
+impl Scored {
+    /// Adds this batch to a tally.
+    pub(crate) fn count(&self, tally: &mut MetricTally, batch: &Batch, place: &str) -> Result<()> {
+        match self {
+            Self::Now { loss, scores } => tally.add(loss, scores, &batch.host_labels, place),
+            Self::Later { log_probabilities } => {
+                tally.add_later(log_probabilities, &batch.host_labels, place);
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Learner {
     pub(crate) fn new(job: &Job<'_>, dataset: &Dataset) -> Result<Self> {
         let device = job.device.open()?;
@@ -32,13 +56,28 @@ impl Learner {
         Ok(Self { parameters, model, adam, task: dataset.task(), classes: dataset.classes() })
     }
 
-    /// One optimiser step; returns loss and scores.
-    pub(crate) fn learn(&mut self, batch: &Batch, draws: DrawKey, lr: f64) -> Result<(Tensor, Tensor)> {
+    /// One optimiser step.
+    pub(crate) fn learn(&mut self, batch: &Batch, draws: DrawKey, lr: f64) -> Result<Scored> {
         let scores = self.model.forward(&Pass { batch, training: true, draws })?;
-        let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
-        loss.f_backward()?;
+        launches::part("loss");
+        let scored = self.score(scores, batch)?;
+        match (&scored, &batch.pull) {
+            (Scored::Later { log_probabilities }, Some(pull)) => native::backward(log_probabilities, pull)?,
+            (Scored::Later { log_probabilities: whole }, None) | (Scored::Now { loss: whole, .. }, _) => {
+                whole.f_backward()?;
+            }
+        }
+        launches::part("optimiser");
         self.adam.step(lr)?;
-        Ok((loss, scores))
+        Ok(scored)
+    }
+
+    /// On a device the loss itself is not needed before the end of the epoch, only its gradient, which is known.
+    fn score(&self, scores: Tensor, batch: &Batch) -> Result<Scored> {
+        if batch.pull.is_some() {
+            return Ok(Scored::Later { log_probabilities: scores.f_log_softmax(1, None)? });
+        }
+        Ok(Scored::Now { loss: metrics::loss(self.task, self.classes, &scores, batch)?, scores })
     }
 
     pub(crate) fn evaluate(&self, batches: &[(Batch, DrawKey)], place: &str) -> Result<MetricTally> {
@@ -47,9 +86,9 @@ impl Learner {
         let mut tally = MetricTally::new(self.task, self.classes);
         for (batch, draws) in batches {
             let scores = self.model.forward(&Pass { batch, training: false, draws: *draws })?;
-            let loss = metrics::loss(self.task, self.classes, &scores, batch)?;
-            tally.add(&loss, &scores, &batch.host_labels, place)?;
+            self.score(scores, batch)?.count(&mut tally, batch, place)?;
         }
+        tally.settle()?;
         Ok(tally)
     }
 }

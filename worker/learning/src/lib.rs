@@ -10,7 +10,8 @@
 //! - `checkpoint`, `filtrations`: a fold in the middle of its training as bytes; what a trained network learnt
 //! - `cuda_half`: libtorch's CUDA half, opened at run time where it is
 //! - `device`, `bench`, `verify` (with `reference`, its file format): what the commands of those names call
-//! - `native`: the border to `native/ops.cpp`, which holds the few operations libtorch does not have
+//! - `launches`: what a training step asks of a device, counted
+//! - `native`: the border to the C++ files of `native/`, the few operations libtorch does not have
 //!
 //! Nothing here reads a clock, prints, or draws from a global random generator.
 
@@ -24,6 +25,7 @@ pub mod device;
 pub mod error;
 pub mod filtrations;
 pub mod job;
+pub mod launches;
 pub mod layers;
 mod learner;
 pub mod metrics;

@@ -1,7 +1,7 @@
 //! Losses and accuracies of a pass over a part of the data: batch losses are averaged unweighted, predictions are
 //! pooled. Owns the loss function of each task and the ROC-AUC; must not know models or epochs.
 
-use tch::{Kind, Reduction, Tensor};
+use tch::{Device, Kind, Reduction, Tensor};
 use togl_data::Task;
 use togl_sweeps::result::Metrics;
 
@@ -16,6 +16,17 @@ pub fn loss(task: Task, classes: u32, scores: &Tensor, batch: &Batch) -> Result<
     Ok(scores.f_cross_entropy_loss(&batch.labels, weights.as_ref(), Reduction::Mean, -100, 0.0)?)
 }
 
+/// The share that every row has in the loss of its batch: equal ones, or by the rarity of its class.
+pub(crate) fn row_weights(task: Task, classes: u32, labels: &[u32]) -> Vec<f32> {
+    let of_class = match task {
+        Task::NodeClassification => class_weights(classes, labels),
+        Task::GraphClassification | Task::GraphBinaryAuc => vec![1.0; classes as usize],
+    };
+    let weights: Vec<f32> = labels.iter().map(|label| of_class[*label as usize]).collect();
+    let total: f32 = weights.iter().sum();
+    weights.into_iter().map(|weight| weight / total).collect()
+}
+
 fn class_weights(classes: u32, labels: &[u32]) -> Vec<f32> {
     let mut counts = vec![0usize; classes as usize];
     labels.iter().for_each(|label| counts[*label as usize] += 1);
@@ -25,7 +36,7 @@ fn class_weights(classes: u32, labels: &[u32]) -> Vec<f32> {
 }
 
 /// Sums up one pass over one part of the data.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct MetricTally {
     task: Task,
     losses: f64,
@@ -34,13 +45,23 @@ pub struct MetricTally {
     confusion: Vec<Vec<u64>>,
     /// Score of class 1 against class 0, and whether the label is 1; for the ROC-AUC only.
     scored: Vec<(f32, bool)>,
+    /// What is still on a device.
+    later: Vec<Later>,
+}
+
+/// A batch whose logarithms of class probabilities are still on the device.
+#[derive(Debug)]
+struct Later {
+    log_probabilities: Tensor,
+    labels: Vec<u32>,
+    place: String,
 }
 
 impl MetricTally {
     /// Nothing seen yet.
     pub fn new(task: Task, classes: u32) -> Self {
         let confusion = vec![vec![0; classes as usize]; classes as usize];
-        Self { task, losses: 0.0, batches: 0, confusion, scored: Vec::new() }
+        Self { task, losses: 0.0, batches: 0, confusion, scored: Vec::new(), later: Vec::new() }
     }
 
     /// Takes one batch; `place` says where in the run it was, for the error.
@@ -59,6 +80,35 @@ impl MetricTally {
             let margin = scores.detach().f_select(1, 1)?.f_subtract(&scores.detach().f_select(1, 0)?)?;
             let margin = Vec::<f32>::try_from(margin.to_kind(Kind::Float))?;
             self.scored.extend(margin.into_iter().zip(labels.iter().map(|label| *label == 1)));
+        }
+        Ok(())
+    }
+
+    /// Takes one batch whose logarithms of class probabilities stay on their device until [`Self::settle`].
+    pub fn add_later(&mut self, log_probabilities: &Tensor, labels: &[u32], place: &str) {
+        let (labels, place) = (labels.to_vec(), place.to_owned());
+        self.later.push(Later { log_probabilities: log_probabilities.detach(), labels, place });
+    }
+
+    /// Reads from the device what was left there: the host waits for it once, not with every batch.
+    pub fn settle(&mut self) -> Result<()> {
+        let later = std::mem::take(&mut self.later);
+        if later.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<&Tensor> = later.iter().map(|batch| &batch.log_probabilities).collect();
+        let rows = Tensor::f_cat(&rows, 0)?.f_to_device(Device::Cpu)?;
+        let mut first = 0;
+        for Later { labels, place, .. } in &later {
+            let count = labels.len() as i64;
+            let scores = rows.f_narrow(0, first, count)?;
+            let values = Vec::<f32>::try_from(scores.f_contiguous()?.f_view([-1])?)?;
+            let width = values.len() / labels.len().max(1);
+            let weights = row_weights(self.task, self.confusion.len() as u32, labels);
+            let own = labels.iter().enumerate().map(|(row, label)| values[row * width + *label as usize]);
+            let loss: f64 = own.zip(weights).map(|(value, weight)| -f64::from(value * weight)).sum();
+            self.add(&Tensor::from(loss), &scores, labels, place)?;
+            first += count;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use togl_sweeps::trial::Backbone;
 
 use crate::batch::BatchNeeds;
 use crate::error::{Result, TrainError};
+use crate::launches;
 use crate::layers::diagram_readout::{DiagramReadout, readout_width};
 use crate::layers::graph_layer::{GraphLayer, state_width};
 use crate::layers::{Pass, head::Head, linear::Linear, togl::Togl};
@@ -87,12 +88,14 @@ impl Model {
     /// The filtration values of the nodes, `[N, k]`; none without a topological layer.
     pub fn filtrations(&self, pass: &Pass<'_>) -> Result<Option<Tensor>> {
         let Some(togl) = &self.togl else { return Ok(None) };
-        Ok(Some(togl.filtrations(&self.states_before_togl(pass)?)))
+        togl.filtrations(&self.states_before_togl(pass)?).map(Some)
     }
 
     fn states_before_togl(&self, pass: &Pass<'_>) -> Result<Tensor> {
-        let mut x = self.embedding.forward(&pass.batch.features);
-        for layer in &self.before {
+        launches::part("embedding");
+        let mut x = self.embedding.forward(&pass.batch.features)?;
+        for (index, layer) in self.before.iter().enumerate() {
+            launches::part(format_args!("layer {index}"));
             x = layer.forward(&x, pass)?;
         }
         Ok(x)
@@ -102,19 +105,22 @@ impl Model {
     pub fn forward(&self, pass: &Pass<'_>) -> Result<Tensor> {
         if let Some(fixed) = self.readout.as_ref().filter(|readout| readout.is_fixed()) {
             let vectors = fixed.forward(&pass.batch.features, pass)?;
-            return self.head.forward(&self.embedding.forward(&vectors).relu(), None, pass);
+            return self.head.forward(&self.embedding.forward_relu(&vectors)?, None, pass);
         }
         let mut x = self.states_before_togl(pass)?;
         let mut graph = None;
         if let Some(togl) = &self.togl {
             (x, graph) = togl.forward(&x, pass)?;
         }
-        for layer in &self.after {
+        for (index, layer) in self.after.iter().enumerate() {
+            launches::part(format_args!("layer {}", self.before.len() + index));
             x = layer.forward(&x, pass)?;
         }
         if let Some(readout) = &self.readout {
+            launches::part("readout");
             x = readout.forward(&x, pass)?;
         }
+        launches::part("head");
         self.head.forward(&x, graph.as_ref(), pass)
     }
 }

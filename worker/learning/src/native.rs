@@ -1,4 +1,4 @@
-//! The border to `native/ops.cpp`: safe functions over the C interface, errors as [`TrainError`].
+//! The border to the C++ files of `native/`: safe functions over the C interface, errors as [`TrainError`].
 //! Owns every `unsafe` block of this crate. Pointers are borrowed for the call only; a returned tensor is owned.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -10,7 +10,22 @@ use tch::Tensor;
 
 use crate::error::{Result, TrainError};
 
-/// `togl_sparse` of ops.h is two of these: a matrix and its transpose.
+/// `togl_sparse` of ops.h: a matrix and its transpose, then both as tensors of compressed rows.
+#[repr(C)]
+struct RawSparse {
+    halves: [RawRows; 2],
+    compressed: [*mut c_void; 2],
+}
+
+#[repr(C)]
+struct RawConvolution {
+    weight: *mut c_void,
+    bias: *mut c_void,
+    rows: *mut c_void,
+    transposed: *mut c_void,
+    residual: i32,
+}
+
 #[repr(C)]
 struct RawRows {
     row_start: *mut c_void,
@@ -31,8 +46,39 @@ struct RawNorm {
 }
 
 unsafe extern "C" {
-    fn togl_sparse_product(matrix: *const [RawRows; 2], x: *mut c_void, out: *mut *mut c_void)
-    -> *mut c_char;
+    fn togl_sparse_product(matrix: *const RawSparse, x: *mut c_void, out: *mut *mut c_void) -> *mut c_char;
+    fn togl_compressed_rows(
+        row_start: *mut c_void,
+        columns: *mut c_void,
+        values: *mut c_void,
+        width: i64,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_graph_convolution(
+        convolution: *const RawConvolution,
+        norm: *const RawNorm,
+        x: *mut c_void,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_all_pairs(
+        values: *mut c_void,
+        zero: *mut c_void,
+        index: *mut c_void,
+        vertices: i64,
+        dim0: *mut *mut c_void,
+        dim1: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_backward(out: *mut c_void, gradient: *mut c_void) -> *mut c_char;
+    fn togl_dense(
+        x: *mut c_void,
+        weight: *mut c_void,
+        bias: *mut c_void,
+        relu: i32,
+        out: *mut *mut c_void,
+    ) -> *mut c_char;
+    fn togl_count_begin(cuda: i32);
+    fn togl_count_part(name: *const c_char);
+    fn togl_count_end() -> *mut c_char;
     fn togl_batch_norm(
         norm: *const RawNorm,
         x: *mut c_void,
@@ -51,6 +97,7 @@ unsafe extern "C" {
         parameters: *mut *mut c_void,
         first: *mut *mut c_void,
         second: *mut *mut c_void,
+        step: *mut c_void,
     ) -> *mut c_char;
     fn togl_keep_memory();
     fn togl_restart_memory(cuda: i32, index: i32);
@@ -67,6 +114,19 @@ pub(crate) struct Rows {
     pub columns: Tensor,
     /// Absent: every entry is 1.
     pub values: Option<Tensor>,
+    /// The same as a tensor of compressed rows, on devices that multiply with those.
+    pub compressed: Option<Tensor>,
+}
+
+/// The map of a graph convolution.
+pub(crate) struct Convolution<'a> {
+    pub weight: &'a Tensor,
+    pub bias: &'a Tensor,
+    /// Compressed rows of the adjacency, and of its transpose.
+    pub rows: &'a Tensor,
+    pub transposed: &'a Tensor,
+    /// Whether the input is added at the end.
+    pub residual: bool,
 }
 
 /// Parameters, statistics and mode of a batch norm.
@@ -79,6 +139,21 @@ pub(crate) struct Norm<'a> {
     pub eps: f64,
     pub training: bool,
     pub relu: bool,
+}
+
+impl Norm<'_> {
+    fn raw(&self) -> RawNorm {
+        RawNorm {
+            weight: raw(self.weight),
+            bias: raw(self.bias),
+            running_mean: raw(self.running_mean),
+            running_var: raw(self.running_var),
+            momentum: self.momentum,
+            eps: self.eps,
+            training: self.training.into(),
+            relu: self.relu.into(),
+        }
+    }
 }
 
 /// Settings of one Adam step, laid out as in ops.h; `step` counts from 1.
@@ -132,24 +207,88 @@ pub(crate) fn sparse_product(matrix: &Rows, transposed: &Rows, x: &Tensor) -> Re
         columns: raw(&rows.columns),
         values: raw_or_null(rows.values.as_ref()),
     });
-    // SAFETY: all pointers come from live tensors and the two structs mirror the one in ops.h.
-    owned(|out| unsafe { togl_sparse_product(&halves, raw(x), out) })
+    let compressed = [matrix, transposed].map(|rows| raw_or_null(rows.compressed.as_ref()));
+    let matrix = RawSparse { halves, compressed };
+    // SAFETY: all pointers come from live tensors and the struct mirrors the one in ops.h.
+    owned(|out| unsafe { togl_sparse_product(&matrix, raw(x), out) })
+}
+
+/// The tensor of compressed rows with this many columns.
+pub(crate) fn compressed_rows(
+    row_start: &Tensor,
+    columns: &Tensor,
+    values: &Tensor,
+    width: i64,
+) -> Result<Tensor> {
+    // SAFETY: all pointers come from live tensors.
+    owned(|out| unsafe { togl_compressed_rows(raw(row_start), raw(columns), raw(values), width, out) })
+}
+
+/// A whole graph convolution with its norm, in training, on devices.
+pub(crate) fn graph_convolution(map: &Convolution<'_>, norm: &Norm<'_>, x: &Tensor) -> Result<Tensor> {
+    let convolution = RawConvolution {
+        weight: raw(map.weight),
+        bias: raw(map.bias),
+        rows: raw(map.rows),
+        transposed: raw(map.transposed),
+        residual: map.residual.into(),
+    };
+    // SAFETY: all pointers come from live tensors and the structs mirror those in ops.h.
+    owned(|out| unsafe { togl_graph_convolution(&convolution, &norm.raw(), raw(x), out) })
+}
+
+/// The pairs of `vertices` vertices and of all kept edges from values `[n, k]` at flat places.
+pub(crate) fn all_pairs(
+    values: &Tensor,
+    zero: &Tensor,
+    index: &Tensor,
+    vertices: i64,
+) -> Result<(Tensor, Tensor)> {
+    let mut dim1 = null_mut();
+    // SAFETY: pointers of live tensors; without an error both results are pointers to new tensors.
+    let dim0 = owned(|dim0| unsafe {
+        togl_all_pairs(raw(values), raw(zero), raw(index), vertices, dim0, &mut dim1)
+    })?;
+    // SAFETY: as above.
+    Ok((dim0, unsafe { Tensor::from_ptr(dim1.cast()) }))
+}
+
+/// Back through the network from `out`, whose gradient is given.
+pub(crate) fn backward(out: &Tensor, gradient: &Tensor) -> Result<()> {
+    // SAFETY: pointers of live tensors.
+    check(unsafe { togl_backward(raw(out), raw(gradient)) })
+}
+
+/// `x W^T + b`, with ReLU if asked for.
+pub(crate) fn dense(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, relu: bool) -> Result<Tensor> {
+    // SAFETY: all pointers come from live tensors, or say that there is none.
+    owned(|out| unsafe { togl_dense(raw(x), raw(weight), raw_or_null(bias), relu.into(), out) })
+}
+
+/// Counts what is asked of a device from here on; says no where libtorch does not count for it.
+pub(crate) fn begin_counting(device: tch::Device) -> bool {
+    let Some((cuda, _)) = counted(device) else { return false };
+    // SAFETY: a plain number; registers callbacks that live as long as the program.
+    unsafe { togl_count_begin(cuda) };
+    true
+}
+
+/// What follows belongs to this part of the network.
+pub(crate) fn count_part(name: &CStr) {
+    // SAFETY: the name is copied before the call returns.
+    unsafe { togl_count_part(name.as_ptr()) }
+}
+
+/// Stops counting; the lines of `count.h`.
+pub(crate) fn end_counting() -> String {
+    // SAFETY: returns an owned C string.
+    take_text(unsafe { togl_count_end() }).unwrap_or_default()
 }
 
 /// Batch norm, optional ReLU, optional residual.
 pub(crate) fn batch_norm(norm: &Norm<'_>, x: &Tensor, residual: Option<&Tensor>) -> Result<Tensor> {
-    let raw_norm = RawNorm {
-        weight: raw(norm.weight),
-        bias: raw(norm.bias),
-        running_mean: raw(norm.running_mean),
-        running_var: raw(norm.running_var),
-        momentum: norm.momentum,
-        eps: norm.eps,
-        training: norm.training.into(),
-        relu: norm.relu.into(),
-    };
     // SAFETY: all pointers come from live tensors and the struct mirrors the one in ops.h.
-    owned(|out| unsafe { togl_batch_norm(&raw_norm, raw(x), raw_or_null(residual), out) })
+    owned(|out| unsafe { togl_batch_norm(&norm.raw(), raw(x), raw_or_null(residual), out) })
 }
 
 /// The four coordinate functions, parameters in the order of `togl_coordinates`; CPU floats only.
@@ -163,13 +302,18 @@ pub(crate) fn coordinate_functions(
     owned(|out| unsafe { togl_coordinate_functions(&pointers, raw(birth), raw(death), out) })
 }
 
-/// One Adam step; each gradient is dropped afterwards.
-pub(crate) fn adam(step: AdamStep, parameters: &[Tensor], first: &[Tensor], second: &[Tensor]) -> Result<()> {
+/// One Adam step; each gradient is dropped afterwards. `number` is that of the step, where the parameters are on a device.
+pub(crate) fn adam(
+    step: AdamStep,
+    [parameters, first, second]: [&[Tensor]; 3],
+    number: Option<&Tensor>,
+) -> Result<()> {
     let pointers = |tensors: &[Tensor]| tensors.iter().map(raw).collect::<Vec<_>>();
     let (mut p, mut m, mut v) = (pointers(parameters), pointers(first), pointers(second));
     let count = p.len().min(m.len()).min(v.len()) as i64;
+    let number = raw_or_null(number);
     // SAFETY: three lists of at least `count` pointers to live tensors; the struct mirrors the one in ops.h.
-    check(unsafe { togl_adam(&step, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()) })
+    check(unsafe { togl_adam(&step, count, p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr(), number) })
 }
 
 /// Makes a library part of this process for good: what it registers with libtorch at its start stays.

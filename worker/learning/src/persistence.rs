@@ -2,12 +2,15 @@
 //! come from `togl-topology` (or from random draws for the static variant), pairs are gathered from the tensor.
 //! Tree edges gather a constant 0 that is appended as a last row, so no gradient reaches them.
 
+use std::cell::OnceCell;
+
 use tch::{Device, Kind, Tensor};
 use togl_data::{Purpose, Stage, Stream};
 use togl_topology::{EdgeLists, IndexTables, Indices};
 
 use crate::batch::DrawKey;
 use crate::error::Result;
+use crate::native;
 use crate::sparse::Segments;
 
 /// Pairs (birth, death), one row a vertex or an edge, one column a filtration.
@@ -17,11 +20,16 @@ pub struct Pairs {
     pub birth: Tensor,
     /// `[M, k]`.
     pub death: Tensor,
+    /// `[M, 2k]`, birth then death of each filtration in turn, where they were gathered so.
+    pub together: Option<Tensor>,
 }
 
 impl Pairs {
     /// `[M, 2k]`: birth then death of each filtration in turn.
     pub fn interleaved(&self) -> Tensor {
+        if let Some(together) = &self.together {
+            return together.shallow_clone();
+        }
         let (rows, filtrations) = (self.birth.size()[0], self.birth.size()[1]);
         Tensor::stack(&[&self.birth, &self.death], 2).view([rows, 2 * filtrations])
     }
@@ -41,6 +49,8 @@ pub struct Cycles {
 pub struct Diagrams<'a> {
     topology: &'a EdgeLists,
     values: Tensor,
+    /// The same with a last row of zeros, made when it is first asked for.
+    padded: OnceCell<Tensor>,
     host: Vec<f32>,
     filtrations: usize,
     vertex_death: Option<Vec<i64>>,
@@ -58,9 +68,9 @@ impl<'a> Diagrams<'a> {
         let (vertices, births, deaths) = (&mut vertex_death[..], &mut edge_birth[..], &mut edge_death[..]);
         let indices = Indices { vertex_death: vertices, edge_birth: births, edge_death: deaths };
         togl_topology::persist(topology, &host, filtrations, indices)?;
-        let values = with_zero_row(values);
+        let (values, padded) = (values.shallow_clone(), OnceCell::new());
         let vertex_death = Some(vertex_death);
-        Ok(Self { topology, values, host, filtrations, vertex_death, edge_birth, edge_death })
+        Ok(Self { topology, values, padded, host, filtrations, vertex_death, edge_birth, edge_death })
     }
 
     /// The static variant: every vertex dies at birth; of each graph and filtration one random edge gets
@@ -91,38 +101,69 @@ impl<'a> Diagrams<'a> {
             }
         }
         let edge_birth = vec![none; edge_death.len()];
-        let values = with_zero_row(values);
-        Ok(Self { topology, values, host, filtrations, vertex_death: None, edge_birth, edge_death })
+        let (values, padded) = (values.shallow_clone(), OnceCell::new());
+        Ok(Self { topology, values, padded, host, filtrations, vertex_death: None, edge_birth, edge_death })
     }
 
     /// Dimension 0: the pair of every vertex.
     pub fn vertices(&self) -> Pairs {
-        let birth = self.values.narrow(0, 0, self.topology.vertices() as i64);
+        let birth = self.padded().narrow(0, 0, self.topology.vertices() as i64);
         let death = match &self.vertex_death {
             Some(index) => self.gather(index, self.topology.vertices()),
             None => birth.shallow_clone(),
         };
-        Pairs { birth, death }
+        Pairs { birth, death, together: None }
     }
 
     /// Dimension 1: the pair of every edge, (0, 0) for tree edges.
     pub fn edges(&self) -> Pairs {
         let edges = self.topology.edge_count();
-        Pairs { birth: self.gather(&self.edge_birth, edges), death: self.gather(&self.edge_death, edges) }
+        Pairs { birth: self.gather(&self.edge_birth, edges), death: self.gather(&self.edge_death, edges), together: None }
     }
 
     /// Dimension 1: only the edges whose row is not zero in every filtration.
-    pub fn cycles(&self) -> Cycles {
+    pub fn cycles(&self) -> Result<Cycles> {
         let (kept, offsets) = self.kept();
         let device = self.values.device();
         let pick = |table: &[i64]| {
             let edges = self.topology.edge_count();
             let rows = kept.iter().flat_map(|edge| (0..self.filtrations).map(|f| table[f * edges + *edge]));
             let index = Tensor::from_slice(&rows.collect::<Vec<i64>>()).view([-1, self.filtrations as i64]);
-            self.values.gather(0, &index.to_device(device), false)
+            self.padded().gather(0, &index.to_device(device), false)
         };
-        let pairs = Pairs { birth: pick(&self.edge_birth), death: pick(&self.edge_death) };
-        Cycles { pairs, graphs: Segments::new(offsets, device) }
+        let pairs = Pairs { birth: pick(&self.edge_birth), death: pick(&self.edge_death), together: None };
+        Ok(Cycles { pairs, graphs: Segments::new(offsets, device)? })
+    }
+
+    /// Both dimensions with as few launches as there are, for devices: one index for all pairs, one copy of it.
+    pub fn at_once(&self, zero: &Tensor) -> Result<(Pairs, Cycles)> {
+        let (vertices, edges, count) =
+            (self.topology.vertices(), self.topology.edge_count(), self.filtrations);
+        let none = (vertices * count) as i64;
+        let place = |vertex: i64, f: usize| if vertex as usize == vertices { none } else { vertex * count as i64 + f as i64 };
+        let (kept, offsets) = self.kept();
+        let mut index = Vec::with_capacity(2 * count * (vertices + kept.len()));
+        for vertex in 0..vertices {
+            for f in 0..count {
+                let own = vertex as i64;
+                let death = self.vertex_death.as_ref().map_or(own, |table| table[f * vertices + vertex]);
+                index.extend([place(own, f), place(death, f)]);
+            }
+        }
+        for edge in kept {
+            for f in 0..count {
+                let at = f * edges + edge;
+                index.extend([place(self.edge_birth[at], f), place(self.edge_death[at], f)]);
+            }
+        }
+        let device = self.values.device();
+        let index = Tensor::from_slice(&index).to_device(device);
+        let (dim0, dim1) = native::all_pairs(&self.values, zero, &index, vertices as i64)?;
+        let pairs = |together: Tensor| {
+            let split = together.view([-1, count as i64, 2]);
+            Pairs { birth: split.select(2, 0), death: split.select(2, 1), together: Some(together) }
+        };
+        Ok((pairs(dim0), Cycles { pairs: pairs(dim1), graphs: Segments::new(offsets, device)? }))
     }
 
     /// Kept edges, and the offsets of each graph among them.
@@ -147,10 +188,14 @@ impl<'a> Diagrams<'a> {
         (kept, offsets)
     }
 
+    fn padded(&self) -> &Tensor {
+        self.padded.get_or_init(|| with_zero_row(&self.values))
+    }
+
     /// Values at `[k, M]` indices, as `[M, k]`.
     fn gather(&self, index: &[i64], rows: usize) -> Tensor {
         let index = Tensor::from_slice(index).view([self.filtrations as i64, rows as i64]).transpose(0, 1);
-        self.values.gather(0, &index.contiguous().to_device(self.values.device()), false)
+        self.padded().gather(0, &index.contiguous().to_device(self.values.device()), false)
     }
 }
 
@@ -203,7 +248,7 @@ mod tests {
         let diagrams = Diagrams::persistent(&values, &topology).unwrap();
         let vertices = diagrams.vertices();
         assert_eq!(list(&vertices.death), [4.0, 2.0, 3.0, 4.0, 7.0, 8.0]);
-        let cycles = diagrams.cycles();
+        let cycles = diagrams.cycles().unwrap();
         assert_eq!(list(&cycles.pairs.birth), [4.0, 3.0]);
         assert_eq!(list(&cycles.pairs.death), [4.0, 4.0]);
         assert_eq!(cycles.graphs.offsets(), [0, 2, 2]);

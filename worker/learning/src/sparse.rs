@@ -14,7 +14,19 @@ impl Rows {
             row_start: Tensor::from_slice(&rows.row_start).to_device(device),
             columns: Tensor::from_slice(&rows.columns).to_device(device),
             values,
+            compressed: None,
         }
+    }
+
+    /// Adds the tensor of compressed rows where the device multiplies with those.
+    fn compress(&mut self, width: i64) -> Result<()> {
+        if self.row_start.device().is_cuda() {
+            let ones = || Tensor::ones(self.columns.size(), (Kind::Float, Device::Cpu));
+            let there = self.columns.device();
+            let values = self.values.as_ref().map_or_else(|| ones().to_device(there), Tensor::shallow_clone);
+            self.compressed = Some(native::compressed_rows(&self.row_start, &self.columns, &values, width)?);
+        }
+        Ok(())
     }
 
     fn share(&self) -> Self {
@@ -22,6 +34,7 @@ impl Rows {
             row_start: self.row_start.shallow_clone(),
             columns: self.columns.shallow_clone(),
             values: self.values.as_ref().map(Tensor::shallow_clone),
+            compressed: self.compressed.as_ref().map(Tensor::shallow_clone),
         }
     }
 }
@@ -43,14 +56,25 @@ pub struct SparseMatrix {
 }
 
 impl SparseMatrix {
-    pub(crate) fn new(forward: &HostRows, backward: &HostRows, device: Device) -> Self {
-        let uploaded = Rows::upload(forward, device);
-        let backward = if forward == backward { uploaded.share() } else { Rows::upload(backward, device) };
-        Self { forward: uploaded, backward }
+    pub(crate) fn new(forward: &HostRows, backward: &HostRows, device: Device) -> Result<Self> {
+        let (height, width) = (forward.row_start.len() as i64 - 1, backward.row_start.len() as i64 - 1);
+        let mut uploaded = Rows::upload(forward, device);
+        uploaded.compress(width)?;
+        if forward == backward {
+            return Ok(Self { backward: uploaded.share(), forward: uploaded });
+        }
+        let mut backward = Rows::upload(backward, device);
+        backward.compress(height)?;
+        Ok(Self { forward: uploaded, backward })
+    }
+
+    /// Both halves as tensors of compressed rows, on devices that multiply with those.
+    pub(crate) fn compressed(&self) -> Option<[&Tensor; 2]> {
+        Some([self.forward.compressed.as_ref()?, self.backward.compressed.as_ref()?])
     }
 
     /// The matrix with one entry 1 in every row, at these columns of `width`: its product gathers rows.
-    pub(crate) fn gather(columns: &[i64], width: usize, device: Device) -> Self {
+    pub(crate) fn gather(columns: &[i64], width: usize, device: Device) -> Result<Self> {
         let row_start: Vec<i64> = (0..=columns.len() as i64).collect();
         let forward = HostRows { row_start, columns: columns.to_vec(), values: None };
         let backward = rows_of(width, columns.iter().copied().zip(0i64..));
@@ -124,7 +148,7 @@ pub struct Segments {
 
 impl Segments {
     /// Segment `s` is `offsets[s]..offsets[s + 1]`.
-    pub fn new(offsets: Vec<usize>, device: Device) -> Self {
+    pub fn new(offsets: Vec<usize>, device: Device) -> Result<Self> {
         let members = offsets.last().copied().unwrap_or(0);
         let row_start: Vec<i64> = offsets.iter().map(|offset| *offset as i64).collect();
         let mut forward = HostRows { row_start, columns: (0..members as i64).collect(), values: None };
@@ -133,12 +157,12 @@ impl Segments {
             columns: forward.entries().map(|(segment, _)| segment).collect(),
             values: None,
         };
-        let sum = SparseMatrix::new(&forward, &backward, device);
+        let sum = SparseMatrix::new(&forward, &backward, device)?;
         let shares: Vec<f32> = forward.row_lengths().flat_map(|n| vec![1.0 / n as f32; n as usize]).collect();
         forward.values = Some(shares.clone());
         backward.values = Some(shares);
-        let mean = SparseMatrix::new(&forward, &backward, device);
-        Self { offsets, sum, mean }
+        let mean = SparseMatrix::new(&forward, &backward, device)?;
+        Ok(Self { offsets, sum, mean })
     }
 
     /// First member of each segment, and the number of members.
@@ -211,7 +235,7 @@ mod tests {
         let mut backward = forward.transposed(3);
         forward.values = Some(vec![0.5, 2.0, -1.0]);
         backward.values = Some(vec![-1.0, 0.5, 2.0]);
-        let matrix = SparseMatrix::new(&forward, &backward, Device::Cpu);
+        let matrix = SparseMatrix::new(&forward, &backward, Device::Cpu).unwrap();
         for kind in [Kind::Float, Kind::Double] {
             let x = dense(kind);
             let out = matrix.product(&x).unwrap();
@@ -223,14 +247,14 @@ mod tests {
 
     #[test]
     fn an_operand_of_another_height_is_refused() {
-        let matrix = SparseMatrix::gather(&[0, 1, 1], 2, Device::Cpu);
+        let matrix = SparseMatrix::gather(&[0, 1, 1], 2, Device::Cpu).unwrap();
         let error = matrix.product(&dense(Kind::Float)).unwrap_err().to_string();
         assert!(error.contains("the matrix has 2 columns"), "{error}");
     }
 
     #[test]
     fn segments_reduce_and_spread_and_an_empty_one_gives_zero() {
-        let segments = Segments::new(vec![0, 2, 2, 3], Device::Cpu);
+        let segments = Segments::new(vec![0, 2, 2, 3], Device::Cpu).unwrap();
         let x = dense(Kind::Float);
         assert_eq!(values(&segments.sum(&x).unwrap()), [4.0, 2.0, 0.0, 0.0, 0.5, 6.0]);
         assert_eq!(values(&segments.mean(&x).unwrap()), [2.0, 1.0, 0.0, 0.0, 0.5, 6.0]);

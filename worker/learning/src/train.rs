@@ -213,14 +213,9 @@ impl<'a> Training<'a> {
         {
             let draws = draws(self.job, Stage::Training, epoch.into(), step);
             let batch = self.collator.collate(members, draws)?;
-            let (loss, scores) =
+            let scored =
                 self.learner.learn(&batch, draws, lr).map_err(|error| self.locate(error, epoch))?;
-            tally.add(
-                &loss,
-                &scores,
-                &batch.host_labels,
-                &format!("in training epoch {epoch}, batch {step}"),
-            )?;
+            scored.count(&mut tally, &batch, &format!("in training epoch {epoch}, batch {step}"))?;
             graphs += members.len();
             if one_batch {
                 break;
@@ -229,6 +224,7 @@ impl<'a> Training<'a> {
                 return Err(TrainError::Stopped { epochs: epoch });
             }
         }
+        tally.settle()?;
         Ok((tally.metrics(), graphs))
     }
 

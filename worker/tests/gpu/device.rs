@@ -56,7 +56,7 @@ fn compile(maker: Maker, libtorch: &Path, library: &Path) {
     search.push(libtorch);
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut command = Command::new(compiler);
-    command.args(["-std=c++20", "-O1", "-fPIC", "-shared", "-w", SOURCE]);
+    command.args(["-std=c++20", "-O1", "-fPIC", "-shared", "-w", "-DNDEBUG", SOURCE]);
     command.args((maker == Maker::Apple).then_some("-DPLAYED_MPS"));
     command.arg("-I").arg(&include).arg("-I").arg(include.join("torch/csrc/api/include"));
     command.arg("-L").arg(libtorch).args(["-ltorch_cpu", "-lc10"]).arg(search).arg("-o").arg(&partial);

@@ -119,6 +119,34 @@ fn reference_vectors_hold_on_every_device() {
     }
 }
 
+/// Networks of `bench`, and what a step of theirs may launch at most.
+const LAUNCHES: [(&str, u64); 3] = [("gcn-4", 60), ("gcn-3-togl-1", 999), ("gcn-3-togl-1-deepset", 999)];
+
+/// What `bench --launches` says of the last of so many steps, and what the device says that it was asked for in all.
+fn counts(played: &Played, model: &str, steps: &str) -> (Value, Value) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("counts.json");
+    let mut command = worker();
+    command.args(["bench", "--launches", "--model", model, "--epochs", steps, "--format", "json"]);
+    command.env("PLAYED_GPU_COUNTS", &file);
+    let said = result_of(&on(played, command, "cuda:0"));
+    (said["total"].clone(), serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap())
+}
+
+#[test]
+fn launches_are_counted_as_the_device_sees_them_and_stay_few() {
+    let Some(played) = Played::by(Maker::Nvidia) else { return };
+    for (model, most) in LAUNCHES {
+        let (_, before) = counts(&played, model, "2");
+        let (step, after) = counts(&played, model, "3");
+        let seen = |what: &str| after[what].as_u64().unwrap() - before[what].as_u64().unwrap();
+        let launches = step["forward"].as_u64().unwrap() + step["backward"].as_u64().unwrap();
+        assert_eq!((launches, step["waits"].as_u64().unwrap()), (seen("launches"), seen("waits")), "{model}");
+        assert!(launches <= most, "{model}: {step}");
+        assert!(seen("waits") <= 1, "{model}: {step}");
+    }
+}
+
 #[test]
 fn two_folds_on_a_device_agree_bit_for_bit_and_one_that_crashed_goes_on() {
     let Some(played) = Played::by(Maker::Nvidia) else { return };

@@ -42,7 +42,12 @@ impl BatchNorm {
 
     /// Normalises `x` and does what follows.
     pub fn forward(&self, x: &Tensor, training: bool, then: Then<'_>) -> Result<Tensor> {
-        let norm = Norm {
+        native::batch_norm(&self.norm(training, then.relu), x, then.residual)
+    }
+
+    /// This norm as the native operations take it.
+    pub(crate) fn norm(&self, training: bool, relu: bool) -> Norm<'_> {
+        Norm {
             weight: &self.weight,
             bias: &self.bias,
             running_mean: &self.running_mean,
@@ -50,9 +55,8 @@ impl BatchNorm {
             momentum: MOMENTUM,
             eps: EPS,
             training,
-            relu: then.relu,
-        };
-        native::batch_norm(&norm, x, then.residual)
+            relu,
+        }
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
             let list: Vec<f64> = (0..24).map(|i| ((i as f64 + shift) * 1.7).sin()).collect();
             Tensor::from_slice(&list).to_kind(kind).view([8, 3]).set_requires_grad(true)
         };
-        Pairs { birth: values(0.0), death: values(0.4) }
+        Pairs { birth: values(0.0), death: values(0.4), together: None }
     }
 
     /// Features, then gradients of both coordinates and of all parameters.
@@ -115,6 +115,6 @@ mod tests {
         let mut parameters = Parameters::new(5, 0, Device::Cpu);
         let functions = Coordinates::new(&mut parameters.root(), 3);
         let none = || Tensor::zeros([0, 2], (Kind::Float, Device::Cpu));
-        assert_eq!(functions.forward(&Pairs { birth: none(), death: none() }).unwrap().size(), [0, 24]);
+        assert_eq!(functions.forward(&Pairs { birth: none(), death: none(), together: None }).unwrap().size(), [0, 24]);
     }
 }

@@ -39,8 +39,8 @@ impl Equivariant {
 
     /// G x_i + g - L agg.
     pub fn forward(&self, x: &Tensor, graphs: &Segments) -> Result<Tensor> {
-        let others = self.others.forward(&aggregate(self.how, graphs, x)?);
-        Ok(self.own.forward(x) - graphs.spread(&others)?)
+        let others = self.others.forward(&aggregate(self.how, graphs, x)?)?;
+        Ok(self.own.forward(x)? - graphs.spread(&others)?)
     }
 }
 
@@ -70,9 +70,13 @@ impl DeepSet {
 
     /// The stack, without an activation at its end.
     pub fn forward(&self, x: &Tensor, graphs: &Segments) -> Result<Tensor> {
-        let mut y = self.input.forward(x);
-        for layer in &self.layers {
-            y = layer.forward(&y.relu(), graphs)?;
+        if self.layers.is_empty() {
+            return self.input.forward(x);
+        }
+        let mut y = self.input.forward_relu(x)?;
+        for (index, layer) in self.layers.iter().enumerate() {
+            let inner = if index == 0 { y } else { y.relu() };
+            y = layer.forward(&inner, graphs)?;
         }
         Ok(y)
     }
@@ -99,6 +103,6 @@ impl SetFunction {
 
     /// `[graphs, out]`.
     pub fn forward(&self, x: &Tensor, graphs: &Segments) -> Result<Tensor> {
-        Ok(self.output.forward(&aggregate(self.how, graphs, &self.input.forward(x).relu())?))
+        self.output.forward(&aggregate(self.how, graphs, &self.input.forward_relu(x)?)?)
     }
 }

@@ -83,13 +83,13 @@ impl DiagramReadout {
     pub fn forward(&self, states: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let topology = part(&pass.batch.topology, "edge lists")?;
         let values = match &self.values {
-            Values::Learned(filtration) => filtration.forward(states).sigmoid(),
+            Values::Learned(filtration) => filtration.forward(states)?.sigmoid(),
             Values::Fixed => fixed_filtrations(topology, states.kind(), states.device()),
         };
         let diagrams = Diagrams::persistent(&values, topology)?;
         let mut parts = vec![self.dim0.forward(&diagrams.vertices(), &pass.batch.graphs, false)?];
         if let Some(dim1) = &self.dim1 {
-            let cycles = diagrams.cycles();
+            let cycles = diagrams.cycles()?;
             parts.push(dim1.forward(&cycles.pairs, &cycles.graphs, true)?);
         }
         self.norm.forward(&Tensor::cat(&parts, 1), pass.training, Then::default())
@@ -119,7 +119,7 @@ impl Dimension {
         let weights = match &self.weight {
             Some((hidden, output)) => {
                 let pairs = Tensor::stack(&[&points.birth, &points.death], 2);
-                output.forward(&hidden.forward(&pairs).relu()).softplus().squeeze_dim(2) * there
+                output.forward(&hidden.forward(&pairs)?.relu())?.softplus().squeeze_dim(2) * there
             }
             None => there,
         };

@@ -5,6 +5,7 @@
 use tch::{Kind, Tensor};
 use togl_sweeps::TrialConfig;
 
+use crate::error::Result;
 use crate::layers::linear::Linear;
 use crate::parameters::Scope;
 
@@ -32,12 +33,12 @@ impl Filtration {
     }
 
     /// `[N, k]` filtration values.
-    pub fn forward(&self, x: &Tensor) -> Tensor {
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         let values = match self.networks.as_slice() {
-            [(hidden, output)] => output.forward(&hidden.forward(x).relu()),
+            [(hidden, output)] => output.forward(&hidden.forward_relu(x)?)?,
             many => separate(many, x),
         };
-        if self.tanh { values.tanh() } else { values }
+        Ok(if self.tanh { values.tanh() } else { values })
     }
 }
 

@@ -41,7 +41,7 @@ impl Gat {
     /// Attention over incoming arcs.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let arcs = part(&pass.batch.arcs, "arcs")?;
-        let states = self.linear.forward(x);
+        let states = self.linear.forward(x)?;
         let split = states.view([-1, self.heads, self.width]);
         let score = |vector: &Tensor| (&split * vector).sum_dim_intlist(&[2i64][..], false, None::<Kind>);
         let (from, to) = (score(&self.source), score(&self.target));

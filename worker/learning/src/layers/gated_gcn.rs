@@ -27,8 +27,8 @@ impl GatedGcn {
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let arcs = part(&pass.batch.arcs, "arcs")?;
         let gate =
-            arcs.targets.spread(&self.key.forward(x))? + arcs.sources.product(&self.query.forward(x))?;
-        let messages = gate.sigmoid() * arcs.sources.product(&self.value.forward(x))?;
-        Ok(self.own.forward(x) + arcs.targets.sum(&messages)?)
+            arcs.targets.spread(&self.key.forward(x)?)? + arcs.sources.product(&self.query.forward(x)?)?;
+        let messages = gate.sigmoid() * arcs.sources.product(&self.value.forward(x)?)?;
+        Ok(self.own.forward(x)? + arcs.targets.sum(&messages)?)
     }
 }

@@ -1,10 +1,11 @@
 //! Graph convolution: Y = A_hat X W^T + b, A_hat = D^-1/2 A D^-1/2 without self-loops, X `[N, d]`, W `[d', d]`.
 //! Isolated nodes get b. W starts Glorot-uniform, b at 0.
 
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 use crate::error::Result;
-use crate::layers::{Pass, linear::Linear, part};
+use crate::layers::{Pass, batch_norm::BatchNorm, linear::Linear, part};
+use crate::native::{self, Convolution};
 use crate::parameters::Scope;
 
 /// A graph convolution.
@@ -22,6 +23,23 @@ impl Gcn {
     /// A_hat X W^T + b; the sum over neighbours comes first, so that the bias rides on the matrix product.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let adjacency = part(&pass.batch.normalised, "normalised adjacency")?;
-        Ok(self.linear.forward(&adjacency.product(x)?))
+        self.linear.forward(&adjacency.product(x)?)
+    }
+
+    /// The whole layer with the norm that follows, in one, where a device trains; nothing elsewhere.
+    pub fn normed(
+        &self,
+        x: &Tensor,
+        norm: &BatchNorm,
+        (relu, residual): (bool, bool),
+        pass: &Pass<'_>,
+    ) -> Result<Option<Tensor>> {
+        let adjacency = part(&pass.batch.normalised, "normalised adjacency")?;
+        let (Some([rows, transposed]), Some(bias)) = (adjacency.compressed(), self.linear.bias()) else {
+            return Ok(None);
+        };
+        let fits = pass.training && pass.batch.nodes() > 1 && x.kind() == Kind::Float;
+        let map = Convolution { weight: self.linear.weight(), bias, rows, transposed, residual };
+        fits.then(|| native::graph_convolution(&map, &norm.norm(true, relu), x)).transpose()
     }
 }

@@ -29,6 +29,6 @@ impl Gin {
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
         let neighbours = part(&pass.batch.neighbours, "adjacency")?;
         let sum = neighbours.product(x)? + x + x * &self.eps;
-        Ok(self.second.forward(&self.first.forward(&sum).relu()))
+        self.second.forward(&self.first.forward_relu(&sum)?)
     }
 }

@@ -69,6 +69,11 @@ impl GraphLayer {
 
     /// One round of message passing.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<Tensor> {
+        if let (Convolution::Gcn(layer), Some(norm)) = (&self.convolution, &self.norm)
+            && let Some(y) = layer.normed(x, norm, (self.relu, self.residual), pass)?
+        {
+            return Ok(self.dropout.forward(y, pass));
+        }
         let y = match &self.convolution {
             Convolution::Gcn(layer) => layer.forward(x, pass)?,
             Convolution::Gin(layer) => layer.forward(x, pass)?,

@@ -61,6 +61,6 @@ impl Head {
         };
         let rows = beside.map_or_else(|| rows.shallow_clone(), |vector| Tensor::cat(&[&rows, &vector], 1));
         let [first, second, third] = &self.maps;
-        Ok(third.forward(&second.forward(&first.forward(&rows).relu()).relu()))
+        third.forward(&second.forward_relu(&first.forward_relu(&rows)?)?)
     }
 }

@@ -3,6 +3,8 @@
 
 use tch::Tensor;
 
+use crate::error::Result;
+use crate::native;
 use crate::parameters::{Init, Scope};
 
 /// A linear map.
@@ -32,8 +34,13 @@ impl Linear {
     }
 
     /// x W^T + b.
-    pub fn forward(&self, x: &Tensor) -> Tensor {
-        x.linear(&self.weight, self.bias.as_ref())
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        native::dense(x, &self.weight, self.bias.as_ref(), false)
+    }
+
+    /// ReLU(x W^T + b).
+    pub fn forward_relu(&self, x: &Tensor) -> Result<Tensor> {
+        native::dense(x, &self.weight, self.bias.as_ref(), true)
     }
 
     /// W.

@@ -3,17 +3,18 @@
 //! `[graphs, w]`. Two versions: coordinate functions (every point by itself) and DeepSet (points see each other).
 //! The static variant replaces persistence by pairs without topology; parameters stay the same.
 
-use tch::Tensor;
+use tch::{Device, Tensor};
 use togl_sweeps::TrialConfig;
 
+use crate::batch::Batch;
 use crate::error::Result;
+use crate::launches;
 use crate::layers::batch_norm::{BatchNorm, Then};
 use crate::layers::coordinates::{Coordinates, KINDS};
 use crate::layers::deepset::{DeepSet, SetFunction};
 use crate::layers::{Pass, dropout::Dropout, filtration::Filtration, linear::Linear, part};
 use crate::parameters::Scope;
 use crate::persistence::Diagrams;
-use crate::sparse::Segments;
 
 /// How pairs become vectors.
 #[derive(Debug)]
@@ -77,42 +78,54 @@ impl Togl {
     }
 
     /// The filtration values of the nodes, `[N, k]`.
-    pub fn filtrations(&self, x: &Tensor) -> Tensor {
+    pub fn filtrations(&self, x: &Tensor) -> Result<Tensor> {
         self.filtration.forward(x)
     }
 
     /// New node states, and the vector of every graph if dimension 1 goes to the head.
     pub fn forward(&self, x: &Tensor, pass: &Pass<'_>) -> Result<(Tensor, Option<Tensor>)> {
         let topology = part(&pass.batch.topology, "edge lists")?;
-        let values = self.filtration.forward(x);
+        launches::part("togl: filtration");
+        let values = self.filtration.forward(x)?;
+        launches::part("togl: persistence");
         let diagrams = if self.fixed {
             Diagrams::fixed(&values, topology, &pass.batch.graph_ids, pass.draws)?
         } else {
             Diagrams::persistent(&values, topology)?
         };
         let nodes = &pass.batch.graphs;
-        let (vertices, graph) = self.embed(&diagrams, nodes)?;
-        let vertices =
-            self.output.as_ref().map_or_else(|| vertices.shallow_clone(), |map| map.forward(&vertices));
+        launches::part("togl: embedding");
+        let (vertices, graph) = self.embed(&diagrams, pass.batch)?;
+        launches::part("togl: merging");
+        let vertices = match &self.output {
+            Some(map) => map.forward(&vertices)?,
+            None => vertices,
+        };
         let (spread, graph) = if self.distribute { (graph, None) } else { (None, graph) };
         let spread = spread.map(|vector| nodes.spread(&vector)).transpose()?;
         let y = self.merge(x, &vertices, spread.as_ref(), pass.training)?;
         Ok((self.dropout.forward(y, pass), graph))
     }
 
-    fn embed(&self, diagrams: &Diagrams<'_>, nodes: &Segments) -> Result<(Tensor, Option<Tensor>)> {
-        let points = diagrams.vertices();
+    fn embed(&self, diagrams: &Diagrams<'_>, batch: &Batch) -> Result<(Tensor, Option<Tensor>)> {
+        let nodes = &batch.graphs;
+        // The processor gathers each part by itself, as it always did: in another order its sums have other bits.
+        let (points, mut all) = match batch.zero.device() {
+            Device::Cpu => (diagrams.vertices(), None),
+            _ => diagrams.at_once(&batch.zero).map(|(points, cycles)| (points, Some(cycles)))?,
+        };
+        let mut cycles = || all.take().map_or_else(|| diagrams.cycles(), Ok);
         match &self.embedding {
             Embedding::Coordinates { dim0, dim1 } => {
                 let graph = dim1.as_ref().map(|functions| {
-                    let cycles = diagrams.cycles();
+                    let cycles = cycles()?;
                     cycles.graphs.sum(&functions.forward(&cycles.pairs)?)
                 });
                 Ok((dim0.forward(&points)?, graph.transpose()?))
             }
             Embedding::DeepSet { dim0, dim1 } => {
                 let graph = dim1.as_ref().map(|function| {
-                    let cycles = diagrams.cycles();
+                    let cycles = cycles()?;
                     function.forward(&cycles.pairs.interleaved(), &cycles.graphs)
                 });
                 Ok((dim0.forward(&points.interleaved(), nodes)?, graph.transpose()?))
@@ -129,7 +142,7 @@ impl Togl {
             }
             Merge::Concatenate(linear) => {
                 let parts: Vec<&Tensor> = [x, y].into_iter().chain(spread).collect();
-                Ok(linear.forward(&Tensor::cat(&parts, 1)).relu())
+                linear.forward_relu(&Tensor::cat(&parts, 1))
             }
         }
     }
