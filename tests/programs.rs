@@ -166,7 +166,7 @@ fn a_program_of_an_error_has_a_table_in_which_the_lowest_is_bold() {
     let best = world.done(&["best", "scored"]);
     assert!(best.lines().nth(1).unwrap().contains("1.200 ± 0.000"), "{best}");
     let picture = world.path("curves.svg");
-    world.done(&["plot", "scored", "--kind", "learning-curves", "--out", picture.to_str().unwrap()]);
+    world.done(&["plot", "scored", "--figure", "learning-curves", "--out", picture.to_str().unwrap()]);
     assert!(fs::read_to_string(picture).unwrap().contains("RMSE"));
 
     let beyond = World::new();

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use togl_scheduler::{Event, Reason, Submission};
-use togl_sweeps::Capability;
+use togl_scheduler::{Event, FoldState, Reason, ResultAnswer, Submission};
+use togl_sweeps::result::example;
+use togl_sweeps::{Capability, FoldResult, Goal, Scale};
 
 use crate::world::{World, fold, info, submission, worker};
 
@@ -67,4 +68,33 @@ fn a_restart_forgets_nobody_s_needs() {
     join_offering(&mut world, "able", 1);
     let lease = world.lease("able");
     world.report("able", &lease, 0.5);
+}
+
+#[test]
+fn a_result_of_another_score_than_that_of_its_trial_is_refused() {
+    let mut world = World::default();
+    let mut scored = programs("scored", 0..3);
+    for (_, canonical) in &mut scored.trials {
+        *canonical = canonical
+            .replace(r#""run":["./train"],"#, r#""run":["./train"],"score":{"goal":"min","name":"MAE"},"#);
+    }
+    world.submit(scored);
+    join_offering(&mut world, "able", 3);
+    let leases = world.leases("able", 3);
+    let scale = |goal| Scale { goal, high: None, low: None, name: "MAE".into() };
+    let of = |score: Option<Scale>| FoldResult {
+        version: if score.is_some() { 2 } else { 1 },
+        numerics: 0,
+        score,
+        confusion: Vec::new(),
+        ..example(0.5)
+    };
+    for (lease, wrong) in leases.iter().zip([None, Some(scale(Goal::Max))]) {
+        let answer = world.report_result("able", lease.fold, lease.attempt, of(wrong));
+        let ResultAnswer::Refused(why) = answer else { panic!("{answer:?}") };
+        assert!(why.to_string().contains("those of its trial MAE, goal min, any number"), "{why}");
+        assert_eq!(world.state(lease.fold), FoldState::Pending);
+    }
+    let answer = world.report_result("able", leases[2].fold, leases[2].attempt, of(Some(scale(Goal::Min))));
+    assert!(matches!(answer, ResultAnswer::Accepted), "{answer:?}");
 }
