@@ -95,7 +95,8 @@ impl Operator {
             let tidy = self.checkpoints.iter().any(|folder| self.ledger.is_tidy(folder));
             if sweeps.iter().all(is_over) && delivered && tidy && !meddling {
                 for sweep in &sweeps {
-                    let saved = sweep.folds - sweep.finished.min(sweep.folds) - sweep.failed;
+                    // Both have twelve; what is stopped is in no count.
+                    let saved = 12_u64.saturating_sub(sweep.finished + sweep.failed);
                     match sweep.name.as_str() {
                         "c" => self.ledger.add("folds that a race saved", saved),
                         "d" => self.ledger.add("folds that a halving saved", saved),
