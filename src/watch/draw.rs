@@ -243,7 +243,7 @@ impl Canvas<'_> {
         let now = [
             Cell::new(format!("{} running  ", grouped(sweep.running))),
             Cell::tinted(format!("{} failed  ", grouped(sweep.failed)), failed),
-            Cell::tinted(left(picture.left), Tint::Plain),
+            Cell::tinted(left(picture.left, wide), Tint::Plain),
         ];
         self.line(&[vec![name, state], now.to_vec()].concat());
         self.line(&folds);
@@ -378,9 +378,10 @@ fn cut(text: &str, room: usize, signs: Signs) -> String {
 }
 
 /// How long it takes still, at the least and at the most.
-fn left([least, most]: [u64; 2]) -> String {
+fn left([least, most]: [u64; 2], wide: bool) -> String {
     match [least, most].map(in_words) {
         _ if most == 0 => String::new(),
+        [_, other] if !wide => format!("{other} left at most"),
         [one, other] if one == other => format!("about {one} left"),
         [one, other] => format!("{one} to {other} left"),
     }

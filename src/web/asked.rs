@@ -69,9 +69,6 @@ fn table_of(made: &Made, asked: &TableAsked) -> Answer<Table> {
 }
 
 pub async fn table(made: Arc<Made>, asked: TableAsked) -> Answer<view::Table> {
-    if asked == TableAsked::default() {
-        return Ok(views::made(&made));
-    }
     let new = tokio::task::spawn_blocking(move || {
         let table = table_of(&made, &asked)?;
         Ok(views::table(&table, made.version, made.frame.len() as u64, made.reading))
@@ -243,7 +240,7 @@ pub async fn curve_points(
     client: &mut Client,
     name: &SweepName,
     made: Arc<Made>,
-) -> Result<view::Curves, Problem> {
+) -> Result<view::CurvesNow, Problem> {
     let (rows, all) = with_curves(remote, name, &made).await?;
     let request = wire::CurvesRequest { sweep: name.to_string(), fold: None };
     let running = client.curves(request).await.map_err(refused)?.into_inner();
@@ -320,11 +317,11 @@ fn parts(sizes: &[[u64; 3]]) -> Option<PartSizes> {
 }
 
 /// The mean difference with the interval of the corrected test, where that can be made.
-fn difference(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]]) -> Option<view::Difference> {
+fn difference(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]]) -> Option<view::MeanDifference> {
     let test = corrected_paired_t(a, b, parts(sizes)).ok()?;
     let (mean, half) = (test.mean_difference, test.half_width(LEVEL)?);
     let level = (100.0 * LEVEL).round() as u64;
-    Some(view::Difference { mean, low: mean - half, high: mean + half, level })
+    Some(view::MeanDifference { mean, low: mean - half, high: mean + half, level })
 }
 
 /// What can be said of the difference, or why nothing can.

@@ -290,20 +290,20 @@ pub struct ActLine {
 
 /// Learning curves of a sweep: validation accuracy by epoch.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curves {
+pub struct CurvesNow {
     /// Finished folds, drawn or not.
     pub total: u64,
     /// How many of them are drawn.
     pub drawn: u64,
     /// One for each line of the figure, in the order of the sweep.
-    pub groups: Vec<CurveGroup>,
+    pub groups: Vec<CurveLine>,
     /// Folds in training, as far as they are.
     pub running: Vec<ThinCurve>,
 }
 
 /// Folds of one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CurveGroup {
+pub struct CurveLine {
     /// Data set.
     pub dataset: String,
     /// What the line is called.
@@ -336,30 +336,30 @@ pub struct Against {
     /// What the values are, in words.
     pub caption: String,
     /// One for each data set.
-    pub panels: Vec<Panel>,
+    pub panels: Vec<AgainstPanel>,
 }
 
 /// Lines over one axis.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Panel {
+pub struct AgainstPanel {
     /// What stands above it.
     pub title: String,
     /// Its lines.
-    pub lines: Vec<Line>,
+    pub lines: Vec<AgainstLine>,
 }
 
 /// A line with its error bars.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct AgainstLine {
     /// What it is called.
     pub label: String,
     /// From left to right.
-    pub points: Vec<Bar>,
+    pub points: Vec<AgainstPoint>,
 }
 
 /// A point with its error bar, in the unit of the table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bar {
+pub struct AgainstPoint {
     /// The value of the setting.
     pub x: String,
     /// The mean.
@@ -454,12 +454,12 @@ pub struct Comparison {
     /// What can be said of the difference, or why nothing can.
     pub verdict: String,
     /// Mean of A less B and its interval, where a test is made.
-    pub difference: Option<Difference>,
+    pub difference: Option<MeanDifference>,
 }
 
 /// A mean difference with its interval, in percent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
+pub struct MeanDifference {
     /// Mean.
     pub mean: f64,
     /// Lower end of the interval.
