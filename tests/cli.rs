@@ -410,8 +410,10 @@ fn each_verb_has_a_manual_page() {
     let pages = folder.path().join("man1");
     let output = Command::new(env!("CARGO_BIN_EXE_togl")).arg("man").arg(&pages).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let names: Vec<String> =
-        std::fs::read_dir(&pages).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap()).collect();
+    let names: Vec<String> = std::fs::read_dir(&pages)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
     for verb in ["togl.1", "togl-submit.1", "togl-watch.1", "togl-web.1", "togl-token-revoke.1"] {
         assert!(names.iter().any(|name| name == verb), "{verb} is not among {names:?}");
     }

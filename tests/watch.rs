@@ -270,7 +270,9 @@ fn hostile_words_of_others_move_nothing_on_the_terminal() {
     terminal.shows("[1 Table]");
     terminal.press("6");
     terminal.shows("\\u{1b}[2J");
-    terminal.until("the same screen", |screen| screen.alternate_screen() && screen.contents().contains("[6 History]"));
+    terminal.until("the same screen", |screen| {
+        screen.alternate_screen() && screen.contents().contains("[6 History]")
+    });
     terminal.press("q");
     terminal.shows("the end");
     terminal.is_as_before(&lab, "after");

@@ -142,7 +142,10 @@ mod tests {
             frame(vec![
                 Column::new("n".into(), (from..from + 100).collect::<Vec<u64>>()),
                 Column::new("text".into(), vec![long; 100]),
-                Column::new("some".into(), (0..100).map(|at| (at % 2 == 0).then_some(long)).collect::<Vec<_>>()),
+                Column::new(
+                    "some".into(),
+                    (0..100).map(|at| (at % 2 == 0).then_some(long)).collect::<Vec<_>>(),
+                ),
                 Column::new("x".into(), vec![0.5; 100]),
                 Column::new("flag".into(), vec![true; 100]),
             ])
@@ -169,6 +172,9 @@ mod tests {
         let other = frame(vec![Column::new("a".into(), [0.5]), Column::new("c".into(), [true])]);
         let both = stacked(&one, &other).unwrap();
         assert_eq!(both.column("a").unwrap().f64().unwrap().to_vec(), [Some(1.0), Some(0.5)]);
-        assert!(is_null(&both.column("b").unwrap().get(1).unwrap()) && is_null(&both.column("c").unwrap().get(0).unwrap()));
+        assert!(
+            is_null(&both.column("b").unwrap().get(1).unwrap())
+                && is_null(&both.column("c").unwrap().get(0).unwrap())
+        );
     }
 }

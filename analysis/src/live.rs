@@ -178,7 +178,8 @@ mod tests {
     #[test]
     fn a_finished_fold_takes_a_hundred_and_fifty_bytes() {
         let mut live = LiveFolds::new().unwrap();
-        let configs: Vec<TrialConfig> = (1..=10).map(|depth| trial("necklaces", Backbone::Gcn, depth)).collect();
+        let configs: Vec<TrialConfig> =
+            (1..=10).map(|depth| trial("necklaces", Backbone::Gcn, depth)).collect();
         for (at, config) in configs.iter().enumerate() {
             for split in 0..200 {
                 let mut row = fold(at as u64, config, split, f64::from(split) / 200.0);

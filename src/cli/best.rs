@@ -48,7 +48,8 @@ pub struct Best {
 struct Ranked(RankedTrial);
 
 impl ListRow for Ranked {
-    const COLUMNS: &'static [&'static str] = &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
+    const COLUMNS: &'static [&'static str] =
+        &["RANK", "TRIAL", "METHOD", "VALIDATION MEAN", "TEST MEAN", "N", "PLANNED"];
     const ALSO: &'static [&'static str] = &["settings", "validation_std", "test_std"];
 
     fn cells(&self) -> Vec<String> {
@@ -84,6 +85,10 @@ impl Best {
         let (frame, plan) = (frame.map_err(explained)?, plan.map_err(explained)?);
         let mut best = togl_analysis::Best::of(&frame, &plan, metric(&self.by)?, shown).map_err(explained)?;
         best.trials.truncate(self.top.unwrap_or(usize::MAX));
+        self.print(best)
+    }
+
+    fn print(self, best: togl_analysis::Best) -> Result<(), Problem> {
         if !self.listing.fields.is_empty() {
             let rows: Vec<Ranked> = best.trials.into_iter().map(Ranked).collect();
             return output::list(&rows, &self.listing);

@@ -59,8 +59,8 @@ use crate::problem::Problem;
 use crate::program_files;
 
 pub use self::history::rfc3339;
-pub use self::steer::Because;
 pub use self::serve::LogFormat;
+pub use self::steer::Because;
 pub use self::table::explained;
 pub use self::table::make as table_of;
 pub use self::table_block::Block;

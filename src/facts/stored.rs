@@ -10,8 +10,8 @@ use togl_coordinator::store::{
     FoldFilter, FoldQuery, FoldState, FoldWord, LogPiece, Reader, Readers, StoreError, StoredFold,
     StoredSweep, SweepCounts, SweepState, find_fold,
 };
-use togl_sweeps::{FoldKey, WorkerId};
 use togl_sweeps::identity::respelled;
+use togl_sweeps::{FoldKey, WorkerId};
 use tonic::async_trait;
 
 use super::{AttemptLine, Facts, FoldExplanation, Take, Workers, sweep_name};

@@ -31,7 +31,9 @@ impl Pace {
                 seen.pop_back();
             }
             seen.push_back((at, sweep.finished));
-            while seen.front().is_some_and(|(time, _)| at.saturating_sub(*time) > MEMORY) || seen.len() > MOMENTS {
+            while seen.front().is_some_and(|(time, _)| at.saturating_sub(*time) > MEMORY)
+                || seen.len() > MOMENTS
+            {
                 seen.pop_front();
             }
         }

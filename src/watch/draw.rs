@@ -8,7 +8,7 @@ use togl_sweeps::visible::visible_in_line;
 use unicode_width::UnicodeWidthStr;
 
 use super::model::{Model, Picture, Prompt, View};
-use super::sheet::{Cell, Row, Sheet, Tint, grouped, percent};
+use super::sheet::{Cell, Row, Sheet, Tint, grouped, in_words, percent};
 use crate::remote::SweepStatus;
 
 /// What the terminal can show.
@@ -121,9 +121,7 @@ fn in_short(model: &Model) -> String {
 /// What stands in the last line.
 fn bottom(model: &Model, wide: bool) -> Cell {
     match &model.prompt {
-        Prompt::Ask(deed) => {
-            Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn)
-        }
+        Prompt::Ask(deed) => Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn),
         Prompt::Why(_, reason) => {
             Cell::tinted(format!(" why? {reason}_  Enter does it, Esc does not"), Tint::Warn)
         }
@@ -266,14 +264,19 @@ impl Canvas<'_> {
         let busy: usize = picture.workers.iter().map(|worker| worker.running.len()).sum();
         if picture.workers.is_empty() {
             if picture.sweeps.iter().any(|sweep| sweep.pending > 0) {
-                let words = " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
+                let words =
+                    " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
                 self.line(&[Cell::tinted(words, Tint::Warn)]);
             }
             return;
         }
         let rate = match &model.sweep {
             Some(sweep) => picture.pace.an_hour(sweep),
-            None => picture.sweeps.iter().filter_map(|sweep| picture.pace.an_hour(&sweep.name)).reduce(|a, b| a + b),
+            None => picture
+                .sweeps
+                .iter()
+                .filter_map(|sweep| picture.pace.an_hour(&sweep.name))
+                .reduce(|a, b| a + b),
         };
         let rate = rate.map(|folds| format!(", {} folds an hour", grouped(folds))).unwrap_or_default();
         let workers = match picture.workers.len() {
@@ -384,15 +387,6 @@ fn left([least, most]: [u64; 2], wide: bool) -> String {
         [_, other] if !wide => format!("{other} left at most"),
         [one, other] if one == other => format!("about {one} left"),
         [one, other] => format!("{one} to {other} left"),
-    }
-}
-
-fn in_words(seconds: u64) -> String {
-    match seconds {
-        ..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} days", seconds / 86_400),
     }
 }
 

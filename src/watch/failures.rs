@@ -20,7 +20,9 @@ pub fn sheet(picture: &Picture) -> Sheet {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_by_key(|((class, _), folds)| std::cmp::Reverse((count(status, class), folds.len())));
-        rows.extend(groups.iter().map(|((class, words), folds)| row(class, words, folds, count(status, class))));
+        rows.extend(
+            groups.iter().map(|((class, words), folds)| row(class, words, folds, count(status, class))),
+        );
         let more = status.sweep.failed.saturating_sub(status.failures.len() as u64);
         if more > 0 {
             let words = format!(

@@ -12,6 +12,7 @@ use togl_sweeps::result::{EpochRecord, example};
 use togl_sweeps::spec::{Metric, TableSpec};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepSpec, TrialConfig, TrialId};
 
+use super::failed::Failed;
 use super::{curves, views};
 use crate::facts::{AttemptLine, FoldExplanation, at};
 use crate::live::Pace;
@@ -100,11 +101,16 @@ fn a_table_of_many_rows_and_columns_is_cut_and_says_how_long_it_is() {
         let worker = "w".parse().unwrap();
         at(trial, ResultRow { fold: key, attempt: Attempt(1), worker, trial: String::new(), result })
     };
-    let rows: Vec<_> = spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id).map(|key| row(trial, key))).collect();
+    let rows: Vec<_> =
+        spec.trials.iter().flat_map(|trial| spec.folds_of(trial.id).map(|key| row(trial, key))).collect();
     let frame = FoldFrame::from_rows(rows).unwrap();
     for columns in ["dataset", "depth", "lr"] {
         let rows = ["dataset", "depth", "lr"].into_iter().filter(|name| *name != columns);
-        let block = TableSpec { rows: rows.map(str::to_owned).collect(), columns: columns.to_owned(), ..TableSpec::default() };
+        let block = TableSpec {
+            rows: rows.map(str::to_owned).collect(),
+            columns: columns.to_owned(),
+            ..TableSpec::default()
+        };
         let table = Table::of_block(&frame, &Plan::of_sweep(&spec), &block, None).unwrap();
         let seen = views::table(&table, 1, 320, false);
         assert_eq!(seen.total as usize, table.rows.len());
@@ -122,12 +128,13 @@ fn failures_of_a_thousand_kinds_and_long_lists() {
         worker: Some(format!("worker-{}", at % 500).parse().unwrap()),
         outcome: Some(Outcome { value: 1.0 / 3.0, seconds: 1.0 / 3.0, finished_at: None }),
     };
-    let letters = |at: usize| -> String { (0..6).map(|n| char::from(b'a' + ((at >> (3 * n)) % 8) as u8)).collect() };
+    let letters =
+        |at: usize| -> String { (0..6).map(|n| char::from(b'a' + ((at >> (3 * n)) % 8) as u8)).collect() };
     let failed = |at: usize| {
         let message = format!("{}: {}", letters(at), "\u{1}é".repeat(2_000));
         stored(at, FoldState::Failed(Failure { class: FailureClass::Error, message }))
     };
-    let mut gathered = views::Failed::default();
+    let mut gathered = Failed::default();
     (0..5_000).for_each(|at| gathered.add(failed(at), &BTreeMap::new()));
     let seen = gathered.view(5_000);
     assert_eq!(seen.looked_at, 5_000);
@@ -189,7 +196,13 @@ fn one_fold_with_everything() {
         },
         history: (0..5_000).map(history).collect(),
         log: (1..50).map(|n| LogPiece { fold, attempt: Attempt(n), text: text.clone() }).collect(),
-        result: Some(ResultRow { fold, attempt: Attempt(1), worker: worker.clone(), trial: String::new(), result }),
+        result: Some(ResultRow {
+            fold,
+            attempt: Attempt(1),
+            worker: worker.clone(),
+            trial: String::new(),
+            result,
+        }),
         config: Some(TrialConfig::default()),
         title: "t".repeat(300),
         growing: vec![[1.0 / 3.0; 2]; 128],

@@ -29,7 +29,8 @@ fn share(value: f64) -> f64 {
 }
 
 fn thinned<T: Copy>(all: &[T], points: usize) -> Vec<T> {
-    let (step, last) = (all.len().div_ceil(points.saturating_sub(1).max(1)).max(1), all.len().saturating_sub(1));
+    let (step, last) =
+        (all.len().div_ceil(points.saturating_sub(1).max(1)).max(1), all.len().saturating_sub(1));
     all.iter().enumerate().filter(|(at, _)| at % step == 0 || *at == last).map(|(_, one)| *one).collect()
 }
 
@@ -46,13 +47,20 @@ fn mean(histories: &[Vec<EpochRecord>]) -> Vec<view::Along> {
         *sum += record.validation.accuracy;
         *folds += 1;
     }
-    let points: Vec<view::Along> =
-        sums.into_iter().map(|(epoch, (sum, folds))| [f64::from(epoch), share(sum / f64::from(folds))]).collect();
+    let points: Vec<view::Along> = sums
+        .into_iter()
+        .map(|(epoch, (sum, folds))| [f64::from(epoch), share(sum / f64::from(folds))])
+        .collect();
     thinned(&points, MEAN_POINTS)
 }
 
 /// The groups of a figure with those that run.
-pub fn curves(groups: CurveGroups, drawn: usize, total: usize, running: wire::CurvesReply) -> view::CurvesNow {
+pub fn curves(
+    groups: CurveGroups,
+    drawn: usize,
+    total: usize,
+    running: wire::CurvesReply,
+) -> view::CurvesNow {
     let group = |group: togl_analysis::curves::CurveGroup| view::CurveLine {
         mean: mean(&group.histories),
         folds: group.histories.iter().map(|history| thinned(&along(history), POINTS)).collect(),
@@ -99,7 +107,8 @@ fn panels(table: &Table, setting: &str) -> Vec<view::AgainstPanel> {
         let labels = table.labels(row, column);
         let at = |place: Option<usize>| place.and_then(|place| labels.get(place)).map_or("", |label| *label);
         let (x, title) = (at(of_x).to_owned(), at(of_panel).to_owned());
-        let others = labels.iter().enumerate().filter(|(place, _)| Some(*place) != of_x && Some(*place) != of_panel);
+        let others =
+            labels.iter().enumerate().filter(|(place, _)| Some(*place) != of_x && Some(*place) != of_panel);
         let label = others.map(|(_, label)| *label).collect::<Vec<_>>().join(", ");
         let (Some(y), spread) = (cell.mean, cell.std) else { continue };
         let bar = view::AgainstPoint { x, y, spread, n: cell.n as u64, planned: cell.planned as u64 };

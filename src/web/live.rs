@@ -11,7 +11,7 @@ use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableAsked, TableForm};
 use togl_web::{Source, Trouble, view};
 use tokio::sync::Mutex as Turns;
 
-use super::{asked, views, worker};
+use super::{asked, compare, steer, views, worker};
 use crate::clock;
 use crate::facts::{self, Facts as _, Workers};
 use crate::live::{Connection, LiveSweep, Pace, trouble};
@@ -56,7 +56,13 @@ impl Live {
     /// A source with a connection.
     pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
         let connection = Arc::new(Connection::new(target, client)?);
-        Ok(Self { connection, overview: Turns::default(), pace: Mutex::default(), chosen: Turns::default(), sweeps: Mutex::default() })
+        Ok(Self {
+            connection,
+            overview: Turns::default(),
+            pace: Mutex::default(),
+            chosen: Turns::default(),
+            sweeps: Mutex::default(),
+        })
     }
 
     /// The sweep of this name, followed from now on if it was not.
@@ -228,7 +234,7 @@ impl Source for Live {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;
         let mut remote = self.connection.facts().await?;
-        self.connection.told(asked::compare(&mut remote, &name, &made, [a, b]).await)
+        self.connection.told(compare::compare(&mut remote, &name, &made, [a, b]).await)
     }
 
     async fn fold(&self, fold: &str) -> Answer<view::Fold> {
@@ -242,7 +248,7 @@ impl Source for Live {
         facts::sweep_name(name).map_err(|problem| trouble(&problem))?;
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;
-        self.connection.told(asked::steer_sweep(&mut client, name, act).await)
+        self.connection.told(steer::steer_sweep(&mut client, name, act).await)
     }
 
     async fn steer_worker(&self, worker: &str, act: view::WorkerAct) -> Answer<view::Done> {
@@ -252,6 +258,6 @@ impl Source for Live {
         }
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;
-        self.connection.told(asked::steer_worker(&mut client, worker, act).await)
+        self.connection.told(steer::steer_worker(&mut client, worker, act).await)
     }
 }

@@ -45,7 +45,8 @@ pub fn open(state: &StateDir, link: &str) -> Result<Opened, Problem> {
             return Ok(opened);
         }
     }
-    Err(Problem::usage("nothing here opens pages").hint("set BROWSER to a program that does, or open the link yourself"))
+    Err(Problem::usage("nothing here opens pages")
+        .hint("set BROWSER to a program that does, or open the link yourself"))
 }
 
 #[cfg(test)]
@@ -55,6 +56,9 @@ mod tests {
     #[test]
     fn the_file_leads_on_and_asks_nobody_else() {
         let text = leading_to("http://127.0.0.1:7448/#0123abcd");
-        assert!(text.contains("url=http://127.0.0.1:7448/#0123abcd\"") && !text.contains("<script"), "{text}");
+        assert!(
+            text.contains("url=http://127.0.0.1:7448/#0123abcd\"") && !text.contains("<script"),
+            "{text}"
+        );
     }
 }

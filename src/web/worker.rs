@@ -130,7 +130,11 @@ mod tests {
                 state: FoldState::Finished { attempt: Attempt(1), worker: worker.clone() },
                 attempts: 1,
                 worker: Some(worker),
-                outcome: Some(Outcome { value: 0.5, seconds: 2.0, finished_at: Some(9 * LATELY - 2_500_000 + 1_000 * at) }),
+                outcome: Some(Outcome {
+                    value: 0.5,
+                    seconds: 2.0,
+                    finished_at: Some(9 * LATELY - 2_500_000 + 1_000 * at),
+                }),
             });
         }
         account.cut();

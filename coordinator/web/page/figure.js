@@ -72,6 +72,12 @@ export class Figure {
     return { whole, x, y: Number.isFinite(low) ? [low - air, high + air] : [0, 1] };
   }
 
+  /** Where numbers stand along the axis: at the values themselves where these are few. */
+  marks([low, high]) {
+    const values = [...new Set(this.all.flatMap((line) => line.points.map((point) => point.at)))];
+    return values.length <= 12 ? values.filter((at) => at >= low && at <= high) : ticks(low, high);
+  }
+
   zoom(part) {
     const { whole } = this.bounds();
     const fits = part && [Math.max(whole[0], part[0]), Math.min(whole[1], part[1])];
@@ -100,7 +106,7 @@ export class Figure {
       const bars = points.filter((point) => point.spread).map((point) => `M${across(point.at).toFixed(1)} ${up(point.y - point.spread).toFixed(1)}V${up(point.y + point.spread).toFixed(1)}`).join("");
       return [svg("path", { class: style(line, at), d: path || "M0 0" }), bars ? svg("path", { class: `bars ${style(line, at)}`, d: bars }) : null];
     });
-    const marksX = (this.worded ? this.worded.filter(([, at]) => at >= x[0] && at <= x[1]).slice(0, 12).map(([word, at]) => [at, word]) : ticks(x[0], x[1]).map((at) => [at, String(at)]));
+    const marksX = (this.worded ? this.worded.filter(([, at]) => at >= x[0] && at <= x[1]).slice(0, 12).map(([word, at]) => [at, word]) : this.marks(x).map((at) => [at, String(at)]));
     const picture = svg("svg", { class: "chart", viewBox: `0 0 ${this.width} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": this.words,
       onpointermove: (event) => this.hover(event), onpointerleave: () => this.tell(null), onpointerdown: (event) => this.begin(event),
       ondblclick: () => this.zoom(null), onkeydown: (event) => this.key(event) },

@@ -88,7 +88,11 @@ const FOLDS: &[(&str, &str, &str)] = &[
 ];
 
 const TABLE: &[(&str, &str, &str)] = &[
-    ("rows", "s", "settings that make rows, with commas between; as the sweep file says unless given, as the next three"),
+    (
+        "rows",
+        "s",
+        "settings that make rows, with commas between; as the sweep file says unless given, as the next three",
+    ),
     ("columns", "s", "the setting that makes columns"),
     ("spread", "spread", "what ± means"),
     ("bold", "bold", "what stands out"),
@@ -139,7 +143,12 @@ pub const ROUTES: &[Route] = &[
         answer: (SVG, ""),
         ..get(Call::Against, "/api/v1/sweeps/{name}/against", "Accuracy against a setting", "")
     },
-    get(Call::CurvePoints, "/api/v1/sweeps/{name}/curves/points", "The same as numbers, with folds in training", "CurvesNow"),
+    get(
+        Call::CurvePoints,
+        "/api/v1/sweeps/{name}/curves/points",
+        "The same as numbers, with folds in training",
+        "CurvesNow",
+    ),
     Route {
         query: &[("x", "s", "the setting along the axis; depth unless told otherwise")],
         ..get(Call::AgainstPoints, "/api/v1/sweeps/{name}/against/points", "The same as numbers", "Against")
@@ -182,8 +191,14 @@ const FORMS: &[(&str, &str)] = &[
     ("SignIn", "code:s"),
     ("Me", "about:About may_steer:b"),
     ("About", "version:s coordinator:s away_since:s"),
-    ("Overview", "sweeps:[]Sweep sweeps_total:u workers:[]Worker worker_states:{}u slots:u busy:u disputes:[]s"),
-    ("Sweep", "name:s state:s trials:u folds:u pending:u running:u finished:u failed:u priority:i note:s folds_an_hour:?u"),
+    (
+        "Overview",
+        "sweeps:[]Sweep sweeps_total:u workers:[]Worker worker_states:{}u slots:u busy:u disputes:[]s",
+    ),
+    (
+        "Sweep",
+        "name:s state:s trials:u folds:u pending:u running:u finished:u failed:u priority:i note:s folds_an_hour:?u",
+    ),
     ("Worker", "worker:s host:s state:s slots:u devices:[]s busy:u running:[]s version:s note:s"),
     (
         "SweepNow",

@@ -112,7 +112,9 @@ async fn guarded<S: Source>(State(web): Page<S>, mut request: Request, next: Nex
 
 async fn file(method: Method, uri: Uri) -> Response<Body> {
     match files::find(uri.path()) {
-        Some((kind, content)) if method != Method::POST => answer::text(StatusCode::OK, kind, content.into_owned()),
+        Some((kind, content)) if method != Method::POST => {
+            answer::text(StatusCode::OK, kind, content.into_owned())
+        }
         _ => answer::wrong(StatusCode::NOT_FOUND, "there is no such page"),
     }
 }

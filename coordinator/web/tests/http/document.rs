@@ -115,7 +115,9 @@ async fn no_answer_grows_with_the_number_of_folds() {
     assert_eq!(page.json()["next"], 500);
     let trials = world.get("/api/v1/sweeps/played/trials?limit=1000&from=4500").await.json();
     assert_eq!((trials["trials"].as_array().unwrap().len(), &trials["next"]), (500, &Value::Null));
-    for path in ["trials?limit=0", "trials?limit=1001", "folds?limit=501", "trials?from=-1", "table?columns=nonsense"] {
+    for path in
+        ["trials?limit=0", "trials?limit=1001", "folds?limit=501", "trials?from=-1", "table?columns=nonsense"]
+    {
         assert_eq!(world.get(&format!("/api/v1/sweeps/played/{path}")).await.status, 400, "{path}");
     }
     for route in ROUTES.iter().filter(|route| route.body.is_none() && route.answer.0 != "text/event-stream") {

@@ -76,7 +76,8 @@ fn training() -> InTraining {
 
 /// A curve that rises and wavers; `at` makes no two the same.
 fn rising(at: u64, points: u64) -> Vec<Along> {
-    let share = |epoch: u64| 0.5 + 0.4 * (epoch as f64 / points as f64) + 0.02 * ((epoch * 7 + at * 13) % 5) as f64;
+    let share =
+        |epoch: u64| 0.5 + 0.4 * (epoch as f64 / points as f64) + 0.02 * ((epoch * 7 + at * 13) % 5) as f64;
     (0..points).map(|epoch| [epoch as f64, (share(epoch) * 1e3).round() / 1e3]).collect()
 }
 
@@ -127,8 +128,15 @@ impl Source for Played {
 
     async fn overview(&self) -> Answer<Overview> {
         self.known("played")?;
-        let gone = Worker { worker: HOSTILE.into(), state: "quarantined".into(), note: HOSTILE.into(), ..here() };
-        let idle = Sweep { name: "second".into(), state: "paused".into(), failed: 7, note: String::new(), ..self.counted() };
+        let gone =
+            Worker { worker: HOSTILE.into(), state: "quarantined".into(), note: HOSTILE.into(), ..here() };
+        let idle = Sweep {
+            name: "second".into(),
+            state: "paused".into(),
+            failed: 7,
+            note: String::new(),
+            ..self.counted()
+        };
         Ok(Overview {
             sweeps: vec![idle, self.counted()],
             sweeps_total: 2,
@@ -178,10 +186,17 @@ impl Source for Played {
             problem: String::new(),
             label_headers: vec!["method".into()],
             above: vec![vec![Span { text: "dataset".into(), columns }]],
-            headers: ["cycles", "necklaces", "DD"].map(String::from).into_iter().take(columns as usize).collect(),
+            headers: ["cycles", "necklaces", "DD"]
+                .map(String::from)
+                .into_iter()
+                .take(columns as usize)
+                .collect(),
             rows: methods.iter().enumerate().map(row).collect(),
             total: 4,
-            below: vec!["Test accuracy in percent, mean ± standard deviation".into(), "* fewer folds than planned".into()],
+            below: vec![
+                "Test accuracy in percent, mean ± standard deviation".into(),
+                "* fewer folds than planned".into(),
+            ],
         })
     }
 
@@ -242,7 +257,12 @@ impl Source for Played {
         };
         let points = 20 + self.version.load(Ordering::SeqCst).min(50);
         let running = ThinCurve { fold: line(1).fold, title: HOSTILE.into(), points: rising(3, points) };
-        Ok(CurvesNow { total: 100_000, drawn: 200, groups: (0..4).map(group).collect(), running: vec![running] })
+        Ok(CurvesNow {
+            total: 100_000,
+            drawn: 200,
+            groups: (0..4).map(group).collect(),
+            running: vec![running],
+        })
     }
 
     async fn against(&self, name: &str, setting: &str) -> Answer<Against> {
@@ -254,7 +274,10 @@ impl Source for Played {
             n: 10,
             planned: 10,
         };
-        let line = |at: u64| AgainstLine { label: format!("GCN-{at}"), points: (2..8).map(|x| bar(x, at)).collect() };
+        let line = |at: u64| AgainstLine {
+            label: format!("GCN-{at}"),
+            points: (2..8).map(|x| bar(x, at)).collect(),
+        };
         let panel = |title: &str| AgainstPanel { title: title.into(), lines: (0..3).map(line).collect() };
         let caption = "Test accuracy in percent, mean ± standard deviation".into();
         Ok(Against { setting: setting.into(), caption, panels: vec![panel("cycles"), panel("necklaces")] })
@@ -266,7 +289,10 @@ impl Source for Played {
         let trial = |at: u64| Trial {
             trial: format!("{at:032x}"),
             method: if at == 0 { HOSTILE.into() } else { format!("GCN-{}", at % 4) },
-            values: vec![(at % 8).to_string(), if at % 9 == 0 { String::new() } else { format!("{}", 1e-4 * (1 + at % 50) as f64) }],
+            values: vec![
+                (at % 8).to_string(),
+                if at % 9 == 0 { String::new() } else { format!("{}", 1e-4 * (1 + at % 50) as f64) },
+            ],
             validation: Some(90.0 - at as f64 / 100.0),
             test: if at % 10 == 3 { None } else { Some(88.0 - at as f64 / 120.0) },
             test_std: Some(1.0),

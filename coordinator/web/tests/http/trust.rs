@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use togl_web::CODE_LIFE;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use togl_web::api::ROUTES;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{World, pass};
 
@@ -229,7 +229,8 @@ async fn a_stream_ends_with_its_session() {
 /// What a raw connection sends.
 async fn asked(address: std::net::SocketAddr, cookie: &str, path: &str) -> tokio::net::TcpStream {
     let mut connection = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).await.unwrap();
     connection
 }
