@@ -85,6 +85,10 @@ impl Best {
         let (frame, plan) = (frame.map_err(explained)?, plan.map_err(explained)?);
         let mut best = togl_analysis::Best::of(&frame, &plan, metric(&self.by)?, shown).map_err(explained)?;
         best.trials.truncate(self.top.unwrap_or(usize::MAX));
+        self.print(best)
+    }
+
+    fn print(self, best: togl_analysis::Best) -> Result<(), Problem> {
         if !self.listing.fields.is_empty() {
             let rows: Vec<Ranked> = best.trials.into_iter().map(Ranked).collect();
             return output::list(&rows, &self.listing);

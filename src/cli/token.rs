@@ -231,7 +231,7 @@ impl Revoke {
     }
 }
 
-/// The token that was probably meant: people remember names, and ids are what is asked for.
+/// The token that was probably meant, by its id or its name.
 fn nearest_token(asked: &str, known: &[Entry]) -> String {
     if let Some(named) = known.iter().find(|entry| !entry.name.is_empty() && entry.name == asked) {
         return format!("the token of that name is `{}`", named.id);

@@ -8,7 +8,7 @@ use togl_sweeps::visible::visible_in_line;
 use unicode_width::UnicodeWidthStr;
 
 use super::model::{Model, Picture, Prompt, View};
-use super::sheet::{Cell, Row, Sheet, Tint, grouped, percent};
+use super::sheet::{Cell, Row, Sheet, Tint, grouped, in_words, percent};
 use crate::remote::SweepStatus;
 
 /// What the terminal can show.
@@ -241,7 +241,7 @@ impl Canvas<'_> {
         let now = [
             Cell::new(format!("{} running  ", grouped(sweep.running))),
             Cell::tinted(format!("{} failed  ", grouped(sweep.failed)), failed),
-            Cell::tinted(left(picture.left), Tint::Plain),
+            Cell::tinted(left(picture.left, wide), Tint::Plain),
         ];
         self.line(&[vec![name, state], now.to_vec()].concat());
         self.line(&folds);
@@ -381,20 +381,12 @@ fn cut(text: &str, room: usize, signs: Signs) -> String {
 }
 
 /// How long it takes still, at the least and at the most.
-fn left([least, most]: [u64; 2]) -> String {
+fn left([least, most]: [u64; 2], wide: bool) -> String {
     match [least, most].map(in_words) {
         _ if most == 0 => String::new(),
+        [_, other] if !wide => format!("{other} left at most"),
         [one, other] if one == other => format!("about {one} left"),
         [one, other] => format!("{one} to {other} left"),
-    }
-}
-
-fn in_words(seconds: u64) -> String {
-    match seconds {
-        ..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..172_800 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{} days", seconds / 86_400),
     }
 }
 

@@ -95,7 +95,7 @@ fn what_others_wrote_is_shown_and_not_obeyed() {
     let buffer = drawn(&mut model, FULL, 120, 24);
     let signs = buffer.content.iter().flat_map(|cell| cell.symbol().chars());
     assert!(signs.into_iter().all(|sign| !sign.is_control()));
-    assert!(shown(&mut model, FULL, 120, 24).contains("\\u{1b}[2J"));
+    assert!(shown(&mut model, FULL, 120, 24).contains("\\u{1b}[#J"));
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn keys_and_questions_stand_where_they_are_seen() {
     let mut model = with_table();
     model.key(Key::Char('C'));
     let text = shown(&mut model, FULL, 100, 24);
-    let asked = " cancel zinc-depth? running folds are stopped, results are kept  [N]o  [y]es\n";
+    let asked = " cancel zinc-depth? running folds are stopped, results are kept  [N]o  [y]es  [w]hy\n";
     assert!(text.ends_with(asked), "{text}");
     model.key(Key::Char('n'));
     model.key(Key::Char('?'));

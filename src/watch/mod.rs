@@ -8,6 +8,7 @@ mod failures;
 mod fold;
 mod look;
 mod model;
+mod picture;
 mod running;
 mod screen;
 mod sheet;

@@ -96,6 +96,16 @@ pub fn percent(done: u64, all: u64) -> u64 {
     }
 }
 
+/// How long something takes, in two units at the most.
+pub fn in_words(seconds: u64) -> String {
+    match seconds {
+        ..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..172_800 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

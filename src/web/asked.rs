@@ -1,4 +1,4 @@
-//! What a page asks for now and then: pages of folds, failures, figures, trials, comparisons, one fold, and what operators do.
+//! What a page asks for now and then: tables as they are wanted, pages of folds, failures, figures, trials, one fold.
 //! Each is read when it is asked for and bounded; what follows a sweep is in [`crate::live`].
 
 use std::cmp::Ordering;
@@ -13,14 +13,15 @@ use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::replicates::Replicate;
 use togl_coordinator::store::{FoldFilter, FoldWord, ResultRow, StoredFold, trials_beginning};
 use togl_proto::wire;
-use togl_sweeps::settings::{self, Setting};
+use togl_sweeps::settings::Setting;
 use togl_sweeps::spec::Metric;
-use togl_sweeps::{FoldKey, Scale, SweepName, SweepSpec, TrialConfig, TrialId};
+use togl_sweeps::{FoldKey, SweepName, SweepSpec, TrialConfig};
 use togl_web::source::{Answer, FoldsAsked, TableAsked, TableForm};
 use togl_web::{Trouble, view};
 
+use super::failed::Failed;
 use super::{curves, views};
-use crate::cli::{Because, Block, explained};
+use crate::cli::{Block, explained};
 use crate::facts::{Facts as _, Remote, Workers, at, sweep_name, title};
 use crate::live::{Made, results_of, trouble};
 use crate::problem::Problem;
@@ -34,9 +35,6 @@ const MOST_PICTURE: usize = 250 * 1024;
 
 /// Folds of a timeline.
 const MOST_BARS: usize = 1_200;
-
-/// Level of an interval.
-const LEVEL: f64 = 0.95;
 
 /// Folds whose learning curves are drawn; of more, so many are taken evenly.
 const MOST_CURVES: usize = 200;
@@ -69,9 +67,6 @@ fn table_of(made: &Made, asked: &TableAsked) -> Answer<Table> {
 }
 
 pub async fn table(made: Arc<Made>, asked: TableAsked) -> Answer<view::Table> {
-    if asked == TableAsked::default() {
-        return Ok(views::made(&made));
-    }
     let new = tokio::task::spawn_blocking(move || {
         let table = table_of(&made, &asked)?;
         Ok(views::table(&table, made.version, made.frame.len() as u64, made.reading))
@@ -152,7 +147,7 @@ pub async fn failures(remote: &mut Remote, name: &str) -> Result<view::Failures,
     let filter = FoldFilter { states: vec![FoldWord::Failed], ..FoldFilter::default() };
     let folds = Some(FoldsWanted { filter, skip: 0, limit: None });
     let wanted = Wanted { sweep: Some(sweep_name(name)?), folds, ..Wanted::default() };
-    let (mut failed, mut total) = (views::Failed::default(), 0);
+    let (mut failed, mut total) = (Failed::default(), 0);
     let mut take = |fact| {
         match fact {
             Fact::Folds { total: all, .. } => total = all,
@@ -247,7 +242,7 @@ pub async fn curve_points(
     client: &mut Client,
     name: &SweepName,
     made: Arc<Made>,
-) -> Result<view::Curves, Problem> {
+) -> Result<view::CurvesNow, Problem> {
     let (rows, all) = with_curves(remote, name, &made).await?;
     let request = wire::CurvesRequest { sweep: name.to_string(), fold: None };
     let running = client.curves(request).await.map_err(refused)?.into_inner();
@@ -262,94 +257,6 @@ pub async fn trials(made: Arc<Made>, from: u64, limit: u64) -> Result<view::Tria
         Best::of(&made.frame, &made.planned.plan, Metric::ValidationAccuracy, shown)
     });
     Ok(views::trials(best.await?, from, limit))
-}
-
-/// The one trial of the sweep whose id begins like this.
-fn trial_like(spec: &SweepSpec, beginning: &str) -> Result<TrialId, Problem> {
-    let [least, greatest] = trials_beginning(beginning)
-        .ok_or_else(|| Problem::usage(format!("`{beginning}` is not the beginning of a trial's id")))?;
-    let mut found = spec.trials.iter().map(|trial| trial.id).filter(|id| (least..=greatest).contains(id));
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only),
-        (Some(_), Some(_)) => Err(Problem::usage(format!("several trials begin with `{beginning}`"))),
-        (None, _) => Err(Problem::negative(format!("no trial of {} begins with `{beginning}`", spec.name))),
-    }
-}
-
-pub async fn compare(
-    remote: &mut Remote,
-    name: &SweepName,
-    made: &Made,
-    asked: [&str; 2],
-) -> Result<view::Comparison, Problem> {
-    let spec = &made.planned.spec;
-    let scale = spec.scale();
-    let (mut sides, mut configs, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
-    for beginning in asked {
-        let id = trial_like(spec, beginning)?;
-        let planned = made.planned.place(id).ok_or_else(|| Problem::ours("a trial without a place"))?;
-        configs.push(planned.config.clone());
-        let rows = results_of(remote, name, spec.folds_of(id).take(1_000).collect(), false).await?;
-        sizes.extend(rows.iter().map(|row| row.result.part_sizes));
-        let measured = |row: &ResultRow| FoldValue {
-            split: row.fold.split,
-            seed: row.fold.seed,
-            value: scale.factor() * row.result.test.accuracy,
-        };
-        sides.push(rows.iter().map(measured).collect::<Vec<_>>());
-    }
-    let [a, b] = [&sides[0], &sides[1]];
-    let pair = |one: &FoldValue| {
-        let other = b.iter().find(|other| (other.split, other.seed) == (one.split, one.seed))?;
-        Some(view::Pair { split: one.split, seed: one.seed, a: one.value, b: other.value })
-    };
-    let differ = |name: String| {
-        let [one, other] = [&configs[0], &configs[1]].map(|config| config.show(&name).unwrap_or_default());
-        (one != other).then_some([name, one, other])
-    };
-    let names = [title(&configs[0]), title(&configs[1])];
-    let settings = settings::names_of(&configs).into_iter().filter_map(differ).collect();
-    Ok(view::Comparison {
-        names,
-        settings,
-        pairs: a.iter().filter_map(pair).collect(),
-        verdict: verdict(a, b, &sizes, scale),
-        score: views::score(scale),
-        difference: difference(a, b, &sizes),
-    })
-}
-
-/// Mean sizes of the parts.
-fn parts(sizes: &[[u64; 3]]) -> Option<PartSizes> {
-    let mean =
-        |part: usize| sizes.iter().map(|sizes| sizes[part] as f64).sum::<f64>() / sizes.len().max(1) as f64;
-    Some(PartSizes { train: mean(0), test: mean(2) }).filter(|_| !sizes.is_empty())
-}
-
-/// The mean difference with the interval of the corrected test, where that can be made.
-fn difference(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]]) -> Option<view::Difference> {
-    let test = corrected_paired_t(a, b, parts(sizes)).ok()?;
-    let (mean, half) = (test.mean_difference, test.half_width(LEVEL)?);
-    let level = (100.0 * LEVEL).round() as u64;
-    Some(view::Difference { mean, low: mean - half, high: mean + half, level })
-}
-
-/// What can be said of the difference, or why nothing can.
-fn verdict(a: &[FoldValue], b: &[FoldValue], sizes: &[[u64; 3]], scale: &Scale) -> String {
-    let digits = scale.decimals() + 1;
-    let points = if scale.is_share() { "percentage points " } else { "" };
-    match (differences(a, b), corrected_paired_t(a, b, parts(sizes))) {
-        (Err(refusal), _) => format!("no test is made: {refusal}"),
-        (Ok(_), Err(refusal)) => format!("no test is made: {refusal}"),
-        (Ok(by_split), Ok(test)) => format!(
-            "A is {:+.digits$} {points}from B on the test part, over {} splits; corrected paired t test (Nadeau and \
-             Bengio): t = {:.2}, p = {:.3}",
-            test.mean_difference,
-            by_split.len(),
-            test.t,
-            test.p
-        ),
-    }
 }
 
 /// Further results of a fold.
@@ -395,59 +302,4 @@ pub async fn fold(remote: &mut Remote, client: &mut Client, asked: &str) -> Resu
     let title = format!("{named}, split {}, seed {}", key.split, key.seed);
     let replicates = again;
     Ok(views::fold(views::Known { explanation, history, log, result, config, title, growing, replicates }))
-}
-
-pub async fn steer_sweep(
-    client: &mut Client,
-    name: &str,
-    act: view::SweepAct,
-) -> Result<view::Done, Problem> {
-    use view::SweepAct;
-    let (sweep, because) = (name.to_owned(), Because::of(act.reason()));
-    let said = match act {
-        SweepAct::Pause { .. } => {
-            client.pause(because.ask(wire::PauseRequest { sweep })).await.map_err(refused)?;
-            format!("{name} is paused; what runs goes on")
-        }
-        SweepAct::Resume { .. } => {
-            client.resume(because.ask(wire::ResumeRequest { sweep })).await.map_err(refused)?;
-            format!("{name} goes on")
-        }
-        SweepAct::Retry { .. } => {
-            let request = because.ask(wire::RetryRequest { sweep });
-            let reply = client.retry(request).await.map_err(refused)?.into_inner();
-            format!("{} failed folds of {name} are tried again", reply.folds)
-        }
-        SweepAct::Cancel { .. } => {
-            let request = because.ask(wire::CancelRequest { sweep });
-            let reply = client.cancel(request).await.map_err(refused)?.into_inner();
-            format!("{name} is cancelled; {} folds stopped, {} results kept", reply.abandoned, reply.finished)
-        }
-        SweepAct::Archive { .. } => {
-            let request = because.ask(wire::ArchiveRequest { sweep });
-            let reply = client.archive(request).await.map_err(refused)?.into_inner();
-            format!("{name} is archived; {} folds stopped, {} results kept", reply.abandoned, reply.finished)
-        }
-        SweepAct::Prioritise { priority, .. } => {
-            let request = because.ask(wire::PrioritiseRequest { sweep, priority });
-            client.prioritise(request).await.map_err(refused)?;
-            format!("{name} has priority {priority} now")
-        }
-    };
-    Ok(view::Done { said })
-}
-
-pub async fn steer_worker(
-    client: &mut Client,
-    worker: &str,
-    act: view::WorkerAct,
-) -> Result<view::Done, Problem> {
-    let undo = matches!(act, view::WorkerAct::Undrain { .. });
-    let request = wire::DrainRequest { worker: worker.to_owned(), undo };
-    client.drain(Because::of(act.reason()).ask(request)).await.map_err(refused)?;
-    let said = match undo {
-        false => format!("{worker} finishes what it runs and leaves"),
-        true => format!("{worker} goes on"),
-    };
-    Ok(view::Done { said })
 }

@@ -12,6 +12,7 @@ use togl_sweeps::result::{EpochRecord, example};
 use togl_sweeps::spec::{Metric, TableSpec};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, Scale, SweepSpec, TrialConfig, TrialId};
 
+use super::failed::Failed;
 use super::{curves, views};
 use crate::facts::{AttemptLine, FoldExplanation, at};
 use crate::live::Pace;
@@ -134,7 +135,7 @@ fn failures_of_a_thousand_kinds_and_long_lists() {
         let message = format!("{}: {}", letters(at), "\u{1}é".repeat(2_000));
         stored(at, FoldState::Failed(Failure { class: FailureClass::Error, message }))
     };
-    let mut gathered = views::Failed::default();
+    let mut gathered = Failed::default();
     (0..5_000).for_each(|at| gathered.add(failed(at), &BTreeMap::new()));
     let seen = gathered.view(5_000);
     assert_eq!(seen.looked_at, 5_000);

@@ -63,8 +63,8 @@ pub fn curves(
     drawn: usize,
     total: usize,
     running: wire::CurvesReply,
-) -> view::Curves {
-    let group = |group: togl_analysis::curves::CurveGroup| view::CurveGroup {
+) -> view::CurvesNow {
+    let group = |group: togl_analysis::curves::CurveGroup| view::CurveLine {
         mean: mean(&group.histories),
         folds: group.histories.iter().map(|history| thinned(&along(history), POINTS)).collect(),
         dataset: group.dataset,
@@ -78,7 +78,7 @@ pub fn curves(
         fold: fold_text(curve.fold.as_ref()),
         points: thinned(&growing(&curve.points), POINTS),
     };
-    view::Curves {
+    view::CurvesNow {
         total: total as u64,
         drawn: drawn as u64,
         score: score(scale),
@@ -102,8 +102,8 @@ pub fn against(made: &Made, setting: &str) -> Result<view::Against, Error> {
     Ok(view::Against { setting: setting.to_owned(), caption, score, panels: panels(&table, setting) })
 }
 
-fn panels(table: &Table, setting: &str) -> Vec<view::Panel> {
-    let mut panels: Vec<view::Panel> = Vec::new();
+fn panels(table: &Table, setting: &str) -> Vec<view::AgainstPanel> {
+    let mut panels: Vec<view::AgainstPanel> = Vec::new();
     let names = table.settings();
     let place = |name: &str| names.iter().position(|known| *known == name);
     let (of_x, of_panel) = (place(setting), place("dataset"));
@@ -116,18 +116,18 @@ fn panels(table: &Table, setting: &str) -> Vec<view::Panel> {
             labels.iter().enumerate().filter(|(place, _)| Some(*place) != of_x && Some(*place) != of_panel);
         let label = others.map(|(_, label)| *label).collect::<Vec<_>>().join(", ");
         let (Some(y), spread) = (cell.mean, cell.std) else { continue };
-        let bar = view::Bar { x, y, spread, n: cell.n as u64, planned: cell.planned as u64 };
+        let bar = view::AgainstPoint { x, y, spread, n: cell.n as u64, planned: cell.planned as u64 };
         let panel = match panels.iter().position(|panel| panel.title == title) {
             Some(known) => &mut panels[known],
             None => {
-                panels.push(view::Panel { title, lines: Vec::new() });
+                panels.push(view::AgainstPanel { title, lines: Vec::new() });
                 let last = panels.len() - 1;
                 &mut panels[last]
             }
         };
         match panel.lines.iter_mut().find(|line| line.label == label) {
             Some(line) => line.points.push(bar),
-            None => panel.lines.push(view::Line { label, points: vec![bar] }),
+            None => panel.lines.push(view::AgainstLine { label, points: vec![bar] }),
         }
     }
     panels

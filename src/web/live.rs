@@ -11,7 +11,7 @@ use togl_web::source::{Answer, FigureAsked, FoldsAsked, TableAsked, TableForm};
 use togl_web::{Source, Trouble, view};
 use tokio::sync::Mutex as Turns;
 
-use super::{asked, views, worker};
+use super::{asked, compare, steer, views, worker};
 use crate::clock;
 use crate::facts::{self, Facts as _, Workers};
 use crate::live::{Connection, LiveSweep, Pace, trouble};
@@ -27,9 +27,19 @@ const FORGOTTEN: Duration = Duration::from_secs(10 * 60);
 /// Sweeps that are followed at once; the one that was looked at longest ago makes room.
 const MOST: usize = 8;
 
+/// Tables of other rows or columns that are kept.
+const MOST_CHOSEN: usize = 16;
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Every change is one step, so a panic elsewhere leaves nothing half done.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A table that was wanted otherwise.
+struct Chosen {
+    name: SweepName,
+    asked: TableAsked,
+    table: view::Table,
 }
 
 /// The source of the page.
@@ -37,6 +47,8 @@ pub struct Live {
     connection: Arc<Connection>,
     overview: Turns<Option<(Instant, view::Overview)>>,
     pace: Mutex<Pace>,
+    /// Tables that somebody wanted otherwise than their sweep says, as they were made last.
+    chosen: Turns<Vec<Chosen>>,
     sweeps: Mutex<HashMap<SweepName, (Instant, Arc<LiveSweep>)>>,
 }
 
@@ -44,7 +56,13 @@ impl Live {
     /// A source with a connection.
     pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
         let connection = Arc::new(Connection::new(target, client)?);
-        Ok(Self { connection, overview: Turns::default(), pace: Mutex::default(), sweeps: Mutex::default() })
+        Ok(Self {
+            connection,
+            overview: Turns::default(),
+            pace: Mutex::default(),
+            chosen: Turns::default(),
+            sweeps: Mutex::default(),
+        })
     }
 
     /// The sweep of this name, followed from now on if it was not.
@@ -132,8 +150,27 @@ impl Source for Live {
     }
 
     async fn table(&self, name: &str, asked: TableAsked) -> Answer<view::Table> {
-        let made = self.live(name)?.1.made().await?;
-        asked::table(made, asked).await
+        let (name, sweep) = self.live(name)?;
+        let made = sweep.made().await?;
+        if asked == TableAsked::default() {
+            return Ok(views::made(&made));
+        }
+        let mut chosen = self.chosen.lock().await;
+        let known = chosen.iter().position(|one| one.name == name && one.asked == asked);
+        if let Some(known) = known {
+            let one = chosen.remove(known);
+            if one.table.version == made.version {
+                let table = one.table.clone();
+                chosen.push(one);
+                return Ok(table);
+            }
+        }
+        let table = asked::table(made, asked.clone()).await?;
+        if chosen.len() >= MOST_CHOSEN {
+            chosen.remove(0); // the one that nobody has asked for since
+        }
+        chosen.push(Chosen { name, asked, table: table.clone() });
+        Ok(table)
     }
 
     async fn table_as(&self, name: &str, asked: TableAsked, form: TableForm) -> Answer<String> {
@@ -171,7 +208,7 @@ impl Source for Live {
         self.connection.told(drawn)
     }
 
-    async fn curves(&self, name: &str) -> Answer<view::Curves> {
+    async fn curves(&self, name: &str) -> Answer<view::CurvesNow> {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;
         let client = self.connection.client().await;
@@ -198,7 +235,7 @@ impl Source for Live {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;
         let mut remote = self.connection.facts().await?;
-        self.connection.told(asked::compare(&mut remote, &name, &made, [a, b]).await)
+        self.connection.told(compare::compare(&mut remote, &name, &made, [a, b]).await)
     }
 
     async fn fold(&self, fold: &str) -> Answer<view::Fold> {
@@ -212,7 +249,7 @@ impl Source for Live {
         facts::sweep_name(name).map_err(|problem| trouble(&problem))?;
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;
-        self.connection.told(asked::steer_sweep(&mut client, name, act).await)
+        self.connection.told(steer::steer_sweep(&mut client, name, act).await)
     }
 
     async fn steer_worker(&self, worker: &str, act: view::WorkerAct) -> Answer<view::Done> {
@@ -222,6 +259,6 @@ impl Source for Live {
         }
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;
-        self.connection.told(asked::steer_worker(&mut client, worker, act).await)
+        self.connection.told(steer::steer_worker(&mut client, worker, act).await)
     }
 }

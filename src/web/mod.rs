@@ -4,9 +4,12 @@
 mod asked;
 #[cfg(test)]
 mod bounds_tests;
+mod compare;
 mod curves;
+mod failed;
 mod live;
 mod open;
+mod steer;
 mod views;
 mod worker;
 

@@ -2,7 +2,7 @@
 // of the axis, and an update moves neither. Owns its picture, which the patcher leaves alone; the numbers come from elsewhere.
 import { h, listing, svg } from "./dom.js";
 
-const [WIDTH, HEIGHT] = [720, 320];
+const HEIGHT = 300;
 const ROOM = { left: 56, right: 14, top: 12, bottom: 36 };
 const STYLES = 8;
 
@@ -30,6 +30,7 @@ export class Figure {
   /** `key` tells it from others on the same page. */
   constructor(key) {
     this.part = null;
+    this.width = 704;
     this.at = null;
     this.said = h("span", { role: "status", class: "dim" });
     this.place = h("div", { class: "lines" });
@@ -37,6 +38,7 @@ export class Figure {
     const whole = h("button", { type: "button", onclick: () => this.zoom(null) }, "Whole");
     const closer = h("button", { type: "button", onclick: () => this.closer(0.5), "aria-label": "Closer" }, "+");
     const wider = h("button", { type: "button", onclick: () => this.closer(2), "aria-label": "Wider" }, "−");
+    new ResizeObserver(() => { const wide = Math.round(this.place.clientWidth); if (wide > 0 && Math.abs(wide - this.width) > 1) { this.width = wide; if (this.all) this.draw(); } }).observe(this.place);
     this.element = h("div", { "data-key": key, "data-keep": "" }, this.place,
       h("div", { class: "row" }, closer, wider, whole, this.said), this.legend);
   }
@@ -70,6 +72,12 @@ export class Figure {
     return { whole, x, y: Number.isFinite(low) ? [low - air, high + air] : [0, 1] };
   }
 
+  /** Where numbers stand along the axis: at the values themselves where these are few. */
+  marks([low, high]) {
+    const values = [...new Set(this.all.flatMap((line) => line.points.map((point) => point.at)))];
+    return values.length <= 12 ? values.filter((at) => at >= low && at <= high) : ticks(low, high);
+  }
+
   zoom(part) {
     const { whole } = this.bounds();
     const fits = part && [Math.max(whole[0], part[0]), Math.min(whole[1], part[1])];
@@ -86,9 +94,9 @@ export class Figure {
 
   draw() {
     const { x, y } = this.bounds();
-    const across = (value) => ROOM.left + ((value - x[0]) / (x[1] - x[0])) * (WIDTH - ROOM.left - ROOM.right);
+    const across = (value) => ROOM.left + ((value - x[0]) / (x[1] - x[0])) * (this.width - ROOM.left - ROOM.right);
     const up = (value) => HEIGHT - ROOM.bottom - ((value - y[0]) / (y[1] - y[0])) * (HEIGHT - ROOM.top - ROOM.bottom);
-    [this.across, this.back] = [across, (left) => x[0] + ((left - ROOM.left) / (WIDTH - ROOM.left - ROOM.right)) * (x[1] - x[0])];
+    [this.across, this.back] = [across, (left) => x[0] + ((left - ROOM.left) / (this.width - ROOM.left - ROOM.right)) * (x[1] - x[0])];
     this.up = up;
     const inside = (point) => point.at >= x[0] - 1e-9 && point.at <= x[1] + 1e-9;
     const style = (line, at) => (line.thin ? `thin l${(line.style ?? at) % STYLES}` : `l${(line.style ?? at) % STYLES}`);
@@ -98,14 +106,14 @@ export class Figure {
       const bars = points.filter((point) => point.spread).map((point) => `M${across(point.at).toFixed(1)} ${up(point.y - point.spread).toFixed(1)}V${up(point.y + point.spread).toFixed(1)}`).join("");
       return [svg("path", { class: style(line, at), d: path || "M0 0" }), bars ? svg("path", { class: `bars ${style(line, at)}`, d: bars }) : null];
     });
-    const marksX = (this.worded ? this.worded.filter(([, at]) => at >= x[0] && at <= x[1]).slice(0, 12).map(([word, at]) => [at, word]) : ticks(x[0], x[1]).map((at) => [at, String(at)]));
-    const picture = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": this.words,
+    const marksX = (this.worded ? this.worded.filter(([, at]) => at >= x[0] && at <= x[1]).slice(0, 12).map(([word, at]) => [at, word]) : this.marks(x).map((at) => [at, String(at)]));
+    const picture = svg("svg", { class: "chart", viewBox: `0 0 ${this.width} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": this.words,
       onpointermove: (event) => this.hover(event), onpointerleave: () => this.tell(null), onpointerdown: (event) => this.begin(event),
       ondblclick: () => this.zoom(null), onkeydown: (event) => this.key(event) },
-    svg("path", { class: "axis", d: `M${ROOM.left} ${ROOM.top}V${HEIGHT - ROOM.bottom}H${WIDTH - ROOM.right}` }),
-    ticks(y[0], y[1]).map((at) => [svg("path", { class: "tick", d: `M${ROOM.left} ${up(at).toFixed(1)}H${WIDTH - ROOM.right}` }), svg("text", { x: ROOM.left - 6, y: up(at) + 4, "text-anchor": "end" }, String(at))]),
+    svg("path", { class: "axis", d: `M${ROOM.left} ${ROOM.top}V${HEIGHT - ROOM.bottom}H${this.width - ROOM.right}` }),
+    ticks(y[0], y[1]).map((at) => [svg("path", { class: "tick", d: `M${ROOM.left} ${up(at).toFixed(1)}H${this.width - ROOM.right}` }), svg("text", { x: ROOM.left - 6, y: up(at) + 4, "text-anchor": "end" }, String(at))]),
     marksX.map(([at, word]) => svg("text", { x: across(at), y: HEIGHT - ROOM.bottom + 16, "text-anchor": "middle" }, word)),
-    svg("text", { x: WIDTH - ROOM.right, y: HEIGHT - 5, "text-anchor": "end" }, this.names[0]),
+    svg("text", { x: this.width - ROOM.right, y: HEIGHT - 5, "text-anchor": "end" }, this.names[0]),
     svg("text", { x: ROOM.left + 6, y: ROOM.top + 6 }, this.names[1]), drawn);
     this.mark = svg("circle", { class: "mark", r: 5, visibility: "hidden" });
     this.span = svg("rect", { class: "span", y: ROOM.top, height: HEIGHT - ROOM.top - ROOM.bottom, width: 0, visibility: "hidden" });
@@ -120,7 +128,7 @@ export class Figure {
 
   left(event) {
     const box = this.place.firstChild.getBoundingClientRect();
-    return [((event.clientX - box.left) / box.width) * WIDTH, ((event.clientY - box.top) / box.height) * HEIGHT];
+    return [((event.clientX - box.left) / box.width) * this.width, ((event.clientY - box.top) / box.height) * HEIGHT];
   }
 
   hover(event) {

@@ -104,9 +104,9 @@ export class Chart {
     pen.globalAlpha = 0.25;
     pen.strokeStyle = colour("--wait");
     fit.forEach((is, row) => { if (!is) line(row); });
-    pen.globalAlpha = Math.max(0.12, Math.min(0.8, 40 / Math.max(1, rows.length)));
+    pen.globalAlpha = Math.max(0.03, Math.min(0.8, 60 / Math.max(1, rows.length)));
     pen.strokeStyle = colour("--run");
-    pen.lineWidth = 1.5;
+    pen.lineWidth = rows.length > 500 ? 1 : 1.5;
     rows.forEach(line);
     pen.globalAlpha = 1;
     if (this.shown !== null) {

@@ -9,12 +9,6 @@ const TABS = [["table", "Table"], ["running", "Running"], ["folds", "Folds"], ["
 
 const base = (name) => `/api/v1/sweeps/${part(name)}`;
 
-function left(seconds) {
-  if (!seconds) return "";
-  const minutes = Math.round(seconds / 60);
-  return ` · about ${minutes >= 90 ? `${Math.round(minutes / 6) / 10} h` : minutes >= 2 ? `${minutes} min` : `${seconds} s`} left`;
-}
-
 export function sweep(name, tab) {
   const known = TABS.some(([word]) => word === tab) ? tab : "table";
   const view = { kind: `sweep-${name}-${known}`, title: name, tells: name, name, tab: known, wait: 0, due: false, drawn: false, head: false };
@@ -107,9 +101,9 @@ async function table(view, now, context) {
   const corner = seen.label_headers.length;
   const cell = (value) => h("td", { class: value.best ? "number best" : "number", title: `${value.n} of ${value.planned} folds` },
     value.trials.length === 1 ? h("a", { href: `/sweeps/${part(view.name)}/folds?trial=${value.trials[0]}` }, value.number) : value.number,
-    value.trials.length < 2 ? null : h("details", { class: "behind" }, h("summary", { "aria-label": `${value.trials.length} trials behind it` }, `${value.trials.length}`),
-      value.trials.map((trial, at) => h("a", { class: "id", href: `/sweeps/${part(view.name)}/folds?trial=${trial}` }, `trial ${at + 1} `))),
-    value.count ? ` ${value.count}` : "", value.marks, value.best ? h("span", { role: "img", "aria-label": "best" }, " ▲") : null);
+    value.count ? ` ${value.count}` : "", value.marks, value.best ? h("span", { role: "img", "aria-label": "best" }, " ▲") : null,
+    value.trials.length < 2 ? null : h("details", { class: "behind" }, h("summary", { "aria-label": `${value.trials.length} trials behind it` }, `${value.trials.length} trials`),
+      value.trials.map((trial, at) => h("a", { class: "id", href: `/sweeps/${part(view.name)}/folds?trial=${trial}` }, `trial ${at + 1} `))));
   return [choices(asked, now, context), copies, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, h("table", null,
     h("thead", null, seen.above.map((line) => h("tr", null, h("td", { colspan: corner }), line.map((span) => h("th", { class: "span", colspan: span.columns, scope: "colgroup" }, span.text)))),
       h("tr", null, seen.label_headers.map((text) => (text ? h("th", { scope: "col" }, text) : h("td", null))), seen.headers.map((text) => h("th", { class: "number", scope: "col" }, text)))),

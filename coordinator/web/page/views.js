@@ -96,7 +96,7 @@ export function workers() {
           if (agreed) await context.act(`/api/v1/workers/${part(worker.worker)}/steer`, { act, ...agreed });
         } }, act === "drain" ? "Drain" : "Go on") : "";
         const devices = [...new Set(worker.devices)].join(", ");
-        return [[{ class: "name" }, h("a", { href: `/workers/${part(worker.worker)}` }, worker.worker)], worker.host, badge(worker.state), `${worker.busy} of ${worker.slots}`, devices,
+        return [[{ class: "name" }, h("a", { href: `/workers/${part(worker.worker)}` }, worker.worker)], [{ class: "name" }, worker.host], badge(worker.state), `${worker.busy} of ${worker.slots}`, devices,
           worker.version, [{ class: "words" }, [worker.running.slice(0, 40).map((fold) => [foldLink(fold), " "]), worker.note]], button];
       };
       return [h("h1", null, "Workers"),
@@ -119,10 +119,10 @@ function stretches(seen) {
   });
   const lanes = Math.min(32, Math.max(1, ends.length));
   const x = (time) => Math.max(0, width - ((seen.at - time) / hour) * width);
-  return svg("svg", { class: "chart", viewBox: `0 0 ${width} ${lanes * lane + 22}`, role: "img", "aria-label": `${seen.last_hour} folds finished in the last hour, ${lanes} at a time` },
+  return h("div", null, svg("svg", { class: "chart hour", preserveAspectRatio: "none", viewBox: `0 0 ${width} ${lanes * lane}`, height: lanes * lane, role: "img", "aria-label": `${seen.last_hour} folds finished in the last hour, ${lanes} at a time` },
     placed.filter((stretch) => stretch.at < lanes).map((stretch) => svg("rect", { class: "stretch", x: x(stretch.from).toFixed(1), y: stretch.at * lane + 2, height: lane - 4, width: Math.max(1, x(stretch.until) - x(stretch.from)).toFixed(1) },
       svg("title", null, `${stretch.title}, ${duration(Math.round((stretch.until - stretch.from) / 1000))}, until ${when(stretch.until)}`))),
-    svg("text", { x: 2, y: lanes * lane + 16 }, "an hour ago"), svg("text", { x: width - 2, y: lanes * lane + 16, "text-anchor": "end" }, "now"));
+  ), h("p", { class: "row spread dim" }, h("span", null, "an hour ago"), h("span", null, "now")));
 }
 
 export function worker(name) {

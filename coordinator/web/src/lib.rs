@@ -11,6 +11,8 @@ mod routes;
 mod sessions;
 pub mod source;
 pub mod view;
+mod view_acts;
+mod view_figures;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -119,7 +119,7 @@ pub trait Source: Send + Sync + 'static {
     /// A figure as SVG.
     fn figure(&self, name: &str, asked: FigureAsked) -> impl Future<Output = Answer<String>> + Send;
     /// Learning curves as numbers.
-    fn curves(&self, name: &str) -> impl Future<Output = Answer<view::Curves>> + Send;
+    fn curves(&self, name: &str) -> impl Future<Output = Answer<view::CurvesNow>> + Send;
     /// Accuracy against a setting as numbers.
     fn against(&self, name: &str, setting: &str) -> impl Future<Output = Answer<view::Against>> + Send;
     /// Some trials of a sweep with what came out of them, from best to worst.

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+pub use crate::view_acts::*;
+pub use crate::view_figures::*;
 
 /// What the page is connected to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -305,94 +308,6 @@ pub struct ActLine {
     pub reason: String,
 }
 
-/// Learning curves of a sweep: values on the validation part by epoch.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curves {
-    /// Finished folds, drawn or not.
-    pub total: u64,
-    /// How many of them are drawn.
-    pub drawn: u64,
-    /// How values are written.
-    pub score: ShownScore,
-    /// One for each line of the figure, in the order of the sweep.
-    pub groups: Vec<CurveGroup>,
-    /// Folds in training, as far as they are.
-    pub running: Vec<ThinCurve>,
-}
-
-/// Folds of one line.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CurveGroup {
-    /// Data set.
-    pub dataset: String,
-    /// What the line is called.
-    pub label: String,
-    /// Mean over the folds that are that far.
-    pub mean: Vec<Along>,
-    /// The folds, in fewer points.
-    pub folds: Vec<Vec<Along>>,
-}
-
-/// A fold in training.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ThinCurve {
-    /// `TRIAL/split/seed`.
-    pub fold: String,
-    /// What is trained on what.
-    pub title: String,
-    /// How far it is.
-    pub points: Vec<Along>,
-}
-
-/// A place along a curve: epoch, and a share with three digits.
-pub type Along = [f64; 2];
-
-/// Values against a setting.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Against {
-    /// The setting along the axis.
-    pub setting: String,
-    /// What the values are, in words.
-    pub caption: String,
-    /// How they are written; the factor is already in.
-    pub score: ShownScore,
-    /// One for each data set.
-    pub panels: Vec<Panel>,
-}
-
-/// Lines over one axis.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Panel {
-    /// What stands above it.
-    pub title: String,
-    /// Its lines.
-    pub lines: Vec<Line>,
-}
-
-/// A line with its error bars.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
-    /// What it is called.
-    pub label: String,
-    /// From left to right.
-    pub points: Vec<Bar>,
-}
-
-/// A point with its error bar, in the unit of the table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Bar {
-    /// The value of the setting.
-    pub x: String,
-    /// The mean.
-    pub y: f64,
-    /// What stands behind ±.
-    pub spread: Option<f64>,
-    /// Folds behind it.
-    pub n: u64,
-    /// Planned folds.
-    pub planned: u64,
-}
-
 /// Why folds of a sweep failed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failures {
@@ -423,89 +338,6 @@ pub struct FailureGroup {
     pub hosts: BTreeMap<String, u64>,
     /// What the rules did before they gave the fold up, and what can be done now.
     pub rule: String,
-}
-
-/// The trials of a sweep with what came out of them.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trials {
-    /// All of them, shown or not.
-    pub total: u64,
-    /// So many were left out before the first.
-    pub from: u64,
-    /// Where the next page begins, if there is one.
-    pub next: Option<u64>,
-    /// What the values are.
-    pub caption: String,
-    /// How they are written; the factor is already in.
-    pub score: ShownScore,
-    /// Settings that vary, in order.
-    pub settings: Vec<String>,
-    /// The trials, from best to worst.
-    pub trials: Vec<Trial>,
-}
-
-/// A trial with what came out of it, in percent where values are shares.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trial {
-    /// Its id.
-    pub trial: String,
-    /// Name of the network.
-    pub method: String,
-    /// The value of each setting.
-    pub values: Vec<String>,
-    /// Mean on the validation part.
-    pub validation: Option<f64>,
-    /// Mean on the test part.
-    pub test: Option<f64>,
-    /// Sample standard deviation of the same.
-    pub test_std: Option<f64>,
-    /// Folds with a value.
-    pub n: u64,
-    /// Planned folds.
-    pub planned: u64,
-}
-
-/// Two trials beside each other.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
-    /// What they are called.
-    pub names: [String; 2],
-    /// Settings that differ: name, value of the one, value of the other.
-    pub settings: Vec<[String; 3]>,
-    /// Folds that both have.
-    pub pairs: Vec<Pair>,
-    /// What can be said of the difference, or why nothing can.
-    pub verdict: String,
-    /// How values are written; the factor is already in.
-    pub score: ShownScore,
-    /// Mean of A less B and its interval, where a test is made.
-    pub difference: Option<Difference>,
-}
-
-/// A mean difference with its interval, in percent where values are shares.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Difference {
-    /// Mean.
-    pub mean: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Level of the interval, in percent.
-    pub level: u64,
-}
-
-/// A fold that both trials have, in percent where values are shares.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pair {
-    /// Which split.
-    pub split: u32,
-    /// Which seed.
-    pub seed: u64,
-    /// Value of the one.
-    pub a: f64,
-    /// Value of the other.
-    pub b: f64,
 }
 
 /// One fold.
@@ -627,96 +459,4 @@ pub struct CurvePoint {
     pub train: f64,
     /// Accuracy on the validation part.
     pub validation: f64,
-}
-
-/// What can be done with a sweep. A reason may be given, which is stored with it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
-pub enum SweepAct {
-    /// Hand out no more folds.
-    Pause {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Go on.
-    Resume {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Try failed folds again.
-    Retry {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Stop it.
-    Cancel {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Stop it and take it out of the lists.
-    Archive {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Say when it is its turn.
-    Prioritise {
-        /// Higher runs first.
-        priority: i32,
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-}
-
-/// What can be done with a worker. A reason may be given, which is stored with it.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase", tag = "act", deny_unknown_fields)]
-pub enum WorkerAct {
-    /// Finish what it runs and leave.
-    Drain {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-    /// Go on as before.
-    Undrain {
-        /// Why.
-        #[serde(default)]
-        reason: String,
-    },
-}
-
-impl SweepAct {
-    /// Why; empty if nothing was said.
-    pub fn reason(&self) -> &str {
-        match self {
-            Self::Pause { reason }
-            | Self::Resume { reason }
-            | Self::Retry { reason }
-            | Self::Cancel { reason }
-            | Self::Archive { reason }
-            | Self::Prioritise { reason, .. } => reason,
-        }
-    }
-}
-
-impl WorkerAct {
-    /// Why; empty if nothing was said.
-    pub fn reason(&self) -> &str {
-        match self {
-            Self::Drain { reason } | Self::Undrain { reason } => reason,
-        }
-    }
-}
-
-/// What came of something that was done.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Done {
-    /// One sentence.
-    pub said: String,
 }

@@ -85,6 +85,7 @@ async () => {
   const lines = (last) => [{ label: "one", points: [0, 10, 20, 30].map((x) => ({ x, y: x === 30 ? last : x / 10, spread: 0.5, n: 3 })) }, { label: "two", points: [0, 10, 20, 30].map((x) => ({ x, y: 1 })) }];
   figure.show(lines(3), ["epoch", "accuracy"], "words");
   figure.zoom([5, 25]);
+  same("few values stand where they are", figure.marks([5, 25]), [10, 20]);
   same("a part is shown", figure.bounds().x, [5, 25]);
   figure.show(lines(4), ["epoch", "accuracy"], "words");
   same("an update leaves the part", figure.bounds().x, [5, 25]);

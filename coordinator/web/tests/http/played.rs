@@ -253,9 +253,9 @@ impl Source for Played {
         Ok(PICTURE.into())
     }
 
-    async fn curves(&self, name: &str) -> Answer<Curves> {
+    async fn curves(&self, name: &str) -> Answer<CurvesNow> {
         self.known(name)?;
-        let group = |at: u64| CurveGroup {
+        let group = |at: u64| CurveLine {
             dataset: "cycles".into(),
             label: if at == 0 { HOSTILE.into() } else { format!("GCN-{at} (n=50)") },
             mean: rising(at, 100),
@@ -263,7 +263,7 @@ impl Source for Played {
         };
         let points = 20 + self.version.load(Ordering::SeqCst).min(50);
         let running = ThinCurve { fold: line(1).fold, title: HOSTILE.into(), points: rising(3, points) };
-        Ok(Curves {
+        Ok(CurvesNow {
             total: 100_000,
             drawn: 200,
             groups: (0..4).map(group).collect(),
@@ -274,16 +274,18 @@ impl Source for Played {
 
     async fn against(&self, name: &str, setting: &str) -> Answer<Against> {
         self.known(name)?;
-        let bar = |x: u64, at: u64| Bar {
+        let bar = |x: u64, at: u64| AgainstPoint {
             x: x.to_string(),
             y: 60.0 + x as f64 + 4.0 * at as f64,
             spread: Some(1.5),
             n: 10,
             planned: 10,
         };
-        let line =
-            |at: u64| Line { label: format!("GCN-{at}"), points: (2..8).map(|x| bar(x, at)).collect() };
-        let panel = |title: &str| Panel { title: title.into(), lines: (0..3).map(line).collect() };
+        let line = |at: u64| AgainstLine {
+            label: format!("GCN-{at}"),
+            points: (2..8).map(|x| bar(x, at)).collect(),
+        };
+        let panel = |title: &str| AgainstPanel { title: title.into(), lines: (0..3).map(line).collect() };
         let caption = "Test accuracy in percent, mean ± standard deviation".into();
         let panels = vec![panel("cycles"), panel("necklaces")];
         Ok(Against { setting: setting.into(), caption, score: score(), panels })
@@ -344,7 +346,7 @@ impl Source for Played {
             pairs: vec![Pair { split: 0, seed: 0, a: 50.0, b: 51.0 }],
             verdict: "no test is made".into(),
             score: score(),
-            difference: Some(Difference { mean: -1.0, low: -2.5, high: 0.5, level: 95 }),
+            difference: Some(MeanDifference { mean: -1.0, low: -2.5, high: 0.5, level: 95 }),
         })
     }
 

@@ -115,6 +115,9 @@ mod tests {
         let mut parameters = Parameters::new(5, 0, Device::Cpu);
         let functions = Coordinates::new(&mut parameters.root(), 3);
         let none = || Tensor::zeros([0, 2], (Kind::Float, Device::Cpu));
-        assert_eq!(functions.forward(&Pairs { birth: none(), death: none(), together: None }).unwrap().size(), [0, 24]);
+        assert_eq!(
+            functions.forward(&Pairs { birth: none(), death: none(), together: None }).unwrap().size(),
+            [0, 24]
+        );
     }
 }
