@@ -195,7 +195,8 @@ impl Comparison {
             [] => cells,
             groups => {
                 let caption = format!("How much of {} agrees, by setting.", self.published_table);
-                cells + &latex::listing(&agreement::HEADERS, &agreement::lines(groups), &caption, None)
+                let groups = latex::listing(&agreement::HEADERS, &agreement::lines(groups), &caption, None);
+                latex::both(&cells, &groups)
             }
         }
     }
