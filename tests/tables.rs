@@ -178,7 +178,7 @@ fn a_table_is_ready_for_a_paper() {
     let said = desk.togl(&[&compare[..], &["--format", "latex"]].concat());
     assert_eq!(said.code, 0, "{}", said.err);
     assert!(
-        said.out.contains(r"row & column & ours & published & difference & within 1 std \\"),
+        said.out.contains(r"row & column & ours & published & difference & within 1 std & within 2 SE \\"),
         "{}",
         said.out
     );

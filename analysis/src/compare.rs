@@ -206,13 +206,8 @@ impl Comparison {
             [] => cells,
             groups => {
                 let caption = format!("How much of {} agrees, by setting.", self.published_table);
-                cells
-                    + &latex::listing(
-                        &agreement::HEADERS,
-                        &agreement::lines(groups, self.scale.decimals()),
-                        &caption,
-                        None,
-                    )
+                let lines = agreement::lines(groups, self.scale.decimals());
+                latex::both(&cells, &latex::listing(&agreement::HEADERS, &lines, &caption, None))
             }
         }
     }

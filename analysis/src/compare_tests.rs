@@ -46,6 +46,17 @@ fn each_cell_stands_beside_its_published_value_with_the_difference() {
     );
     assert!(comparison.markdown().contains("| method GIN-4 | 1 | 0 of 1 | 0 of 1 | -55.6 |"));
     assert!(comparison.latex(None, None).contains(r"& $-$55.6 & NO & NO \\"), "a minus sign, not a hyphen");
+    let latex = comparison.latex(None, None);
+    let counted = |words: &str| latex.matches(words).count();
+    assert_eq!(
+        (counted(r"\begin{table}"), counted(r"\documentclass"), counted(r"\fi")),
+        (2, 1, 2),
+        "{latex}"
+    );
+    assert!(
+        latex.find(r"\expandafter\toglEnd") > latex.rfind(r"\end{table}"),
+        "both are there when it stands alone"
+    );
     assert_eq!(comparison.csv().lines().count(), 3);
     assert!(comparison.csv().lines().next().unwrap().ends_with(",within_one_std,within_two_standard_errors"));
     assert!(comparison.json().contains(r#""within_one_std": false"#));

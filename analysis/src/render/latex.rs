@@ -60,6 +60,12 @@ pub(crate) fn listing(headers: &[&str], rows: &[Vec<String>], caption: &str, lab
     document(&caption, "", &"l".repeat(headers.len()), &lines, (6 + widest / 5).max(21))
 }
 
+/// Two tables in one file that compiles by itself; the first says how wide the page is.
+pub(crate) fn both(first: &str, second: &str) -> String {
+    let begin = second.find(r"\begin{table}").unwrap_or_default();
+    first.strip_suffix(CLOSE).unwrap_or(first).to_owned() + &second[begin..]
+}
+
 /// A table that goes both ways; a page of its own is as wide as it needs.
 fn document(caption: &str, setup: &str, columns: &str, lines: &[String], width: usize) -> String {
     format!(
