@@ -167,6 +167,25 @@ fn jobs_that_began_and_ended_between_two_looks_had_a_bad_start_too() {
     );
 }
 
+/// A node that ends every job at once is seen for what it is, though other tasks of the same array run, and though a job waits at one
+/// look and has ended at the next.
+#[test]
+fn tasks_that_ended_between_two_looks_had_a_bad_start_while_others_of_their_array_run() {
+    let (mut memory, nobody) = (Memory::default(), BTreeSet::new());
+    let task = |task: u32, standing| Job { id: JobId(format!("7_{task}")), ..job(7, standing) };
+    memory.note_submission(0, 4, 0, Ok("7".to_owned()));
+    let shown = [task(2, Standing::Alive), task(3, Standing::Waiting)];
+    let ended = memory.note_queue(1, &shown, &nobody);
+    assert_eq!(ended, ["7_0", "7_1"].map(|id| JobId(id.to_owned())));
+    assert_eq!(memory.note_queue(2, &shown, &nobody), [], "each is told once");
+    assert_eq!(memory.note_queue(3, &shown[..1], &nobody), [shown[1].id.clone()]);
+    let joined = BTreeSet::from([shown[0].id.allocation()]);
+    assert_eq!(memory.note_queue(4, &shown[..1], &joined), []);
+    assert_eq!(memory.note_queue(5, &[], &nobody), []);
+    memory.note_end(5, &ended[0], &Ended { node: "n1".to_owned(), seconds: 0, by_itself: true });
+    assert_eq!(memory.excluded(), ["n1"]);
+}
+
 /// One moment of a played cluster.
 #[derive(Debug, Clone)]
 enum Step {

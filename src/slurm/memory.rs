@@ -54,8 +54,8 @@ pub struct Memory {
     pub(super) surplus: u32,
     /// Looks in a row without `squeue`.
     pub(super) blind: u32,
-    /// Jobs that were seen running, and whether their worker has joined.
-    running: BTreeMap<JobId, bool>,
+    /// Jobs that wait or run, and whether their worker has joined.
+    seen: BTreeMap<JobId, bool>,
     /// Nodes that are left out, until when.
     excluded: BTreeMap<String, u64>,
     /// Nodes of the bad starts since the last good one.
@@ -70,29 +70,32 @@ impl Memory {
         unseen.map(|(_, count, _)| count).sum()
     }
 
-    /// Takes note of the queue; gives the jobs that began and have ended without a worker.
+    /// Takes note of the queue; gives the jobs that have ended without a worker, begun or not.
     pub fn note_queue(&mut self, now: u64, jobs: &[Job], joined: &BTreeSet<String>) -> Vec<JobId> {
+        // `squeue` shows all tasks of an array or none: those that it leaves out began and ended between two looks.
+        let missing = self.fresh.iter().filter(|(array, ..)| jobs.iter().any(|job| job.id.is_of(array)));
+        let missing = missing.flat_map(|(array, count, _)| tasks(array, *count));
+        self.seen.extend(missing.map(|id| (id, false)));
         self.fresh.retain(|(array, _, at)| now < at + FRESH && !jobs.iter().any(|job| job.id.is_of(array)));
         self.excluded.retain(|_, until| now < *until);
-        for job in jobs.iter().filter(|job| job.standing == Standing::Alive) {
-            let has_joined = joined.contains(&job.id.allocation());
-            let before = self.running.entry(job.id.clone()).or_default();
+        for job in jobs.iter().filter(|job| job.standing != Standing::Ended) {
+            let has_joined = job.standing == Standing::Alive && joined.contains(&job.id.allocation());
+            let before = self.seen.entry(job.id.clone()).or_default();
             if has_joined && !*before {
                 self.bad.clear();
             }
             *before |= has_joined;
         }
         let alive = |id: &JobId| jobs.iter().any(|job| job.id == *id && job.standing != Standing::Ended);
-        let gone: Vec<JobId> = self.running.keys().filter(|id| !alive(id)).cloned().collect();
-        let gone = gone.into_iter().filter(|id| self.running.remove(id) == Some(false)).collect::<Vec<_>>();
+        let gone: Vec<JobId> = self.seen.keys().filter(|id| !alive(id)).cloned().collect();
+        let gone = gone.into_iter().filter(|id| self.seen.remove(id) == Some(false)).collect::<Vec<_>>();
         gone.into_iter().chain(self.never_seen(now)).collect()
     }
 
     /// Jobs that `squeue` should show by now: perhaps they began and ended between two looks.
     fn never_seen(&self, now: u64) -> Vec<JobId> {
         let late = self.fresh.iter().filter(|(_, _, at)| now >= at + LATE);
-        late.flat_map(|(array, count, _)| (0..*count).map(move |task| JobId(format!("{array}_{task}"))))
-            .collect()
+        late.flat_map(|(array, count, _)| tasks(array, *count)).collect()
     }
 
     /// A job has ended whose worker never joined.
@@ -139,4 +142,8 @@ impl Memory {
     pub fn excluded(&self) -> Vec<String> {
         self.excluded.keys().cloned().collect()
     }
+}
+
+fn tasks(array: &str, count: u32) -> impl Iterator<Item = JobId> {
+    (0..count).map(move |task| JobId(format!("{array}_{task}")))
 }
