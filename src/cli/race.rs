@@ -178,8 +178,8 @@ pub struct JudgedRace {
     pub knows_no_sizes: bool,
 }
 
-/// What the race of a sweep has come to, from its stored results; none if it has no race, which costs no look at results.
-pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option<JudgedRace>, Problem> {
+/// What the file of a sweep says; none if it cannot have a race, whose trials are then not enumerated.
+async fn raced(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option<SweepSpec>, Problem> {
     let mut text = String::new();
     let only_the_text = Facts { sweep: Some(facts::sweep_name(sweep)?), ..Facts::default() };
     let mut take = |fact: Fact| {
@@ -189,8 +189,17 @@ pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option
         Ok(())
     };
     source.read(only_the_text, &mut take).await?;
+    if !["race", "halve"].iter().any(|key| text.contains(key)) {
+        return Ok(None);
+    }
     let spec = SweepSpec::parse(&text)
         .map_err(|error| Problem::ours(format!("the stored sweep file cannot be read any more: {error}")))?;
+    Ok(Some(spec))
+}
+
+/// What the race of a sweep has come to, from its stored results; none if it has no race, which costs no look at results.
+pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option<JudgedRace>, Problem> {
+    let Some(spec) = raced(source, sweep).await? else { return Ok(None) };
     let Some(race) = spec.race() else { return Ok(None) };
     let failed = FoldFilter { states: vec![FoldWord::Failed], ..FoldFilter::default() };
     let wanted = Facts {

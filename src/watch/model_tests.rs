@@ -42,7 +42,7 @@ pub(in crate::watch) fn training(fold: &str, epoch: u32, accuracy: f64) -> FoldI
         epoch,
         max_epochs: 100,
         validation_accuracy: Some(accuracy),
-        scale: Scale::SHARE,
+        scale: togl_sweeps::Scale::SHARE,
     }
 }
 

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use togl_analysis::curves::grouped;
-use togl_analysis::statistics::{FoldValue, PartSizes, corrected_paired_t, differences};
 use togl_analysis::{Best, FoldRow, Table, figure, render};
 use togl_coordinator::store::history::Acted;
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};

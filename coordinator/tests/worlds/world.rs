@@ -100,25 +100,30 @@ pub fn run_with(seed: u64, mistake: Mistake) -> BTreeMap<&'static str, u64> {
     ];
     let dead = places.map(|place| place.host(&mut sim));
     let (machines, workers) = settle(&mut sim, &mut rng, &tokens.worker, &ledger);
-    let (token, of, seed_of_viewer) = (tokens.operator.clone(), ledger.clone(), rng.random());
-    sim.host("viewer", move || viewer::look(token.clone(), of.clone(), seed_of_viewer));
+    let (token, of, seen) = (tokens.operator.clone(), ledger.clone(), rng.random());
+    sim.host("viewer", move || viewer::look(token.clone(), of.clone(), seen));
     let places = (machines.clone(), held[..1 + usize::from(has_standby)].to_vec());
     let operator = Operator::new(tokens.operator, places, ledger.clone(), rng.random());
     sim.client("operator", operator.operate());
-    if rng.random_range(0..2) == 0 {
-        troubles.set(*pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 10, 40]), *pick(&mut rng, &[0, 50]));
-    }
+    trouble(&mut rng, &troubles);
     let mut faults = plan(&mut rng, workers.len(), FAULTY);
     if has_standby {
         faults.extend(losses(&mut chance, FAULTY));
         faults.sort_by_key(|(at, _)| *at);
     }
-    let (of, looping) = (ledger.clone(), vec![]);
-    let mut hosts = Hosts { workers, mending: vec![], dead, lock, jumps, ledger: of, looping, held };
+    let (of, mending, looping) = (ledger.clone(), vec![], vec![]);
+    let mut hosts = Hosts { workers, mending, dead, lock, jumps, ledger: of, looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b", "c", "d"]);
     judge(seed, ended, &machines, &ledger);
     std::mem::take(&mut ledger.notes().seen)
+}
+
+/// Half of the worlds have a store that is slow or fails now and then.
+fn trouble(rng: &mut SmallRng, troubles: &Troubles) {
+    if rng.random_range(0..2) == 0 {
+        troubles.set(*pick(rng, &[0, 10, 40]), *pick(rng, &[0, 10, 40]), *pick(rng, &[0, 50]));
+    }
 }
 
 /// A host on which a coordinator runs, or waits for the store.
