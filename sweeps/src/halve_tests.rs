@@ -153,10 +153,11 @@ proptest! {
             values.iter().map(|row| row.iter().map(|value| value.map(f64::from)).collect()).collect();
         let heat = halved(share, &values);
         let mut live: Vec<usize> = (0..values.len()).collect();
-        for rung in 0..3 {
+        for look in 1..=3_u32 {
+            let at = |place: usize| values[place][look as usize - 1];
             let most = (live.len() * part as usize).div_ceil(of as usize);
             let mut fine: Vec<(usize, f64)> =
-                live.iter().filter_map(|place| Some((*place, values[*place][rung]?))).collect();
+                live.iter().filter_map(|place| Some((*place, at(*place)?))).collect();
             // Better, or as good and earlier.
             let all = fine.clone();
             fine.retain(|(place, value)| {
@@ -164,7 +165,7 @@ proptest! {
             });
             let next: Vec<usize> = fine.into_iter().map(|(place, _)| place).collect();
             for place in live.iter().filter(|place| !next.contains(place)) {
-                prop_assert_eq!(heat.stop(*place).map(|stop| stop.look), Some(rung as u32 + 1));
+                prop_assert_eq!(heat.stop(*place).map(|stop| stop.look), Some(look));
             }
             live = next;
         }

@@ -242,7 +242,8 @@ async fn who_reads_slowly_over_http_holds_nobody_up_and_gets_the_latest_picture(
     let address = listener.local_addr().unwrap();
     let cookie = world.cookie.clone().unwrap();
     let web = world.web.clone();
-    let served = tokio::spawn(async move { web.serve(listener).await });
+    let mut served = tokio::task::JoinSet::new();
+    served.spawn(async move { web.serve(listener).await });
     let mut slow = asked(address, &cookie, "/api/v1/events?sweep=played").await;
     for finished in 1..=200_u64 {
         world.source.finished.store(finished, std::sync::atomic::Ordering::SeqCst);
@@ -258,5 +259,5 @@ async fn who_reads_slowly_over_http_holds_nobody_up_and_gets_the_latest_picture(
         heard += &String::from_utf8_lossy(&piece[..bytes]);
     }
     assert!(heard.matches("event: sweep").count() < 100, "a picture for each change would be a queue");
-    served.abort();
+    served.abort_all();
 }
