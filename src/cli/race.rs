@@ -181,17 +181,7 @@ pub struct JudgedRace {
 
 /// What the race of a sweep has come to, from its stored results; none if it has no race, which costs no look at results.
 pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option<JudgedRace>, Problem> {
-    let mut text = String::new();
-    let only_the_text = Facts { sweep: Some(facts::sweep_name(sweep)?), ..Facts::default() };
-    let mut take = |fact: Fact| {
-        if let Fact::Sweep(stored) = fact {
-            text = stored.yaml;
-        }
-        Ok(())
-    };
-    source.read(only_the_text, &mut take).await?;
-    let spec = SweepSpec::parse(&text)
-        .map_err(|error| Problem::ours(format!("the stored sweep file cannot be read any more: {error}")))?;
+    let spec = spec_of(source, sweep).await?;
     let Some(race) = spec.race() else { return Ok(None) };
     let failed = FoldFilter { states: vec![FoldWord::Failed], ..FoldFilter::default() };
     let wanted = Facts {
@@ -223,6 +213,21 @@ pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option
     let knows_no_sizes =
         race.rungs.is_none() && scores().next().is_some() && scores().all(|score| score.sizes.contains(&0));
     Ok(Some(JudgedRace { stopped: of_results(&spec, &race, &outcomes), knows_no_sizes }))
+}
+
+/// The sweep as its stored text says.
+async fn spec_of(source: &mut dyn facts::Facts, sweep: &str) -> Result<SweepSpec, Problem> {
+    let mut text = String::new();
+    let only_the_text = Facts { sweep: Some(facts::sweep_name(sweep)?), ..Facts::default() };
+    let mut take = |fact: Fact| {
+        if let Fact::Sweep(stored) = fact {
+            text = stored.yaml;
+        }
+        Ok(())
+    };
+    source.read(only_the_text, &mut take).await?;
+    SweepSpec::parse(&text)
+        .map_err(|error| Problem::ours(format!("the stored sweep file cannot be read any more: {error}")))
 }
 
 fn of_results(
