@@ -84,7 +84,7 @@ const LEAST: [(&str, u64); 36] = [
     ("damaged checkpoints", 2),
     ("folds that moved", 10),
     ("folds that a race saved", 20),
-    ("folds that a halving saved", 200),
+    ("folds that a halving saved", 100),
 ];
 
 /// The one world that somebody wants to look at.
