@@ -153,7 +153,7 @@ proptest! {
             values.iter().map(|row| row.iter().map(|value| value.map(f64::from)).collect()).collect();
         let heat = halved(share, &values);
         let mut live: Vec<usize> = (0..values.len()).collect();
-        for rung in 0..3 {
+        for (rung, look) in (0..3_usize).zip(1_u32..) {
             let most = (live.len() * part as usize).div_ceil(of as usize);
             let mut fine: Vec<(usize, f64)> =
                 live.iter().filter_map(|place| Some((*place, values[*place][rung]?))).collect();
@@ -164,7 +164,7 @@ proptest! {
             });
             let next: Vec<usize> = fine.into_iter().map(|(place, _)| place).collect();
             for place in live.iter().filter(|place| !next.contains(place)) {
-                prop_assert_eq!(heat.stop(*place).map(|stop| stop.look), Some(rung as u32 + 1));
+                prop_assert_eq!(heat.stop(*place).map(|stop| stop.look), Some(look));
             }
             live = next;
         }
