@@ -86,7 +86,7 @@ const LEAST: [(&str, u64); 38] = [
     ("saved and stopped", 8),
     ("brought again", 20),
     ("folds that a race saved", 20),
-    ("folds that a halving saved", 200),
+    ("folds that a halving saved", 100),
 ];
 
 /// The one world that somebody wants to look at.
