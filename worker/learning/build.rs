@@ -30,6 +30,8 @@ fn compile(library: &Path) {
         .flag_if_supported("-fno-trapping-math")
         .include(&include)
         .include(include.join("torch/csrc/api/include"))
-        .files(["count.cpp", "dense.cpp", "devices.cpp", "ops.cpp"].map(|file| Path::new("native").join(file)))
+        .files(
+            ["count.cpp", "dense.cpp", "devices.cpp", "ops.cpp"].map(|file| Path::new("native").join(file)),
+        )
         .compile("togl_ops");
 }

@@ -1,6 +1,6 @@
 //! What one training step asks of a device, by the part of the network that asks: launches, copies and waits.
 //! Owns the names of the parts and the table; the rules of counting are in `native/count.cpp`, what they mean is in
-//! docs/devices.md. While nobody counts, naming a part costs one look at a flag.
+//! docs/benchmarks.md. While nobody counts, naming a part costs one look at a flag.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -91,7 +91,9 @@ pub(crate) fn table(method: String, lines: &str) -> StepLaunches {
     let mut parts: BTreeMap<&str, PartLaunches> = BTreeMap::new();
     let mut total = PartLaunches { part: "all".to_owned(), ..PartLaunches::default() };
     for line in lines.lines() {
-        let [name, phase, kind, operation, count] = line.split('\t').collect::<Vec<_>>()[..] else { continue };
+        let [name, phase, kind, operation, count] = line.split('\t').collect::<Vec<_>>()[..] else {
+            continue;
+        };
         let count = count.parse().unwrap_or(0);
         let of_part = parts.entry(name).or_default();
         name.clone_into(&mut of_part.part);
@@ -111,7 +113,10 @@ mod tests {
                      loss\tforward\twait\taten::_local_scalar_dense\t1\nloss\tforward\tnested\taten::add\t2\n";
         let step = table("GCN-4".to_owned(), lines);
         assert_eq!((step.total.launches(), step.total.waits, step.total.nested), (9, 1, 2));
-        assert_eq!((step.parts[0].part.as_str(), step.parts[0].forward, step.parts[0].backward), ("head", 3, 6));
+        assert_eq!(
+            (step.parts[0].part.as_str(), step.parts[0].forward, step.parts[0].backward),
+            ("head", 3, 6)
+        );
         assert_eq!(step.parts[0].operations["aten::mm"], 6);
     }
 

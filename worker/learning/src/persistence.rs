@@ -118,7 +118,11 @@ impl<'a> Diagrams<'a> {
     /// Dimension 1: the pair of every edge, (0, 0) for tree edges.
     pub fn edges(&self) -> Pairs {
         let edges = self.topology.edge_count();
-        Pairs { birth: self.gather(&self.edge_birth, edges), death: self.gather(&self.edge_death, edges), together: None }
+        Pairs {
+            birth: self.gather(&self.edge_birth, edges),
+            death: self.gather(&self.edge_death, edges),
+            together: None,
+        }
     }
 
     /// Dimension 1: only the edges whose row is not zero in every filtration.
@@ -140,7 +144,9 @@ impl<'a> Diagrams<'a> {
         let (vertices, edges, count) =
             (self.topology.vertices(), self.topology.edge_count(), self.filtrations);
         let none = (vertices * count) as i64;
-        let place = |vertex: i64, f: usize| if vertex as usize == vertices { none } else { vertex * count as i64 + f as i64 };
+        let place = |vertex: i64, f: usize| {
+            if vertex as usize == vertices { none } else { vertex * count as i64 + f as i64 }
+        };
         let (kept, offsets) = self.kept();
         let mut index = Vec::with_capacity(2 * count * (vertices + kept.len()));
         for vertex in 0..vertices {

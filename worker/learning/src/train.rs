@@ -213,8 +213,7 @@ impl<'a> Training<'a> {
         {
             let draws = draws(self.job, Stage::Training, epoch.into(), step);
             let batch = self.collator.collate(members, draws)?;
-            let scored =
-                self.learner.learn(&batch, draws, lr).map_err(|error| self.locate(error, epoch))?;
+            let scored = self.learner.learn(&batch, draws, lr).map_err(|error| self.locate(error, epoch))?;
             scored.count(&mut tally, &batch, &format!("in training epoch {epoch}, batch {step}"))?;
             graphs += members.len();
             if one_batch {
