@@ -1,5 +1,5 @@
 // Counts what a training step asks of a device: launches, copies and waits, by the part of the network that asked.
-// Owns the rules of counting (docs/devices.md); `count.h` says how it is used. Changes nothing that is computed.
+// Owns the rules of counting (docs/benchmarks.md); `count.h` says how it is used. Changes nothing that is computed.
 
 #include "count.h"
 

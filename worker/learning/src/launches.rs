@@ -1,6 +1,6 @@
 //! What one training step asks of a device, by the part of the network that asks: launches, copies and waits.
 //! Owns the names of the parts and the table; the rules of counting are in `native/count.cpp`, what they mean is in
-//! docs/devices.md. While nobody counts, naming a part costs one look at a flag.
+//! docs/benchmarks.md. While nobody counts, naming a part costs one look at a flag.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

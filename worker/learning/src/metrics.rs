@@ -205,4 +205,21 @@ mod tests {
             tally.add(&Tensor::from(f64::NAN), &scores(&[[1.0, 0.0]]), &[0], "in epoch 3").unwrap_err();
         assert_eq!(error.to_string(), "not a finite number: loss is NaN in epoch 3");
     }
+
+    #[test]
+    fn what_is_read_at_the_end_of_an_epoch_is_what_was_read_after_each_batch() {
+        let rows = scores(&[[1.0, 0.0], [0.2, 0.4], [0.0, 1.0]]);
+        let labels = [0, 1, 1];
+        let mut at_once = MetricTally::new(Task::GraphClassification, 2);
+        let classes = Tensor::from_slice(&[0i64, 1, 1]);
+        at_once.add(&rows.cross_entropy_for_logits(&classes), &rows, &labels, "").unwrap();
+        let mut later = MetricTally::new(Task::GraphClassification, 2);
+        later.add_later(&rows.log_softmax(1, None::<Kind>), &labels, "");
+        later.settle().unwrap();
+        assert!((at_once.metrics().loss - later.metrics().loss).abs() < 1e-6);
+        assert_eq!(at_once.confusion(), later.confusion());
+        later.add_later(&(rows.log_softmax(1, None::<Kind>) * f64::NAN), &labels, "in epoch 3, batch 1");
+        let error = later.settle().unwrap_err();
+        assert_eq!(error.to_string(), "not a finite number: loss is NaN in epoch 3, batch 1");
+    }
 }

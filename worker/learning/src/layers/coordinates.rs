@@ -45,7 +45,7 @@ impl Coordinates {
         let (count, filtrations) = points.birth.size2()?;
         let width = filtrations * KINDS * self.triangle.size()[0];
         let fast = points.birth.kind() == Kind::Float && points.birth.device() == Device::Cpu;
-        let features = if fast { self.native(points)? } else { self.composed(points) };
+        let features = if fast { self.native(points)? } else { self.composed(points)? };
         Ok(features.f_reshape([count, width])?)
     }
 
@@ -62,18 +62,27 @@ impl Coordinates {
         native::coordinate_functions(parameters, &points.birth, &points.death)
     }
 
-    /// The same from libtorch's operations, for other devices and precisions.
-    fn composed(&self, points: &Pairs) -> Tensor {
-        let (birth, death) = (points.birth.unsqueeze(2), points.death.unsqueeze(2));
-        let triangle = (&death - (&self.triangle - &birth).abs()).relu();
-        let squares = (&birth - &self.gauss_centre).square() + (&death - &self.gauss_centre).square();
-        let gaussian = (-squares / (self.gauss_width.square() * 2.0)).exp();
-        let line =
-            &birth * self.line_weight.select(1, 0) + &death * self.line_weight.select(1, 1) + &self.line_bias;
-        let distance = (&birth - &self.hat_centre).abs() + (&death - &self.hat_centre).abs();
+    /// The same from libtorch's operations, for other devices and precisions: as few of them as there are, both
+    /// coordinates of a point in one tensor.
+    fn composed(&self, points: &Pairs) -> Result<Tensor> {
+        let ((count, filtrations), units) = (points.birth.size2()?, self.triangle.size()[0]);
+        let pairs = points.interleaved().view([count, filtrations, 2]);
+        let line = native::dense(
+            &pairs.view([count * filtrations, 2]),
+            &self.line_weight,
+            Some(&self.line_bias),
+            false,
+        )?;
+        let single = pairs.unsqueeze(3).unbind(2);
+        let triangle = (&single[1] - (&self.triangle - &single[0]).abs()).relu();
+        let centres = Tensor::cat(&[&self.gauss_centre, &self.hat_centre], 0);
+        let apart = (pairs.unsqueeze(3) - centres).chunk(2, 3);
+        let sum = |x: &Tensor| x.sum_dim_intlist(&[2i64][..], false, None::<Kind>);
+        let gaussian = (sum(&apart[0].square()) * (self.gauss_width.square() * -2.0).reciprocal()).exp();
+        let distance = sum(&apart[1].abs());
         let gap = (self.hat_radius.abs() - &distance).abs();
         let hat = (distance + 1.0).reciprocal() - (gap + 1.0).reciprocal();
-        Tensor::cat(&[triangle, gaussian, line, hat], 2)
+        Ok(Tensor::cat(&[triangle, gaussian, line.view([count, filtrations, units]), hat], 2))
     }
 }
 
