@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::frame::{FoldFrame, FoldRow};
 
 /// News that wait at least until they are worked in, if nobody asks, and at the most: a row of news takes kilobytes.
-const WAITING: [usize; 2] = [8_192, 32_768];
+const WAITING: [usize; 2] = [4_096, 16_384];
 
 /// The finished folds of a sweep, as far as they are known.
 #[derive(Debug)]
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_fold_takes_a_hundred_and_fifty_bytes() {
+    fn a_finished_fold_takes_less_than_two_hundred_bytes() {
         let mut live = LiveFolds::new().unwrap();
         let configs: Vec<TrialConfig> =
             (1..=10).map(|depth| trial("necklaces", Backbone::Gcn, depth)).collect();
