@@ -161,6 +161,6 @@ mod tests {
         }
         let text = std::fs::read_to_string(curves).expect("curves");
         assert_eq!(text.lines().count(), 1 + odd().len(), "the example has one epoch: {text}");
-        assert!(text.contains("/7/4294967295,0,0.001,1,1,1,1"), "{text}");
+        assert!(text.contains("/7/4294967295,0,0.001,0.5,1,0.5,1"), "{text}");
     }
 }
