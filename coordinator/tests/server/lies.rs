@@ -79,11 +79,11 @@ async fn a_result_that_cannot_be_read_ends_its_attempt_with_the_reason_and_blame
     assert!(ending(&world, &leases[0]).await.starts_with("report-refused"));
 
     let mut newer: wire::FoldResult = result::example(0.5).into();
-    newer.version = 2;
+    newer.version = result::RESULT_VERSION + 1;
     newer.validation = None; // nobody knows what a newer form may leave out
     let answer = worker.report(&leases[1], newer).await;
     assert!(!answer.accepted && answer.keep, "kept for a newer coordinator: {answer:?}");
-    assert!(answer.reason.starts_with("upgrade the coordinator: result has version 2"), "{answer:?}");
+    assert!(answer.reason.starts_with("upgrade the coordinator: result has version 3"), "{answer:?}");
     assert!(ending(&world, &leases[1]).await.starts_with("needs-upgrade"));
     let summary = status(&world).await;
     assert_eq!((summary.running, summary.failed), (0, 1), "no lease is left to run out");

@@ -92,7 +92,7 @@ impl Eyes {
             let key = (convert::fold(report.fold.clone()).unwrap(), Attempt(report.attempt));
             let spoilt = self.ledger.is_spoilt(key, self.rng.random_range(0..10) == 0);
             if let Some(result) = &mut report.result {
-                result.version += u32::from(outdated);
+                result.version += 2 * u32::from(outdated); // version 2 is known
                 result.best_epoch += if spoilt { 100 } else { 0 };
             }
         }
