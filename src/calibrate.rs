@@ -13,7 +13,7 @@ use crate::local;
 use crate::problem::Problem;
 
 /// Why there is no measurement.
-pub enum Failed {
+pub enum CalibrationFailed {
     /// There is no worker program, so there will be none for any trial.
     NoWorker(Problem),
     /// This trial cannot be measured here.
@@ -30,8 +30,12 @@ struct Measured {
 }
 
 /// Seconds and memory of an epoch of this trial.
-pub fn epoch(trial: &TrialConfig, split: u32, data_dir: Option<&Path>) -> Result<Calibration, Failed> {
-    let program = local::worker_program().map_err(Failed::NoWorker)?;
+pub fn epoch(
+    trial: &TrialConfig,
+    split: u32,
+    data_dir: Option<&Path>,
+) -> Result<Calibration, CalibrationFailed> {
+    let program = local::worker_program().map_err(CalibrationFailed::NoWorker)?;
     let mut command = Command::new(program);
     // The trial goes through standard input: no file of ours is left behind however this ends.
     command.args(["bench", "--trial", "/dev/stdin", "--epochs", "2", "--format", "json", "--split"]);
@@ -39,14 +43,15 @@ pub fn epoch(trial: &TrialConfig, split: u32, data_dir: Option<&Path>) -> Result
     if let Some(folder) = data_dir {
         command.arg("--data-dir").arg(folder);
     }
-    let answer = ask(command, &trial.canonical()).map_err(|error| Failed::This(error.to_string()))?;
+    let answer =
+        ask(command, &trial.canonical()).map_err(|error| CalibrationFailed::This(error.to_string()))?;
     if !answer.status.success() {
         let text = String::from_utf8_lossy(&answer.stderr);
         let told = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("the worker said nothing");
-        return Err(Failed::This(told.trim_start_matches("error: ").to_owned()));
+        return Err(CalibrationFailed::This(told.trim_start_matches("error: ").to_owned()));
     }
     let measured: Measured =
-        serde_json::from_slice(&answer.stdout).map_err(|error| Failed::This(error.to_string()))?;
+        serde_json::from_slice(&answer.stdout).map_err(|error| CalibrationFailed::This(error.to_string()))?;
     let Measured { median, collation, validation, peak_memory } = measured;
     Ok(Calibration { epoch_seconds: median + collation + validation, peak_memory })
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use togl_coordinator::driver::DriverError;
-use togl_coordinator::service::{Coordinator, ServiceError, Settings};
+use togl_coordinator::service::{Coordinator, ServiceError, ServiceSettings};
 use togl_coordinator::store::StoreError;
 use togl_proto::own_machine::Served;
 
@@ -26,11 +26,11 @@ impl Embedded {
     pub async fn start(
         state: &StateDir,
         address: SocketAddr,
-        edit: impl FnOnce(&mut Settings),
+        edit: impl FnOnce(&mut ServiceSettings),
     ) -> Result<Self, Problem> {
         mounts::refuse_network(state)?;
         state.create()?;
-        let mut settings = Settings::new(state.store().clone(), &state.tokens(), address);
+        let mut settings = ServiceSettings::new(state.store().clone(), &state.tokens(), address);
         edit(&mut settings);
         let waiting =
             settings.standby.then(|| state.announce_waiting(&settings.address.to_string())).transpose()?;

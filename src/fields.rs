@@ -15,7 +15,7 @@ pub struct Fields {
 
 /// One row in what was chosen, in that order.
 #[derive(Debug, PartialEq)]
-pub struct Chosen(Vec<(String, Value, String)>);
+pub struct ChosenFields(Vec<(String, Value, String)>);
 
 impl Fields {
     /// Those that were named; all of them must be fields of the list.
@@ -47,7 +47,7 @@ impl Fields {
     }
 
     /// The chosen fields of a row. What it does not have is empty.
-    pub fn take<R: ListRow>(&self, row: &R) -> Result<Chosen, Problem> {
+    pub fn take<R: ListRow>(&self, row: &R) -> Result<ChosenFields, Problem> {
         let told = match serde_json::to_value(row).map_err(Problem::ours)? {
             Value::Object(told) => told,
             _ => Map::new(),
@@ -60,18 +60,18 @@ impl Fields {
             let text = cell.clone().unwrap_or_else(|| value.as_ref().map(plain).unwrap_or_default());
             (name.clone(), value.or(cell.map(Value::String)).unwrap_or(Value::Null), text)
         };
-        Ok(Chosen(self.names.iter().map(one).collect()))
+        Ok(ChosenFields(self.names.iter().map(one).collect()))
     }
 }
 
-impl Chosen {
+impl ChosenFields {
     /// As people and spreadsheets read it.
     pub fn cells(&self) -> Vec<String> {
         self.0.iter().map(|(_, _, text)| text.clone()).collect()
     }
 }
 
-impl Serialize for Chosen {
+impl Serialize for ChosenFields {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value, _)| (name, value)))
     }

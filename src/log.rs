@@ -30,7 +30,7 @@ pub fn start(format: LogFormat, level: &str) {
     // What others wrote is shown and not obeyed, also in a log.
     let fields =
         debug_fn(|out, field, value| write!(out, "{}", log_field(field.name(), value))).delimited(" ");
-    let lines = fmt::layer().with_writer(|| progress::Log);
+    let lines = fmt::layer().with_writer(|| progress::LogLine);
     let lines = match format {
         LogFormat::Human => {
             let ansi = std::io::stderr().is_terminal() && !output::plain();

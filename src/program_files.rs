@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 use togl_sweeps::SweepSpec;
-use togl_sweeps::bundle::{Bundle, BundleError, MOST_BYTES};
+use togl_sweeps::bundle::{MOST_BYTES, ProgramFiles, ProgramFilesError};
 use togl_sweeps::program::{self, Program};
 
 use crate::problem::Problem;
@@ -17,7 +17,7 @@ pub fn freeze(
     text: String,
     spec: SweepSpec,
     sweep_file: &Path,
-) -> Result<(String, SweepSpec, Option<Bundle>), Problem> {
+) -> Result<(String, SweepSpec, Option<ProgramFiles>), Problem> {
     let Some(own) = spec.program.as_ref().filter(|own| own.bundled().next().is_some()) else {
         return Ok((text, spec, None));
     };
@@ -44,7 +44,7 @@ pub fn freeze(
     }
 }
 
-fn read(own: &Program, folder: &Path, sweep_file: &Path) -> Result<Bundle, Problem> {
+fn read(own: &Program, folder: &Path, sweep_file: &Path) -> Result<ProgramFiles, Problem> {
     let (mut files, mut bytes) = (BTreeMap::new(), 0);
     for name in own.bundled() {
         let path = folder.join(name);
@@ -62,8 +62,8 @@ fn read(own: &Program, folder: &Path, sweep_file: &Path) -> Result<Bundle, Probl
             break; // the bundle says so
         }
     }
-    Bundle::new(files).map_err(|error| match error {
-        BundleError::TooLarge { .. } => Problem::usage(error).hint(
+    ProgramFiles::new(files).map_err(|error| match error {
+        ProgramFilesError::TooLarge { .. } => Problem::usage(error).hint(
             "`files` are what is run; data sets lie in the data directory of the workers (`--data-dir`)",
         ),
         _ => Problem::usage(error),

@@ -37,9 +37,9 @@ pub fn say(text: &str) {
 }
 
 /// Standard error as logs use it.
-pub struct Log;
+pub struct LogLine;
 
-impl Write for Log {
+impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         above_bars(|| io::stderr().write_all(bytes))?;
         Ok(bytes.len())

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use togl_coordinator::tokens::{self, Role};
-use togl_proto::client::{self, Access, AuthorisedChannel, ConnectError, is_local};
+use togl_proto::client::{self, AuthorisedChannel, ClientAccess, ConnectError, is_local};
 use togl_proto::health::{self, Health};
 use togl_proto::token::Token;
 use togl_proto::wire::sweeps_client::SweepsClient;
@@ -21,7 +21,7 @@ use crate::state::StateDir;
 
 /// Which coordinator a command talks to.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Target {
+pub struct CoordinatorTarget {
     /// Where the coordinator listens, or several addresses with commas; the default is the one that serves the state directory
     #[arg(long, value_name = "HOST:PORT", env = "TOGL_COORDINATOR")]
     pub coordinator: Option<String>,
@@ -42,7 +42,7 @@ pub struct Target {
 /// A connection as a person.
 pub type Client = SweepsClient<AuthorisedChannel>;
 
-impl Target {
+impl CoordinatorTarget {
     /// The state directory.
     pub fn state(&self) -> Result<StateDir, Problem> {
         StateDir::resolve(self.state.clone())
@@ -55,7 +55,7 @@ impl Target {
         tracing::debug!(address, context = self.context.as_deref(), "connecting");
         let token = self.token(&address)?;
         let open = token.pin().is_none() && !is_local(&address);
-        let access = Access::new(&token.reveal(), self.identity.as_deref()).map_err(Problem::usage)?;
+        let access = ClientAccess::new(&token.reveal(), self.identity.as_deref()).map_err(Problem::usage)?;
         access.sweeps(&address).await.map_err(|error| match error {
             ConnectError::Unreachable { .. } if open => Problem::unreachable(error).hint(
                 "the token names no CA, so the connection was not encrypted, and a coordinator refuses that from \

@@ -49,7 +49,10 @@ fn folds_of_a_program_name_the_interpreter_and_the_packages_that_ran_them() {
     let (frame, plan) = (frame(rows), plan(&[(&config, 3)]));
     let table = Table::make(&frame, &TableSpec::default(), &plan).unwrap();
     let text = CellExplanation::of(&table, &frame, "GCN-4", "DD").unwrap().text();
-    assert!(text.contains("\nversion: CPython 3.12.1, torch 2.13.0, 40 packages 0123456789ab (2 folds)\n"), "{text}");
+    assert!(
+        text.contains("\nversion: CPython 3.12.1, torch 2.13.0, 40 packages 0123456789ab (2 folds)\n"),
+        "{text}"
+    );
 }
 
 #[test]

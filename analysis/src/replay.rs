@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use polars::prelude::{DataFrame, UInt64Chunked};
 use serde::Serialize;
-use togl_sweeps::race::{Alpha, Criterion, Group, Heat, Outcome, Race, Score, Terms, run};
+use togl_sweeps::race::{Alpha, Criterion, FoldStanding, Heat, Race, RaceGroup, Score, Terms, run};
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, TrialId};
 
@@ -19,7 +19,7 @@ use crate::wording::fixed;
 
 /// What is replayed.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct ReplaySpec {
     /// Trials that differ in nothing else race with each other.
     pub among: Vec<String>,
     /// What is compared.
@@ -55,9 +55,9 @@ pub struct Replayed {
 }
 
 /// Replays every rule, from the most careful to the boldest.
-pub fn replay(frame: &FoldFrame, wanted: &Wanted) -> Result<Vec<Replayed>> {
+pub fn replay(frame: &FoldFrame, wanted: &ReplaySpec) -> Result<Vec<Replayed>> {
     let folds = Folds::of(frame, wanted)?;
-    let searches: Vec<Group> = match wanted.draws {
+    let searches: Vec<RaceGroup> = match wanted.draws {
         0 => folds.groups.clone(),
         draws => folds.groups.iter().flat_map(|group| drawn(group, draws, wanted.of)).collect(),
     };
@@ -87,14 +87,14 @@ pub fn text(replayed: &[Replayed]) -> String {
 
 /// Folds by group, and what is known of each.
 struct Folds {
-    groups: Vec<Group>,
+    groups: Vec<RaceGroup>,
     scores: HashMap<FoldKey, Score>,
     /// What a value is multiplied with to be printed.
     factor: f64,
 }
 
 impl Folds {
-    fn of(frame: &FoldFrame, wanted: &Wanted) -> Result<Self> {
+    fn of(frame: &FoldFrame, wanted: &ReplaySpec) -> Result<Self> {
         let (data, keys) = (frame.data(), frame.keys()?);
         let known = setting_columns(data, &keys)?;
         let strange = wanted.among.iter().filter(|name| !known.contains(&name.as_str()));
@@ -130,12 +130,12 @@ impl Folds {
         Ok(Self { groups, scores, factor: frame.scale(wanted.by)?.factor() })
     }
 
-    fn replayed(&self, searches: &[Group], terms: Terms, by: Metric) -> Replayed {
+    fn replayed(&self, searches: &[RaceGroup], terms: Terms, by: Metric) -> Replayed {
         let (mut folds, mut saved, mut kept, mut lost) = (0, 0, 0, 0.0);
         for group in searches {
             let race = Race { by, terms, groups: Vec::new(), rungs: None };
             let heat = run(&race, group, |fold| {
-                self.scores.get(fold).map_or(Outcome::Open, |s| Outcome::Scored(*s))
+                self.scores.get(fold).map_or(FoldStanding::Open, |s| FoldStanding::Scored(*s))
             });
             let means: Vec<f64> = (0..group.trials.len()).map(|trial| self.mean(group, trial)).collect();
             folds += means.len() * of_splits(group, 0);
@@ -165,7 +165,7 @@ impl Folds {
     }
 
     /// The mean over all splits, with the seeds of each averaged.
-    fn mean(&self, group: &Group, trial: usize) -> f64 {
+    fn mean(&self, group: &RaceGroup, trial: usize) -> f64 {
         let split = |split: usize| {
             let values: Vec<f64> = group
                 .folds(trial, split)
@@ -218,7 +218,7 @@ pub(crate) fn scores(
 }
 
 /// Folds of a trial on the splits from this one on.
-fn of_splits(group: &Group, from: usize) -> usize {
+fn of_splits(group: &RaceGroup, from: usize) -> usize {
     group.splits[from..].iter().map(|(_, seeds)| seeds.len()).sum()
 }
 
@@ -235,7 +235,7 @@ fn best(means: &[f64], counts: impl Fn(usize) -> bool) -> usize {
 }
 
 /// Trials that differ only in what is raced among and have finished on the same folds as the fullest of them.
-fn grouped(settings: &[(TrialId, Vec<String>)], scores: &HashMap<FoldKey, Score>) -> Vec<Group> {
+fn grouped(settings: &[(TrialId, Vec<String>)], scores: &HashMap<FoldKey, Score>) -> Vec<RaceGroup> {
     let mut of: HashMap<TrialId, BTreeSet<(u32, u64)>> = HashMap::new();
     for fold in scores.keys() {
         of.entry(fold.trial).or_default().insert((fold.split, fold.seed));
@@ -257,13 +257,13 @@ fn grouped(settings: &[(TrialId, Vec<String>)], scores: &HashMap<FoldKey, Score>
             }
         }
         let trials: Vec<TrialId> = trials.iter().copied().filter(|trial| of[trial] == *fullest).collect();
-        (trials.len() > 1 && splits.len() > 2).then_some(Group { trials, splits, rungs: Vec::new() })
+        (trials.len() > 1 && splits.len() > 2).then_some(RaceGroup { trials, splits, rungs: Vec::new() })
     };
     alike.into_iter().filter_map(group).collect()
 }
 
 /// Smaller searches: some of the trials, and the splits in another order. The n-th is the same each time.
-fn drawn(group: &Group, draws: u32, of: usize) -> impl Iterator<Item = Group> + '_ {
+fn drawn(group: &RaceGroup, draws: u32, of: usize) -> impl Iterator<Item = RaceGroup> + '_ {
     (0..draws).map(move |draw| {
         let place = |what: &[u8]| {
             *blake3::Hasher::new().update(&draw.to_le_bytes()).update(what).finalize().as_bytes()
@@ -273,7 +273,7 @@ fn drawn(group: &Group, draws: u32, of: usize) -> impl Iterator<Item = Group> + 
         trials.truncate(of.max(2));
         let mut splits = group.splits.clone();
         splits.sort_by_cached_key(|(split, _)| place(&split.to_le_bytes()));
-        Group { trials, splits, rungs: Vec::new() }
+        RaceGroup { trials, splits, rungs: Vec::new() }
     })
 }
 
@@ -298,9 +298,9 @@ mod tests {
     use crate::frame::FoldRow;
     use crate::test_folds::{folds, frame, trial};
 
-    fn wanted() -> Wanted {
+    fn wanted() -> ReplaySpec {
         let among = vec!["lr".to_owned()];
-        Wanted { among, by: Metric::ValidationAccuracy, after: 4, ratio: None, draws: 0, of: 4 }
+        ReplaySpec { among, by: Metric::ValidationAccuracy, after: 4, ratio: None, draws: 0, of: 4 }
     }
 
     /// Trials on ten splits, each as good as its place, but for a late bloomer.
@@ -341,8 +341,8 @@ mod tests {
         unsized_folds.iter_mut().for_each(|row| row.result.part_sizes = [0; 3]);
         let frame = frame(unsized_folds);
         assert!(replay(&frame, &wanted()).expect_err("no sizes").to_string().contains("`--ratio`"));
-        assert!(replay(&frame, &Wanted { ratio: Some(0.125), ..wanted() }).is_ok());
-        let other = Wanted { among: vec!["depth".to_owned()], ..wanted() };
+        assert!(replay(&frame, &ReplaySpec { ratio: Some(0.125), ..wanted() }).is_ok());
+        let other = ReplaySpec { among: vec!["depth".to_owned()], ..wanted() };
         assert!(
             replay(&frame, &other).expect_err("nobody differs").to_string().contains("nothing to replay")
         );
@@ -360,7 +360,7 @@ mod tests {
         let frame = frame(rows.collect::<Vec<_>>());
         let of = |among: &str| {
             let among = among.split(',').map(str::to_owned).collect();
-            replay(&frame, &Wanted { among, ..wanted() })
+            replay(&frame, &ReplaySpec { among, ..wanted() })
         };
         let (apart, together) = (of("rate").expect("replayed"), of("rate,width").expect("replayed"));
         assert_eq!((apart[2].searches, apart[2].folds), (2, 60), "trials of different width do not race");
@@ -396,7 +396,7 @@ mod tests {
 
     #[test]
     fn draws_are_the_same_each_time_and_smaller_than_their_group() {
-        let wanted = Wanted { draws: 20, of: 3, ..wanted() };
+        let wanted = ReplaySpec { draws: 20, of: 3, ..wanted() };
         let (one, other) = (replay(&frame(search()), &wanted), replay(&frame(search()), &wanted));
         let one = one.expect("drawn");
         assert_eq!(one, other.expect("drawn again"));

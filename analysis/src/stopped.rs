@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use togl_sweeps::race::{Group, Heat, Outcome, run};
+use togl_sweeps::race::{FoldStanding, Heat, RaceGroup, run};
 use togl_sweeps::{FoldKey, TrialId};
 
 use crate::error::Result;
@@ -28,8 +28,9 @@ impl StoppedTrials {
     pub(crate) fn of(frame: &FoldFrame, plan: &Plan) -> Result<Self> {
         let Some(race) = plan.race() else { return Ok(Self::default()) };
         let scores = scores(frame, race.by, None)?;
-        let outcome =
-            |fold: &FoldKey| scores.get(fold).map_or(Outcome::Open, |score| Outcome::Scored(*score));
+        let outcome = |fold: &FoldKey| {
+            scores.get(fold).map_or(FoldStanding::Open, |score| FoldStanding::Scored(*score))
+        };
         let mut all = Self::default();
         for group in &race.groups {
             let heat = run(race, group, outcome);
@@ -41,7 +42,7 @@ impl StoppedTrials {
         Ok(all)
     }
 
-    fn note_race(&mut self, group: &Group, heat: &Heat) {
+    fn note_race(&mut self, group: &RaceGroup, heat: &Heat) {
         for (place, trial) in group.trials.iter().enumerate() {
             if let Some(stop) = heat.stop(place) {
                 let splits = group.splits.iter().take(stop.look as usize).map(|(split, _)| *split);
@@ -51,7 +52,7 @@ impl StoppedTrials {
     }
 
     /// Of each place one rung is shown: the one that it was stopped after, else the one that it has come to.
-    fn note_halving(&mut self, group: &Group, heat: &Heat) {
+    fn note_halving(&mut self, group: &RaceGroup, heat: &Heat) {
         for (place, rung, trial) in group.all() {
             let stop = heat.stop(place);
             let shown = stop.map_or(heat.looks() as usize, |stop| stop.look as usize - 1);

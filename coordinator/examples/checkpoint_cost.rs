@@ -11,8 +11,8 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use togl_agent::courier::{Brought, Courier};
-use togl_coordinator::service::{Coordinator, Settings};
-use togl_proto::client::{self, Access, AuthorisedChannel};
+use togl_coordinator::service::{Coordinator, ServiceSettings};
+use togl_proto::client::{self, AuthorisedChannel, ClientAccess};
 use togl_proto::wire::sweeps_client::SweepsClient;
 use togl_proto::wire::{self, coordinator_message, worker_message};
 use togl_proto::{checkpoint, convert};
@@ -37,7 +37,7 @@ async fn main() -> Outcome<()> {
     }
     let folder = tempfile::tempdir()?;
     let (store, tokens) = (folder.path().join("store.sqlite"), folder.path().join("tokens.json"));
-    let settings = Settings::new(&store, &tokens, ([127, 0, 0, 1], 0).into());
+    let settings = ServiceSettings::new(&store, &tokens, ([127, 0, 0, 1], 0).into());
     let coordinator = Coordinator::start_with(settings).await?;
     let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -52,7 +52,7 @@ async fn main() -> Outcome<()> {
     let bringing: Vec<_> = folds
         .into_iter()
         .map(|(fold, attempt)| {
-            let (access, address) = (Access::new(&tokens.worker, None), address.clone());
+            let (access, address) = (ClientAccess::new(&tokens.worker, None), address.clone());
             tokio::spawn(async move { bring(access?, address, (fold, attempt), bytes, begin + lasts).await })
         })
         .collect();
@@ -113,7 +113,7 @@ async fn lease(address: &str, token: &str) -> Outcome<Vec<(FoldKey, Attempt)>> {
 
 /// Brings one checkpoint after the other, each further than the last. Says how many were kept.
 async fn bring(
-    access: Access,
+    access: ClientAccess,
     address: String,
     (fold, attempt): (FoldKey, Attempt),
     bytes: usize,

@@ -15,7 +15,7 @@ const FILES: [&str; 5] = ["ca.key", "ca.pem", "operator.token", "tokens.json", "
 
 /// Why nothing was written.
 #[derive(Debug, thiserror::Error)]
-pub enum BundleError {
+pub enum TokenBundleError {
     /// The system refused.
     #[error("cannot write to {}: {source}", folder.display())]
     Io {
@@ -39,11 +39,11 @@ pub enum BundleError {
 }
 
 /// Writes a new CA and new tokens into a folder that is not there yet or is empty. Gives the names of the files.
-pub fn write(folder: &Path, now: UnixSeconds) -> Result<[&'static str; 5], BundleError> {
-    let failed = |source| BundleError::Io { folder: folder.to_owned(), source };
+pub fn write(folder: &Path, now: UnixSeconds) -> Result<[&'static str; 5], TokenBundleError> {
+    let failed = |source| TokenBundleError::Io { folder: folder.to_owned(), source };
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     if fs::read_dir(folder).map_err(failed)?.next().is_some() {
-        return Err(BundleError::NotEmpty { folder: folder.to_owned() });
+        return Err(TokenBundleError::NotEmpty { folder: folder.to_owned() });
     }
     let authority = Authority::load_or_create(folder)?;
     let list = folder.join("tokens.json");
@@ -83,7 +83,7 @@ mod tests {
     fn what_is_in_the_way_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("ca.pem"), "of somebody").unwrap();
-        assert!(matches!(write(folder.path(), 1), Err(BundleError::NotEmpty { .. })));
+        assert!(matches!(write(folder.path(), 1), Err(TokenBundleError::NotEmpty { .. })));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

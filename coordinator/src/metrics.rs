@@ -20,7 +20,7 @@ use crate::telling::{self, Counted};
 type ByWord = Family<[(&'static str, &'static str); 1], Gauge>;
 
 /// All numbers of one coordinator.
-pub struct Metrics {
+pub struct CoordinatorMetrics {
     registry: Registry,
     folds: ByWord,
     workers: ByWord,
@@ -46,7 +46,7 @@ pub struct Metrics {
     clock: Arc<dyn Clock>,
 }
 
-impl Metrics {
+impl CoordinatorMetrics {
     /// All at zero.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let mut new = Self {
@@ -188,7 +188,7 @@ impl Metrics {
 /// A store whose commits are counted and timed.
 pub(crate) struct Measured {
     pub(crate) inner: Box<dyn Store>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<CoordinatorMetrics>,
 }
 
 impl Store for Measured {

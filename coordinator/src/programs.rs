@@ -8,14 +8,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use togl_durable::{Draft, MINE};
-use togl_sweeps::bundle::{Bundle, BundleError, digest_of, is_digest};
+use togl_sweeps::bundle::{ProgramFiles, ProgramFilesError, digest_of, is_digest};
 
 /// Why files were not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// They are not what a program can consist of.
     #[error(transparent)]
-    Bundle(#[from] BundleError),
+    Bundle(#[from] ProgramFilesError),
     /// They are others than the sweep names.
     #[error("the files have digest {found}, the sweep names {named}; submit them again")]
     Others {
@@ -51,7 +51,7 @@ impl Programs {
                 None => Err(ProgramError::Missing(named.to_owned())),
             };
         }
-        let found = Bundle::from_bytes(bytes)?.digest();
+        let found = ProgramFiles::from_bytes(bytes)?.digest();
         if found != named {
             return Err(ProgramError::Others { found, named: named.to_owned() });
         }
@@ -90,7 +90,8 @@ mod tests {
     fn files_are_kept_by_what_is_in_them_and_damage_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let programs = Programs::open(&folder.path().join("programs")).unwrap();
-        let bundle = Bundle::new(BTreeMap::from([("train.py".to_owned(), b"print(1)".to_vec())])).unwrap();
+        let bundle =
+            ProgramFiles::new(BTreeMap::from([("train.py".to_owned(), b"print(1)".to_vec())])).unwrap();
         let (digest, bytes) = (bundle.digest(), bundle.to_bytes());
         assert!(matches!(programs.keep(&digest, &[]), Err(ProgramError::Missing(_))));
         assert!(matches!(programs.keep(&"0".repeat(64), &bytes), Err(ProgramError::Others { .. })));

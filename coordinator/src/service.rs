@@ -13,10 +13,10 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{oneshot, watch};
 
 use crate::certificates::{Authority, CertificateError};
-use crate::checkpoints::{self, Room, Storage};
+use crate::checkpoints::{self, HeldCheckpoints, Storage};
 use crate::clock::{self, SystemClock};
 use crate::driver::{self, DriverError, Handle, Running};
-use crate::metrics::{Measured, Metrics};
+use crate::metrics::{CoordinatorMetrics, Measured};
 use crate::private;
 use crate::programs::Programs;
 use crate::server::{self, Admission, Bounds, Protection, Rooms, ServeError};
@@ -85,7 +85,7 @@ pub enum ServiceError {
 
 /// What to serve, where, and for whom.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct ServiceSettings {
     /// The store.
     pub store: StoreAddress,
     /// The list of tokens; the directory's own tokens and its CA lie beside it.
@@ -112,7 +112,7 @@ pub struct Settings {
     pub checkpoint_storage: Option<Storage>,
 }
 
-impl Settings {
+impl ServiceSettings {
     /// The usual settings.
     pub fn new(store: impl Into<StoreAddress>, tokens: &Path, address: SocketAddr) -> Self {
         let (store, tokens) = (store.into(), tokens.to_owned());
@@ -153,16 +153,16 @@ impl Settings {
     }
 
     /// Where checkpoints are held; a folder or storage that cannot be had costs time and never a result.
-    async fn checkpoints(&self) -> Option<Room> {
+    async fn checkpoints(&self) -> Option<HeldCheckpoints> {
         if let Some(storage) = self.checkpoint_storage.clone().filter(|_| self.checkpoint_room > 0) {
-            let room = Room::in_storage(storage, self.checkpoint_room);
+            let room = HeldCheckpoints::in_storage(storage, self.checkpoint_room);
             let trying = room.clone();
             let tried = tokio::task::spawn_blocking(move || trying.try_storage());
             let _ = tokio::time::timeout(STORAGE_ANSWERS, tried).await; // whatever comes of it, it says itself
             return Some(room);
         }
         let (folder, room) = (self.folder().join("held-checkpoints"), self.checkpoint_room);
-        let opened = (room > 0).then(|| Room::open(&folder, room))?;
+        let opened = (room > 0).then(|| HeldCheckpoints::open(&folder, room))?;
         let trouble = |error: &io::Error| {
             tracing::warn!(folder = %folder.display(), %error, "no checkpoints are held, so folds do not move with theirs");
         };
@@ -237,7 +237,7 @@ struct Ports {
 }
 
 impl Ports {
-    async fn take(settings: &Settings) -> Result<Self, ServiceError> {
+    async fn take(settings: &ServiceSettings) -> Result<Self, ServiceError> {
         let address = settings.address;
         let (port, address) = match settings.standby {
             true => Port::claim(address).map_err(|source| ServiceError::Listen { address, source })?,
@@ -281,11 +281,11 @@ impl Coordinator {
         tokens: &Path,
         address: SocketAddr,
     ) -> Result<Self, ServiceError> {
-        Self::start_with(Settings::new(store, tokens, address)).await
+        Self::start_with(ServiceSettings::new(store, tokens, address)).await
     }
 
     /// Starts. Everything that can fail because of what the user chose fails here.
-    pub async fn start_with(settings: Settings) -> Result<Self, ServiceError> {
+    pub async fn start_with(settings: ServiceSettings) -> Result<Self, ServiceError> {
         // Whoever cannot look at the folder is told by the store or the CA what is wrong.
         if private::is_open_to_all(settings.folder()).unwrap_or(false) {
             return Err(ServiceError::Exposed { folder: settings.folder().to_owned() });
@@ -297,7 +297,7 @@ impl Coordinator {
         let listener = port.open().map_err(|source| ServiceError::Listen { address, source })?;
         let clock = Arc::new(SystemClock::new());
         let (protection, tokens, pin) = settings.protect(clock.clone())?;
-        let metrics = Arc::new(Metrics::new(clock.clone()));
+        let metrics = Arc::new(CoordinatorMetrics::new(clock.clone()));
         let store = Box::new(Measured { inner: store, metrics: metrics.clone() });
         let (handle, driver) = driver::start(store, clock, Limits::default())?;
         let checking =

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::store::postgres::{Access, Asked, Waiting};
+use crate::store::postgres::{Asked, PostgresAccess, Waiting};
 use crate::store::{Store, StoreError};
 
 /// Between two questions.
@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Waits until the store is ours. A first question that fails for another reason than that somebody else has the store is the
 /// user's to hear; later ones are a server that is being started again.
-pub(crate) async fn wait(access: Access) -> Result<Box<dyn Store>, StoreError> {
+pub(crate) async fn wait(access: PostgresAccess) -> Result<Box<dyn Store>, StoreError> {
     let mut waiting = Waiting::new(access);
     let mut said = None;
     loop {

@@ -8,7 +8,7 @@ use togl_proto::token::{Pin, Role};
 
 use super::*;
 use crate::driver::DriverError;
-use crate::service::{Coordinator, ServiceError, Settings};
+use crate::service::{Coordinator, ServiceError, ServiceSettings};
 use crate::store::address::StoreAddress;
 use crate::store::postgres::PostgresStore;
 use crate::store::postgres_server::Server;
@@ -16,12 +16,12 @@ use crate::tokens::{self, Registry, TokenPlace};
 
 const NOW: u64 = 1_800_000_000;
 
-fn sql(access: &Access, text: &str) {
+fn sql(access: &PostgresAccess, text: &str) {
     access.connect(NoTls).unwrap().batch_execute(text).unwrap();
 }
 
 /// Ends all other sessions of the database, as a server does that believes their hosts to be gone.
-fn end_sessions(access: &Access) {
+fn end_sessions(access: &PostgresAccess) {
     sql(
         access,
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -64,12 +64,12 @@ fn whoever_waits_has_the_store_once_its_holder_is_gone_and_the_holder_learns_it(
 
 /// Runs coordinators of one store, each with a state directory of its own.
 struct Pair {
-    access: Access,
+    access: PostgresAccess,
     folders: [tempfile::TempDir; 2],
 }
 
 impl Pair {
-    fn new(access: Access) -> Self {
+    fn new(access: PostgresAccess) -> Self {
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         crate::bundle::write(&folders[0].path().join("state"), NOW).unwrap();
         std::fs::create_dir(folders[1].path().join("state")).unwrap();
@@ -80,10 +80,10 @@ impl Pair {
         self.folders[number].path().join("state")
     }
 
-    fn settings(&self, number: usize) -> Settings {
+    fn settings(&self, number: usize) -> ServiceSettings {
         let store = StoreAddress::Postgres(Box::new(self.access.clone()));
         let mut settings =
-            Settings::new(store, &self.state(number).join("tokens.json"), ([127, 0, 0, 1], 0).into());
+            ServiceSettings::new(store, &self.state(number).join("tokens.json"), ([127, 0, 0, 1], 0).into());
         settings.standby = true;
         settings
     }
@@ -128,7 +128,7 @@ async fn lose_and_take_over(pair: Pair) {
 #[tokio::test]
 async fn only_a_store_that_several_can_reach_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
-    let mut settings = Settings::new(
+    let mut settings = ServiceSettings::new(
         &folder.path().join("store.sqlite"),
         &folder.path().join("tokens.json"),
         ([127, 0, 0, 1], 0).into(),

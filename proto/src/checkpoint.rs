@@ -21,28 +21,28 @@ pub const CHUNK_MESSAGE: usize = (1 << 20) + 1_024;
 
 /// The BLAKE3 digest of a checkpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Digest([u8; 32]);
+pub struct CheckpointDigest([u8; 32]);
 
-impl Digest {
+impl CheckpointDigest {
     /// Of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).into())
     }
 }
 
-impl fmt::Display for Digest {
+impl fmt::Display for CheckpointDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&blake3::Hash::from(self.0).to_hex())
     }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Debug for CheckpointDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
     }
 }
 
-impl FromStr for Digest {
+impl FromStr for CheckpointDigest {
     type Err = blake3::HexError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -58,13 +58,13 @@ pub struct Held {
     /// Bytes.
     pub size: u64,
     /// Digest of the bytes.
-    pub digest: Digest,
+    pub digest: CheckpointDigest,
 }
 
 impl Held {
     /// Of these bytes.
     pub fn of(epochs: u32, bytes: &[u8]) -> Self {
-        Self { epochs, size: bytes.len() as u64, digest: Digest::of(bytes) }
+        Self { epochs, size: bytes.len() as u64, digest: CheckpointDigest::of(bytes) }
     }
 }
 
@@ -90,7 +90,7 @@ impl TryFrom<wire::HeldCheckpoint> for Held {
             let reason = format!("{size} bytes; at least 1 and at most {} MiB move", LARGEST_STORED >> 20);
             return Err(wrong("held.size", reason));
         }
-        Ok(Self { epochs, size, digest: Digest(digest) })
+        Ok(Self { epochs, size, digest: CheckpointDigest(digest) })
     }
 }
 
@@ -115,13 +115,13 @@ pub enum Torn {
 
 /// Compares bytes with what was promised, as they come.
 #[derive(Debug)]
-pub struct Comparison {
+pub struct DigestCheck {
     promised: Held,
     came: u64,
     hasher: blake3::Hasher,
 }
 
-impl Comparison {
+impl DigestCheck {
     /// With this promise.
     pub fn with(promised: Held) -> Self {
         Self { promised, came: 0, hasher: blake3::Hasher::new() }
@@ -159,7 +159,7 @@ mod tests {
         let bytes: Vec<u8> = (0..1000_u32).map(|number| (number % 251) as u8).collect();
         let held = Held::of(3, &bytes);
         let check = |bytes: &[u8], pieces: usize| {
-            let mut comparison = Comparison::with(held);
+            let mut comparison = DigestCheck::with(held);
             bytes.chunks(pieces).try_for_each(|piece| comparison.take(piece))?;
             comparison.end()
         };
@@ -178,7 +178,7 @@ mod tests {
     fn a_name_crosses_the_wire_and_what_cannot_be_one_is_refused_by_field() {
         let held = Held::of(7, b"bytes");
         assert_eq!(Held::try_from(wire::HeldCheckpoint::from(held)), Ok(held));
-        assert_eq!(held.digest.to_string().parse::<Digest>().unwrap(), held.digest);
+        assert_eq!(held.digest.to_string().parse::<CheckpointDigest>().unwrap(), held.digest);
         let good = wire::HeldCheckpoint::from(held);
         for (bad, field) in [
             (wire::HeldCheckpoint { digest: vec![1; 31], ..good.clone() }, "held.digest"),

@@ -98,12 +98,12 @@ impl Interceptor for Bearer {
 
 /// The right to call a coordinator, ready for any number of connections.
 #[derive(Clone)]
-pub struct Access {
+pub struct ClientAccess {
     bearer: Bearer,
     road: Road,
 }
 
-impl Access {
+impl ClientAccess {
     /// With a token and, where the coordinator asks for it, a PEM file with a certificate and its key.
     pub fn new(token: &str, identity: Option<&Path>) -> Result<Self, ConnectError> {
         let token = Token::parse(token)?;
@@ -216,12 +216,12 @@ pub fn checkpoints_on(channel: Channel, bearer: Bearer) -> CheckpointsClient<Aut
 
 /// Connects as a person with nothing but a token.
 pub async fn sweeps(address: &str, token: &str) -> Result<SweepsClient<AuthorisedChannel>, ConnectError> {
-    Access::new(token, None)?.sweeps(address).await
+    ClientAccess::new(token, None)?.sweeps(address).await
 }
 
 /// Connects as a worker with nothing but a token.
 pub async fn workers(address: &str, token: &str) -> Result<WorkersClient<AuthorisedChannel>, ConnectError> {
-    Access::new(token, None)?.workers(address).await
+    ClientAccess::new(token, None)?.workers(address).await
 }
 
 /// Why a call broke together with its connection; nothing where the coordinator itself has answered.

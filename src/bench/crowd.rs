@@ -29,7 +29,7 @@ pub struct Manner {
 
 /// What one worker has seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct CrowdFigures {
     /// Folds acknowledged as stored.
     pub finished: u64,
     /// From asking to getting, when there was work.
@@ -55,7 +55,7 @@ pub struct SimulatedWorker {
     training: JoinSet<Work>,
     /// Folds that are over and not reported.
     ended: Vec<Work>,
-    seen: Seen,
+    seen: CrowdFigures,
     result: wire::FoldResult,
 }
 
@@ -92,7 +92,7 @@ impl SimulatedWorker {
             reported: HashMap::new(),
             training: JoinSet::new(),
             ended: Vec::new(),
-            seen: Seen::default(),
+            seen: CrowdFigures::default(),
             result,
         })
     }
@@ -103,7 +103,7 @@ impl SimulatedWorker {
         after: Duration,
         mut stop: watch::Receiver<bool>,
         done: mpsc::UnboundedSender<u64>,
-    ) -> Result<Seen, Problem> {
+    ) -> Result<CrowdFigures, Problem> {
         tokio::time::sleep(after).await;
         let mut beat = tokio::time::interval(self.heartbeat);
         self.ask().await?;

@@ -21,7 +21,7 @@ use crate::embedded::{self, Embedded};
 use crate::facts::{Facts as _, Remote, sweep_name, under_its_name};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Client, CoordinatorTarget};
 use crate::state::StateDir;
 
 /// Results of one request: few enough that others are heard in between.
@@ -61,7 +61,7 @@ struct How {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -296,7 +296,7 @@ impl Gathered {
 /// Does something with the coordinator that is meant. Where nobody serves the store of the state directory, one serves it in
 /// this process meanwhile, for nobody else.
 async fn with_coordinator<T>(
-    target: &Target,
+    target: &CoordinatorTarget,
     act: impl AsyncFnOnce(Client) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
     let state = target.state()?;
@@ -315,7 +315,8 @@ async fn in_this_process<T>(
     state: &StateDir,
     act: impl AsyncFnOnce(Client) -> Result<T, Problem>,
 ) -> Result<T, Problem> {
-    let nobody_else = |settings: &mut togl_coordinator::service::Settings| settings.checkpoint_room = 0;
+    let nobody_else =
+        |settings: &mut togl_coordinator::service::ServiceSettings| settings.checkpoint_room = 0;
     let Embedded { coordinator, announcement } =
         Embedded::start(state, ([127, 0, 0, 1], 0).into(), nobody_else).await?;
     let (address, token) = (coordinator.address().to_string(), coordinator.tokens().operator.clone());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use togl_coordinator::store::StoreError;
-use togl_coordinator::store::copy::{self, Summary};
+use togl_coordinator::store::copy::{self, StoreSummary};
 
 use crate::embedded::{FULL, RESTORE};
 use crate::output::{self, Plain};
@@ -14,7 +14,7 @@ use crate::state::StateDir;
 
 /// Where the store is.
 #[derive(Debug, clap::Args)]
-pub struct Place {
+pub struct StoreLocation {
     /// The state directory [default: the user's own]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
@@ -23,7 +23,7 @@ pub struct Place {
     store: Option<String>,
 }
 
-impl Place {
+impl StoreLocation {
     /// The directory and the store that were named.
     pub(super) fn resolve(self) -> Result<StateDir, Problem> {
         StateDir::resolve(self.state)?.with_store(self.store.as_deref())
@@ -36,7 +36,7 @@ pub struct Backup {
     /// The file to make; it must not exist
     file: PathBuf,
     #[command(flatten)]
-    place: Place,
+    place: StoreLocation,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -64,7 +64,7 @@ pub struct Restore {
     #[arg(long)]
     replace: bool,
     #[command(flatten)]
-    place: Place,
+    place: StoreLocation,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -101,7 +101,7 @@ pub(super) fn explain(error: StoreError) -> Problem {
 }
 
 /// Says what was copied.
-pub(super) fn show(summary: &Summary, from: &str, to: &str, format: Plain) -> Result<(), Problem> {
+pub(super) fn show(summary: &StoreSummary, from: &str, to: &str, format: Plain) -> Result<(), Problem> {
     match format {
         Plain::Human => {
             let [sweeps, folds, results] = ["sweep", "fold", "result"].map(|table| summary.rows(table));

@@ -12,10 +12,10 @@ use togl_sweeps::SweepSpec;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::sources::Source;
+use super::sources::SweepSource;
 use super::steer::Because;
 use super::submit;
-use crate::bench::crowd::{Manner, Seen, SimulatedWorker};
+use crate::bench::crowd::{CrowdFigures, Manner, SimulatedWorker};
 use crate::bench::figures::Latency;
 use crate::bench::watchers::{Turns, Watchers, longest_silence};
 use crate::bench::{ServerUnderTest, refuse_used};
@@ -167,7 +167,7 @@ impl Stage {
         let begin = clock::now();
         let yaml = sweep(folds);
         let spec = SweepSpec::parse(&yaml).map_err(Problem::ours)?;
-        let source = Source { yaml, spec, program: None };
+        let source = SweepSource { yaml, spec, program: None };
         let (_, longest_wait) =
             longest_silence(listener, submit::submit(&mut client, source, &Because::default())).await?;
         let submit_seconds = begin.elapsed().as_secs_f64();
@@ -261,7 +261,7 @@ impl Dispatch {
         &self,
         workers: Vec<SimulatedWorker>,
         watchers: &mut Watchers<'_>,
-    ) -> Result<Seen, Problem> {
+    ) -> Result<CrowdFigures, Problem> {
         let (stop, told) = watch::channel(false);
         let (done, mut counted) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
@@ -287,7 +287,7 @@ impl Dispatch {
             }
         }
         let _ = stop.send(true);
-        let mut all = Seen::default();
+        let mut all = CrowdFigures::default();
         while let Some(ended) = tasks.join_next().await {
             let mut seen = ended.map_err(Problem::ours)??;
             all.finished += seen.finished;

@@ -13,7 +13,7 @@ use super::table_block::{condition, metric};
 use crate::facts::{self, Depth};
 use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// List the trials of a sweep from best to worst, by validation
 #[derive(Debug, clap::Args)]
@@ -25,7 +25,7 @@ pub struct Best {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// What decides: validation_accuracy or last_validation_accuracy
     #[arg(long, value_name = "METRIC", default_value = "validation_accuracy")]
     by: String,

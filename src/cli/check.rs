@@ -3,7 +3,7 @@
 use serde_json::json;
 use togl_coordinator::store::check::{self, Checked};
 
-use super::backup::{Place, explain};
+use super::backup::{StoreLocation, explain};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 
@@ -11,7 +11,7 @@ use crate::problem::Problem;
 #[derive(Debug, clap::Args)]
 pub struct Check {
     #[command(flatten)]
-    place: Place,
+    place: StoreLocation,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,

@@ -12,7 +12,7 @@ use togl_data::{CheckReport, DataProgress, FetchOptions, FetchOutcome, OpenOptio
 use togl_proto::own_machine;
 use togl_sweeps::SweepSpec;
 
-use super::Outcome;
+use super::VerbOutcome;
 use crate::output::{self, ListFormat, ListRow, Listing, Plain};
 use crate::problem::{self, Problem};
 
@@ -81,7 +81,7 @@ struct How {
 }
 
 impl Data {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> VerbOutcome {
         let folders = Folders::choose(self.data_dir)?;
         match self.what {
             What::List { listing } => list(&folders, &listing),
@@ -233,7 +233,7 @@ fn known(cell: Option<impl ToString>) -> String {
     cell.map_or_else(|| "-".to_owned(), |cell| cell.to_string())
 }
 
-fn list(folders: &Folders, listing: &Listing) -> Outcome {
+fn list(folders: &Folders, listing: &Listing) -> VerbOutcome {
     let options = folders.options();
     let listed = togl_data::sources().iter();
     let mut entries: Vec<Entry> = listed.map(|facts| listed_entry(facts, &options)).collect();
@@ -277,7 +277,7 @@ fn unlisted_entry(name: &str, options: &OpenOptions) -> Entry {
     }
 }
 
-fn fetch(folders: &Folders, names: &[String], how: How) -> Outcome {
+fn fetch(folders: &Folders, names: &[String], how: How) -> VerbOutcome {
     let How { from, mirror, again, ca_file } = how;
     let options = FetchOptions { data_dir: folders.data.clone(), from, mirror, again, ca_file };
     for name in names {
@@ -327,7 +327,7 @@ fn advance(bar: &ProgressBar, progress: &DataProgress) {
     bar.set_position(progress.done);
 }
 
-fn check(folders: &Folders, name: &str, format: Plain) -> Outcome {
+fn check(folders: &Folders, name: &str, format: Plain) -> VerbOutcome {
     let dataset = open(folders, name)?;
     let report = togl_data::check_with(&dataset, &folders.options());
     output::one(&report, format, describe)?;
@@ -354,14 +354,14 @@ fn describe(report: &CheckReport) -> String {
     text + if report.passed() { "as it should be\n" } else { "not as it should be\n" }
 }
 
-fn show(folders: &Folders, name: &str, index: usize) -> Outcome {
+fn show(folders: &Folders, name: &str, index: usize) -> VerbOutcome {
     let dataset = open(folders, name)?;
     let svg = togl_data::draw_svg(&dataset, index)?;
     output::data(&svg)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn path(folders: &Folders, name: &str) -> Outcome {
+fn path(folders: &Folders, name: &str) -> VerbOutcome {
     let origins = togl_data::origins(name)?;
     if origins.is_empty() {
         eprintln!("{name} is generated; it has no files");

@@ -5,13 +5,13 @@ use togl_proto::wire;
 
 use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, CoordinatorTarget};
 
 /// Say how many folds could start if there were slots for them
 #[derive(Debug, clap::Args)]
 pub struct Demand {
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }

@@ -6,13 +6,13 @@ use togl_proto::wire;
 use super::steer::Because;
 use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, CoordinatorTarget};
 
 /// List data sets about which results disagree
 #[derive(Debug, clap::Args)]
 pub struct Disputes {
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -27,7 +27,7 @@ pub struct Settle {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 #[derive(Serialize)]

@@ -10,12 +10,12 @@ use togl_sweeps::spec::SweepSpec;
 use super::table::explained;
 use super::table_block::condition;
 use crate::export::mlflow;
-use crate::export::server::{Credentials, Server, ServerError};
+use crate::export::server::{Credentials, MlflowServer, ServerError};
 use crate::export::tensorboard::{self, COMFORTABLE};
 use crate::facts::{self, Depth};
 use crate::output;
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Give the finished folds of a sweep to other systems
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,7 @@ struct Folds {
     /// Name of the sweep
     sweep: String,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Only trials with one of these values; may be given several times
     #[arg(long, value_name = "SETTING=VALUES")]
     filter: Vec<String>,
@@ -138,7 +138,7 @@ fn to_mlflow(wanted: &Wanted, to: &str, experiment: Option<&str>) -> Result<(), 
         user: said("MLFLOW_TRACKING_USERNAME"),
         password: said("MLFLOW_TRACKING_PASSWORD"),
     };
-    let mut server = Server::at(to, &who).map_err(told)?;
+    let mut server = MlflowServer::at(to, &who).map_err(told)?;
     let sent = mlflow::export(&mut server, experiment, &wanted.sweep, &wanted.rows).map_err(told)?;
     let made = output::count(sent.made as u64, "run");
     output::talk(&format!("made {made} in the experiment {experiment}; {} there already\n", sent.kept));

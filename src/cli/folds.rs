@@ -12,7 +12,7 @@ use super::history::rfc3339;
 use crate::facts::{FoldExplanation, sweep_name};
 use crate::output::{self, ListFormat, ListRow, Listing, Plain};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 use crate::streamed::Streamed;
 
 /// Folds that are shown to people unless they ask for more.
@@ -45,7 +45,7 @@ pub struct Folds {
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -56,7 +56,7 @@ pub struct Explain {
     /// The fold, as TRIAL/split/seed; the trial may be shortened
     fold: String,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,

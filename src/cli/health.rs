@@ -5,23 +5,23 @@ use std::process::ExitCode;
 use togl_proto::health::Health as Said;
 use togl_proto::own_machine::Served;
 
-use super::Outcome;
+use super::VerbOutcome;
 use crate::output;
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Say whether a coordinator serves: exit code 0 if so, 1 if it answers and cannot work, 3 if nobody answers
 #[derive(Debug, clap::Args)]
 pub struct Health {
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// A coordinator of this state directory that waits to take over (`togl serve --standby`) is well, too
     #[arg(long)]
     or_standby: bool,
 }
 
 impl Health {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         let waiting = match self.or_standby {
             true => Served::waiting(self.target.state()?.path()),
             false => None,

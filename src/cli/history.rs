@@ -7,7 +7,7 @@ use togl_sweeps::WorkerId;
 use crate::facts::Facts;
 use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Show what happened to a fold, or who steered a sweep and why
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct History {
     #[arg(value_name = "FOLD|SWEEP")]
     fold_or_sweep: Option<String>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }

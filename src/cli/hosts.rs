@@ -14,15 +14,15 @@ use togl_sweeps::bounded;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::Outcome;
+use super::VerbOutcome;
 use crate::clock;
-use crate::hosts::act::{self, Left, Parcel, Task};
-use crate::hosts::bundle::Bundle;
-use crate::hosts::decide::Refusal;
-use crate::hosts::file::{HostsFile, Wish};
+use crate::hosts::act::{self, HostTask, Left, Parcel};
+use crate::hosts::bundle::HostBundle;
+use crate::hosts::decide::HostRefusal;
+use crate::hosts::file::{HostEntry, HostsFile};
 use crate::output::{self, ListRow, Listing};
 use crate::problem::{self, Problem};
-use crate::remote::{self, Client, ListedWorker, Target};
+use crate::remote::{self, Client, CoordinatorTarget, ListedWorker};
 
 /// Hosts that are looked after at the same time.
 const AT_ONCE: usize = 16;
@@ -55,7 +55,7 @@ struct List {
     #[arg(default_value = "hosts.yaml")]
     file: PathBuf,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -111,17 +111,17 @@ impl ListRow for Row {
 }
 
 impl Row {
-    fn new(wish: &Wish, state: &str) -> Self {
+    fn new(wish: &HostEntry, state: &str) -> Self {
         let (host, state) = (wish.host.clone(), state.to_owned());
         let (worker, note, hint) = Default::default();
         Self { host, state, worker, slots: 0, busy: 0, devices: Vec::new(), note, hint }
     }
 
-    fn failed(wish: &Wish, refusal: Refusal) -> Self {
+    fn failed(wish: &HostEntry, refusal: HostRefusal) -> Self {
         Self { note: refusal.reason, hint: refusal.hint, ..Self::new(wish, "failed") }
     }
 
-    fn joined(wish: &Wish, worker: ListedWorker) -> Self {
+    fn joined(wish: &HostEntry, worker: ListedWorker) -> Self {
         let state = if worker.state == "connected" { "joined".to_owned() } else { worker.state };
         let ListedWorker { worker, slots, devices, running, note, .. } = worker;
         Self { state, worker, slots, devices, busy: running.len(), note, ..Self::new(wish, "") }
@@ -133,7 +133,7 @@ impl Row {
 }
 
 impl Hosts {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         match self.action {
             Some(Action::Up(up)) => up.run().await,
             Some(Action::Down(down)) => down.run().await,
@@ -149,10 +149,10 @@ impl List {
         let served = self.target.state()?.served().is_some();
         let coordinator = self.target.coordinator.clone();
         let coordinator = coordinator.or_else(|| (!served).then(|| file.join.clone()));
-        Target { coordinator, ..self.target.clone() }.connect().await
+        CoordinatorTarget { coordinator, ..self.target.clone() }.connect().await
     }
 
-    async fn run(self) -> Outcome {
+    async fn run(self) -> VerbOutcome {
         let file = HostsFile::read(&self.file)?;
         let workers = match self.coordinator(&file).await {
             Ok(mut client) => workers(&mut client).await,
@@ -172,10 +172,10 @@ impl List {
     }
 }
 
-async fn look(wish: &Wish, workers: &[ListedWorker]) -> Row {
+async fn look(wish: &HostEntry, workers: &[ListedWorker]) -> Row {
     let looked = match act::look(wish, false).await {
         Ok(looked) => looked,
-        Err(reason) => return Row::failed(wish, Refusal { reason, hint: act::reach(wish) }),
+        Err(reason) => return Row::failed(wish, HostRefusal { reason, hint: act::reach(wish) }),
     };
     let joined = workers.iter().find(|worker| looked.worker.as_ref() == Some(&worker.worker));
     match joined {
@@ -189,12 +189,12 @@ async fn look(wish: &Wish, workers: &[ListedWorker]) -> Row {
 }
 
 impl Up {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> VerbOutcome {
         let file = HostsFile::read(&self.list.file)?;
         let client = self.list.coordinator(&file).await?;
         let token = self.token(&file)?.reveal();
-        let bundle = tokio::task::block_in_place(|| Bundle::find(self.bundle.as_deref()))?;
-        let task = Arc::new(Task::new(Parcel::new(bundle), file.join, token, self.wait));
+        let bundle = tokio::task::block_in_place(|| HostBundle::find(self.bundle.as_deref()))?;
+        let task = Arc::new(HostTask::new(Parcel::new(bundle), file.join, token, self.wait));
         let rows = on_each(file.hosts, move |wish| {
             let (task, mut client) = (task.clone(), client.clone());
             async move {
@@ -235,10 +235,10 @@ fn read_token(path: &Path) -> std::io::Result<String> {
 }
 
 /// Waits until the worker of a host has joined, and says what its log says if it does not.
-async fn wait_for(wish: &Wish, client: &mut Client, limit: Duration) -> Result<Row, Refusal> {
+async fn wait_for(wish: &HostEntry, client: &mut Client, limit: Duration) -> Result<Row, HostRefusal> {
     let begun = clock::now();
     loop {
-        let refuse = |reason| Refusal { reason, hint: act::reach(wish) };
+        let refuse = |reason| HostRefusal { reason, hint: act::reach(wish) };
         let looked = act::look(wish, false).await.map_err(refuse)?;
         let late = begun.elapsed() >= limit;
         let workers =
@@ -257,7 +257,7 @@ async fn wait_for(wish: &Wish, client: &mut Client, limit: Duration) -> Result<R
             let reason =
                 format!("{how}; its log ends with: {}", if log.is_empty() { "nothing" } else { &log });
             let hint = format!("see {}/worker.log there", looked.folder);
-            return Err(Refusal { reason, hint });
+            return Err(HostRefusal { reason, hint });
         }
         tokio::time::sleep(LOOK_EVERY).await;
     }
@@ -269,14 +269,14 @@ async fn workers(client: &mut Client) -> Result<Vec<ListedWorker>, Problem> {
 }
 
 impl Down {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> VerbOutcome {
         let file = HostsFile::read(&self.file)?;
         let rows = on_each(file.hosts, move |wish| async move {
             let words = match act::down(&wish, self.wait).await {
                 Ok(Left::Before) => "no worker ran",
                 Ok(Left::Itself) => "the worker saved and left",
                 Ok(Left::Killed) => "the worker took too long and was ended",
-                Err(reason) => return Row::failed(&wish, Refusal { reason, hint: act::reach(&wish) }),
+                Err(reason) => return Row::failed(&wish, HostRefusal { reason, hint: act::reach(&wish) }),
             };
             eprintln!("{}: {words}", wish.host);
             Row::new(&wish, "stopped")
@@ -287,8 +287,8 @@ impl Down {
 
 /// Does something for each host, some at the same time; rows are in the order of the file.
 async fn on_each<F: Future<Output = Row> + Send + 'static>(
-    hosts: Vec<Wish>,
-    act: impl Fn(Wish) -> F,
+    hosts: Vec<HostEntry>,
+    act: impl Fn(HostEntry) -> F,
 ) -> Vec<Row> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();

@@ -9,7 +9,7 @@ use super::steer::Because;
 use crate::facts;
 use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, CoordinatorTarget};
 
 /// List sweeps
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ pub struct Sweeps {
     #[arg(long)]
     archived: bool,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -30,7 +30,7 @@ pub struct Workers {
     #[command(subcommand)]
     action: Option<Action>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -54,7 +54,7 @@ struct Drain {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 /// A worker that had folds once.
@@ -118,8 +118,8 @@ impl Workers {
             None => {}
         }
         let workers = match self.target.live().await?.workers().await? {
-            facts::Workers::Here(workers) => workers,
-            facts::Workers::Past(workers) => {
+            facts::KnownWorkers::Here(workers) => workers,
+            facts::KnownWorkers::Past(workers) => {
                 return output::list(&workers.into_iter().map(Past::from).collect::<Vec<_>>(), &self.listing);
             }
         };

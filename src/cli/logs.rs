@@ -9,7 +9,7 @@ use togl_coordinator::store::LogPiece;
 use crate::facts::Facts;
 use crate::output::{self, Plain};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -26,7 +26,7 @@ pub struct Logs {
     #[arg(short, long, conflicts_with = "format")]
     follow: bool,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Print it as it was written, escapes of a terminal included
     #[arg(long, conflicts_with = "format")]
     raw: bool,

@@ -4,7 +4,7 @@
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::copy;
 
-use super::backup::{Place, explain, show};
+use super::backup::{StoreLocation, explain, show};
 use crate::output::Plain;
 use crate::problem::Problem;
 
@@ -15,7 +15,7 @@ pub struct Migrate {
     #[arg(long, value_name = "ADDRESS")]
     to: String,
     #[command(flatten)]
-    place: Place,
+    place: StoreLocation,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,

@@ -52,7 +52,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use togl_sweeps::bundle::Bundle;
+use togl_sweeps::bundle::ProgramFiles;
 use togl_sweeps::{SweepSpec, bounded};
 
 use crate::output;
@@ -64,10 +64,10 @@ pub use self::serve::LogFormat;
 pub use self::steer::Because;
 pub use self::table::explained;
 pub use self::table::make as table_of;
-pub use self::table_block::Block;
+pub use self::table_block::TableBlock;
 
 /// What a verb gives back that can end well in several ways.
-pub type Outcome = Result<ExitCode, Problem>;
+pub type VerbOutcome = Result<ExitCode, Problem>;
 
 /// What is to be done instead of a verb.
 #[derive(Debug)]
@@ -275,7 +275,7 @@ impl Togl {
 
     /// Does what was asked.
     #[expect(clippy::too_many_lines, reason = "a dispatcher: one line a verb")]
-    pub async fn run(self) -> Outcome {
+    pub async fn run(self) -> VerbOutcome {
         match self.verb {
             Verb::Run(verb) => verb.run().await,
             Verb::Serve(verb) => done(verb.run().await),
@@ -330,7 +330,7 @@ impl Togl {
 }
 
 /// The end of a verb that has only one good one.
-fn done(outcome: Result<(), Problem>) -> Outcome {
+fn done(outcome: Result<(), Problem>) -> VerbOutcome {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
@@ -341,7 +341,7 @@ fn read_sweep_text(text: &str) -> Result<SweepSpec, Problem> {
 }
 
 /// Reads and checks a sweep file; errors carry its name.
-fn read_sweep(file: &Path) -> Result<(String, SweepSpec, Option<Bundle>), Problem> {
+fn read_sweep(file: &Path) -> Result<(String, SweepSpec, Option<ProgramFiles>), Problem> {
     let name = file.display();
     let text = std::fs::File::open(file).and_then(|file| bounded::text(file, bounded::WRITTEN_BY_HAND));
     let text = text.map_err(|error| {

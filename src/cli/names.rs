@@ -14,7 +14,7 @@ use super::{context, grouped};
 use crate::contexts::Contexts;
 use crate::facts::{self, Facts, sweep_name};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// What completes the beginning of a word.
 pub(super) type Complete = fn(&OsStr) -> Vec<CompletionCandidate>;
@@ -41,8 +41,8 @@ pub(super) fn workers(begun: &OsStr) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy().into_owned();
     answered(async move {
         let found: Vec<(String, String)> = match asked()?.live().await?.workers().await? {
-            facts::Workers::Here(here) => here.into_iter().map(|one| (one.worker, one.state)).collect(),
-            facts::Workers::Past(past) => {
+            facts::KnownWorkers::Here(here) => here.into_iter().map(|one| (one.worker, one.state)).collect(),
+            facts::KnownWorkers::Past(past) => {
                 past.into_iter().map(|one| (one.worker.to_string(), one.host)).collect()
             }
         };
@@ -122,7 +122,7 @@ fn answered(
 }
 
 /// Whom the line that is being typed would ask, as far as it has got.
-fn asked() -> Result<Target, Problem> {
+fn asked() -> Result<CoordinatorTarget, Problem> {
     let words: Vec<_> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
     let parse = |command: Command| {
         command.ignore_errors(true).try_get_matches_from(words.clone()).map_err(Problem::usage)
@@ -132,5 +132,5 @@ fn asked() -> Result<Target, Problem> {
     if let Some(context) = context::meant(&grammar, &matches, Contexts::place().as_deref())? {
         matches = parse(context::with(grouped::command(), &context))?;
     }
-    Target::from_arg_matches(context::deepest(&matches)).map_err(Problem::usage)
+    CoordinatorTarget::from_arg_matches(context::deepest(&matches)).map_err(Problem::usage)
 }

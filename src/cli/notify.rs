@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use togl_sweeps::nearest;
 
-use super::Outcome;
+use super::VerbOutcome;
 use crate::notify::{self, Hook, NotifyFile};
 use crate::output::{self, ListRow, Listing};
 use crate::problem::{self, Problem};
@@ -73,7 +73,7 @@ impl ListRow for Tried {
 }
 
 impl Notify {
-    pub(super) fn run(self) -> Outcome {
+    pub(super) fn run(self) -> VerbOutcome {
         match self.action {
             Action::Test(test) => test.run(),
         }
@@ -81,7 +81,7 @@ impl Notify {
 }
 
 impl Test {
-    fn run(self) -> Outcome {
+    fn run(self) -> VerbOutcome {
         let file = NotifyFile::read(&self.file)?;
         let names = || file.hooks.iter().map(|hook| hook.name.as_str());
         if let Some(unknown) = self.webhooks.iter().find(|wanted| !names().any(|name| name == **wanted)) {

@@ -14,14 +14,14 @@ use togl_sweeps::race::Race;
 use togl_sweeps::spec::PlannedTrial;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig, TrialId};
 
-use super::Outcome;
-use super::sources::{Source, Sources};
+use super::VerbOutcome;
+use super::sources::{Sources, SweepSource};
 use crate::calibrate;
-use crate::facts::{self, Facts, Remote, Workers};
+use crate::facts::{self, Facts, KnownWorkers, Remote};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::reading::ReadSoFar;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Say what a sweep file would do
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct Plan {
     #[command(flatten)]
     sources: Sources,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Measure an epoch on this machine for every kind of fold of which none has finished yet
     #[arg(long)]
     calibrate: bool,
@@ -63,8 +63,8 @@ struct Planned {
 }
 
 impl Plan {
-    pub(super) async fn run(self) -> Outcome {
-        for Source { spec, .. } in self.sources.read()? {
+    pub(super) async fn run(self) -> VerbOutcome {
+        for SweepSource { spec, .. } in self.sources.read()? {
             self.of_sweep(spec).await?;
         }
         Ok(ExitCode::SUCCESS)
@@ -133,7 +133,7 @@ impl Plan {
             Err(problem) if problem.is_unreachable() && self.target.coordinator.is_none() => return Ok(None),
             connected => connected?,
         };
-        let Workers::Here(workers) = Remote::new(client).workers().await? else { return Ok(None) };
+        let KnownWorkers::Here(workers) = Remote::new(client).workers().await? else { return Ok(None) };
         let connected = workers.iter().filter(|worker| worker.state == "connected");
         Ok(Some(connected.map(|worker| u64::from(worker.slots)).sum()).filter(|slots| *slots > 0))
     }
@@ -156,8 +156,10 @@ impl Plan {
             let split = spec.folds_of(trial.id).next().map_or(0, |fold| fold.split);
             match calibrate::epoch(&trial.config, split, self.data_dir.as_deref()) {
                 Ok(measured) => experience.calibrate(workload, measured),
-                Err(calibrate::Failed::NoWorker(problem)) => return Err(problem),
-                Err(calibrate::Failed::This(reason)) => eprintln!("  no estimate for it: {reason}"),
+                Err(calibrate::CalibrationFailed::NoWorker(problem)) => return Err(problem),
+                Err(calibrate::CalibrationFailed::This(reason)) => {
+                    eprintln!("  no estimate for it: {reason}")
+                }
             }
         }
         Ok(())
@@ -241,7 +243,7 @@ fn describe(planned: &Planned) -> String {
 fn describe_race(spec: &SweepSpec, race: &Race) -> String {
     let trials: usize = race.groups.iter().map(|group| group.trials.len()).sum();
     if let Some(halve) = &spec.halve {
-        let of = |group: &togl_sweeps::race::Group| {
+        let of = |group: &togl_sweeps::race::RaceGroup| {
             let folds = group.folds(0, 0).count();
             halve.entering(group.trials.len()).iter().map(|trials| trials * folds).sum::<usize>()
         };

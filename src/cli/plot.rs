@@ -11,11 +11,11 @@ use togl_sweeps::FoldKey;
 use togl_sweeps::spec::{Metric, TableSpec};
 
 use super::table::{self, explained};
-use super::table_block::{Block, condition, metric};
+use super::table_block::{TableBlock, condition, metric};
 use crate::facts::{self, Collected, Depth};
 use crate::output;
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Draw a figure of a sweep
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub struct Plot {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep")]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// What to draw [default: what the `figure` block of the sweep says, else `against`]
     #[arg(long, value_enum)]
     figure: Option<Kind>,
@@ -151,7 +151,7 @@ impl Plot {
 
     /// The table that `togl table --from` makes of the same folds.
     fn table(&self, frame: &FoldFrame, plan: &Plan) -> Result<Table, Problem> {
-        let block = Block::of(&self.rows, self.columns.as_ref(), self.metric.as_ref());
+        let block = TableBlock::of(&self.rows, self.columns.as_ref(), self.metric.as_ref());
         let (spec, _) = block.over(&TableSpec::default(), None)?;
         Table::of_block(frame, plan, &spec, None).map_err(explained)
     }

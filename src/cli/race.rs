@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use togl_analysis::FoldFrame;
-use togl_analysis::replay::{self, Wanted};
+use togl_analysis::replay::{self, ReplaySpec};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted as Facts};
 use togl_coordinator::store::{FoldFilter, FoldState, FoldWord};
-use togl_sweeps::race::{self, Outcome, Score};
+use togl_sweeps::race::{self, FoldStanding, Score};
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{FoldKey, SweepSpec, TrialId};
 
@@ -18,7 +18,7 @@ use super::table_block::metric;
 use crate::facts::{self, Depth};
 use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// List the trials that a race has stopped, or replay races on finished folds
 #[derive(Debug, clap::Args)]
@@ -30,7 +30,7 @@ pub struct Race {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sweep", requires = "replay")]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Say what races would have saved on the folds that have finished, and whether they would have kept the winner
     #[arg(long)]
     replay: bool,
@@ -103,7 +103,7 @@ impl Race {
         let by = self.by.as_deref().map(metric).transpose()?;
         let by = by.or(said.map(|race| race.by)).unwrap_or(Metric::ValidationAccuracy);
         let after = self.after.or(said.map(|race| race.after)).unwrap_or(race::AFTER);
-        let wanted = Wanted { among, by, after, ratio: self.ratio, draws: self.draws, of: self.of };
+        let wanted = ReplaySpec { among, by, after, ratio: self.ratio, draws: self.draws, of: self.of };
         let replayed = replay::replay(&frame, &wanted).map_err(explained)?;
         match self.listing.format {
             ListFormat::Json => output::print(&output::json(&replayed)?),
@@ -213,9 +213,9 @@ pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option
     let mut outcomes = HashMap::new();
     let mut take = |fact: Fact| {
         match fact {
-            Fact::Result(row) => _ = outcomes.insert(row.fold, Outcome::Scored(Score::of(&row.result))),
+            Fact::Result(row) => _ = outcomes.insert(row.fold, FoldStanding::Scored(Score::of(&row.result))),
             Fact::Fold(fold) if matches!(fold.state, FoldState::Failed(_)) => {
-                _ = outcomes.insert(fold.fold, Outcome::Failed)
+                _ = outcomes.insert(fold.fold, FoldStanding::Failed)
             }
             Fact::Sweep(_) | Fact::Fold(_) | Fact::Replicate(_) | Fact::Folds { .. } => {}
         }
@@ -224,8 +224,8 @@ pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option
     source.read(wanted, &mut take).await?;
     let scores = || {
         outcomes.values().filter_map(|outcome| match outcome {
-            Outcome::Scored(score) => Some(score),
-            Outcome::Open | Outcome::Failed => None,
+            FoldStanding::Scored(score) => Some(score),
+            FoldStanding::Open | FoldStanding::Failed => None,
         })
     };
     let knows_no_sizes =
@@ -236,9 +236,9 @@ pub async fn judged(source: &mut dyn facts::Facts, sweep: &str) -> Result<Option
 fn of_results(
     spec: &SweepSpec,
     race: &race::Race,
-    outcomes: &HashMap<FoldKey, Outcome>,
+    outcomes: &HashMap<FoldKey, FoldStanding>,
 ) -> Vec<StoppedTrial> {
-    let outcome = |fold: &FoldKey| outcomes.get(fold).copied().unwrap_or(Outcome::Open);
+    let outcome = |fold: &FoldKey| outcomes.get(fold).copied().unwrap_or(FoldStanding::Open);
     let raced = spec.race.iter().flat_map(|race| &race.among);
     let among = raced.chain(spec.halve.iter().flat_map(|halve| &halve.among)).collect::<Vec<_>>();
     let settings = |trial: TrialId| {
@@ -267,7 +267,7 @@ fn of_results(
                 splits,
                 counted,
                 leader: stop.leader.map(|leader| group.on_rung(leader, rung).to_string()).unwrap_or_default(),
-                saved: folds.filter(|fold| outcome(fold) == Outcome::Open).count(),
+                saved: folds.filter(|fold| outcome(fold) == FoldStanding::Open).count(),
             });
         }
     }

@@ -8,7 +8,7 @@ use togl_coordinator::store::replicates;
 use crate::facts::sweep_name;
 use crate::output::{self, ListFormat, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// List results of further attempts with what they say differently
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Replicates {
     /// Name of the sweep; all of them if none is given
     sweep: Option<String>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }

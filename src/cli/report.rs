@@ -8,7 +8,7 @@ use super::table::explained;
 use crate::clock;
 use crate::facts::{self, Depth};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Write one HTML file about a sweep
 #[derive(Debug, clap::Args)]
@@ -16,7 +16,7 @@ pub struct Report {
     /// Name of the sweep
     sweep: String,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// The file [default: SWEEP.html]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,

@@ -11,10 +11,10 @@ use togl_sweeps::SweepSpec;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::sources::{Source, Sources};
+use super::sources::{Sources, SweepSource};
 use super::steer::Because;
 use super::submit::Consent;
-use super::{Outcome, data, serve, status, submit, table};
+use super::{VerbOutcome, data, serve, status, submit, table};
 use crate::embedded::{self, Embedded};
 use crate::facts::{self, Depth, Facts as _, Remote};
 use crate::local::{self, LocalWorker};
@@ -59,7 +59,7 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         let sources = self.sources.read()?;
         for source in &sources {
             check_datasets(&source.spec, self.data_dir.clone())?;
@@ -143,10 +143,10 @@ impl Run {
     async fn carry_out_all(
         &self,
         client: &mut Client,
-        sources: Vec<Source>,
+        sources: Vec<SweepSource>,
         worker: LocalWorker,
         state: &StateDir,
-    ) -> Outcome {
+    ) -> VerbOutcome {
         let mut worst = ExitCode::from(problem::DONE);
         self.say_others(client, &sources).await?;
         for source in sources {
@@ -160,7 +160,7 @@ impl Run {
     }
 
     /// The state directory may hold more than was asked for now: what is left of other sweeps is trained as well.
-    async fn say_others(&self, client: &Client, sources: &[Source]) -> Result<(), Problem> {
+    async fn say_others(&self, client: &Client, sources: &[SweepSource]) -> Result<(), Problem> {
         let is_meant =
             |sweep: &ListedSweep| sources.iter().any(|source| source.spec.name.as_str() == sweep.name);
         let sweeps = Remote::new(client.clone()).sweeps(false).await?;
@@ -178,10 +178,10 @@ impl Run {
     async fn carry_out(
         &self,
         client: &mut Client,
-        source: Source,
+        source: SweepSource,
         worker: LocalWorker,
         state: &StateDir,
-    ) -> Outcome {
+    ) -> VerbOutcome {
         let submitted = submit::submit(client, source, &Because::default()).await?;
         let sweep = submitted.sweep.as_str();
         eprintln!("{}", submitted.sentence());

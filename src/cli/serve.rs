@@ -14,7 +14,7 @@ use crate::descriptors;
 use crate::embedded::{self, Embedded};
 use crate::notify::{Notifier, NotifyFile};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 use crate::state::StateDir;
 use crate::web::{self, Page};
 
@@ -175,7 +175,7 @@ impl Serve {
 /// The page, if one is wanted, for as long as there is a coordinator.
 async fn page(
     listener: Option<TcpListener>,
-    target: Target,
+    target: CoordinatorTarget,
     state: &StateDir,
     hidden: bool,
 ) -> std::convert::Infallible {

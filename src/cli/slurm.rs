@@ -8,16 +8,16 @@ use std::time::Duration;
 use serde::Serialize;
 use togl_proto::wire;
 
-use super::Outcome;
+use super::VerbOutcome;
 use super::slurm_options::{JobOptions, pin};
 use crate::clock;
 use crate::output::{self, ListRow, Listing};
 use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Client, CoordinatorTarget};
 use crate::slurm::autoscaler::Autoscaler;
-use crate::slurm::commands::Slurm as Cluster;
-use crate::slurm::decide::Counts;
-use crate::slurm::jobs::{Job, JobId, Refusal, Standing};
+use crate::slurm::commands::SlurmCommands as Cluster;
+use crate::slurm::decide::JobCounts;
+use crate::slurm::jobs::{JobId, JobState, SlurmJob, SubmitRefusal};
 use crate::slurm::pool::{Pool, check_name};
 use crate::slurm::script::Start;
 
@@ -70,7 +70,7 @@ struct Up {
 #[derive(Debug, clap::Args)]
 struct Status {
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     #[command(flatten)]
     listing: Listing,
 }
@@ -81,11 +81,11 @@ struct Down {
     #[arg(long, value_name = "NAME", default_value = "slurm", value_parser = check_name)]
     pool: String,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 impl Slurm {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         match self.action {
             Action::Try(verb) => verb.run().await,
             Action::Up(verb) => verb.run().await.map(|()| ExitCode::SUCCESS),
@@ -121,7 +121,7 @@ async fn interrupted() {
 }
 
 /// Slurm is asked before anything is submitted, so that a wrong partition is an error and not a pause.
-fn not_taken(refusal: &Refusal) -> Problem {
+fn not_taken(refusal: &SubmitRefusal) -> Problem {
     Problem::usage(format!("Slurm would not take such a job: {}", refusal.words()))
         .hint("change the options after `--`; `sinfo` lists partitions and their limits")
 }
@@ -135,7 +135,7 @@ impl Up {
         let pool = Pool { max_waiting: self.max_waiting.min(largest.max(1)), ..pool };
         match slurm.test(&start, &pool).await {
             Ok(_) => {}
-            Err(refusal @ Refusal::Lasting(_)) => return Err(not_taken(&refusal)),
+            Err(refusal @ SubmitRefusal::Lasting(_)) => return Err(not_taken(&refusal)),
             Err(later) => eprintln!("Slurm: {}; it is asked again when workers are wanted", later.words()),
         }
         let _alone = alone(&start.state, &pool.name)?;
@@ -149,7 +149,7 @@ impl Up {
 }
 
 impl Try {
-    async fn run(self) -> Outcome {
+    async fn run(self) -> VerbOutcome {
         let slurm = Cluster::find(&self.job.sbatch).await?;
         let start = self.job.start()?;
         let pool = self.job.pool(&format!("try-{}", std::process::id()), 1, 1);
@@ -171,7 +171,7 @@ impl Try {
 }
 
 /// Tells how a job goes until its worker has joined or it is over.
-async fn watch(slurm: &Cluster, pool: &Pool, id: &JobId, client: &mut Client, start: &Start) -> Outcome {
+async fn watch(slurm: &Cluster, pool: &Pool, id: &JobId, client: &mut Client, start: &Start) -> VerbOutcome {
     let (began, mut told) = (clock::now(), String::new());
     loop {
         let worker = workers(client).await?.into_iter().find(|worker| worker.allocation == id.allocation());
@@ -188,10 +188,10 @@ async fn watch(slurm: &Cluster, pool: &Pool, id: &JobId, client: &mut Client, st
         let jobs = slurm.queue(pool).await;
         let job = jobs
             .as_ref()
-            .map(|jobs| jobs.iter().find(|job| job.id == *id && job.standing != Standing::Ended));
+            .map(|jobs| jobs.iter().find(|job| job.id == *id && job.standing != JobState::Ended));
         let says = match job {
             None => "squeue does not answer".to_owned(),
-            Some(Some(Job { standing: Standing::Waiting, reason, .. })) => match reason.as_str() {
+            Some(Some(SlurmJob { standing: JobState::Waiting, reason, .. })) => match reason.as_str() {
                 "None" | "" => "it is about to begin".to_owned(),
                 reason => format!("it waits: {reason}"),
             },
@@ -255,7 +255,7 @@ impl ListRow for Row {
 }
 
 /// A pool of which nothing but the name is needed.
-fn named(name: &str, target: &Target) -> Pool {
+fn named(name: &str, target: &CoordinatorTarget) -> Pool {
     let (device, pin) = ("any".to_owned(), pin(target));
     Pool {
         name: name.to_owned(),
@@ -278,16 +278,16 @@ impl Status {
         let mut rows = Vec::new();
         for wire::PoolSummary { pool, holder, said, seconds_ago } in reply.into_inner().pools {
             let jobs = slurm.queue(&named(&pool, &self.target)).await;
-            let counts = Counts::of(jobs.as_deref().unwrap_or_default(), &joined, 0);
+            let counts = JobCounts::of(jobs.as_deref().unwrap_or_default(), &joined, 0);
             let mut note = format!("{seconds_ago} s ago: {said}");
-            let waits = |job: &&Job| job.standing == Standing::Waiting;
+            let waits = |job: &&SlurmJob| job.standing == JobState::Waiting;
             let mut reasons: Vec<&str> =
                 jobs.iter().flatten().filter(waits).map(|job| job.reason.as_str()).collect();
             reasons.dedup();
             if !reasons.is_empty() {
                 note += &format!("; Slurm: {}", reasons.join(", "));
             }
-            let Counts { waiting, starting, joined } = counts;
+            let JobCounts { waiting, starting, joined } = counts;
             rows.push(Row { pool, holder, waiting, starting, joined, note });
         }
         let none = "nobody starts workers here; begin with `togl slurm try`, then `togl slurm up`";
@@ -316,8 +316,8 @@ impl Down {
             let pools = client.list_pools(wire::ListPoolsRequest {}).await.map_err(remote::refused)?;
             let held = pools.into_inner().pools.iter().any(|held| held.pool == self.pool);
             let jobs = slurm.queue(&pool).await.ok_or_else(|| Problem::usage("squeue does not answer"))?;
-            let alive: Vec<&Job> = jobs.iter().filter(|job| job.standing != Standing::Ended).collect();
-            let waiting = alive.iter().filter(|job| job.standing == Standing::Waiting);
+            let alive: Vec<&SlurmJob> = jobs.iter().filter(|job| job.standing != JobState::Ended).collect();
+            let waiting = alive.iter().filter(|job| job.standing == JobState::Waiting);
             let waiting: Vec<JobId> = waiting.map(|job| job.id.clone()).collect();
             if !waiting.is_empty() {
                 slurm.cancel(&waiting, true).await;

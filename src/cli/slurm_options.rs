@@ -10,7 +10,7 @@ use togl_sweeps::blocks::DeviceKind;
 
 use crate::local;
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 use crate::slurm::pool::Pool;
 use crate::slurm::script::{self, Start};
 
@@ -57,7 +57,7 @@ pub(super) struct JobOptions {
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     worker_option: Vec<String>,
     #[command(flatten)]
-    pub(super) target: Target,
+    pub(super) target: CoordinatorTarget,
     /// What else `sbatch` is given, such as --partition=gpu --gres=gpu:1
     #[arg(last = true, value_name = "SBATCH OPTIONS")]
     pub(super) sbatch: Vec<String>,
@@ -117,7 +117,7 @@ impl JobOptions {
 }
 
 /// The CA that the pool's jobs are marked with.
-pub(super) fn pin(target: &Target) -> String {
+pub(super) fn pin(target: &CoordinatorTarget) -> String {
     target.pin().map_or_else(|| "-".to_owned(), |pin| pin.chars().take(12).collect())
 }
 

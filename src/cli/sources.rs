@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use togl_sweeps::SweepSpec;
-use togl_sweeps::bundle::Bundle;
+use togl_sweeps::bundle::ProgramFiles;
 use togl_sweeps::overrides::{Override, overridden};
 use togl_sweeps::settings::Setting;
 
@@ -22,16 +22,16 @@ pub struct Sources {
 }
 
 /// One sweep: its text and what it says.
-pub struct Source {
+pub struct SweepSource {
     pub yaml: String,
     pub spec: SweepSpec,
     /// The files of its program.
-    pub program: Option<Bundle>,
+    pub program: Option<ProgramFiles>,
 }
 
 impl Sources {
     /// Reads all files and checks what they say with the settings given.
-    pub fn read(&self) -> Result<Vec<Source>, Problem> {
+    pub fn read(&self) -> Result<Vec<SweepSource>, Problem> {
         let (given, files) = self.split();
         if files.is_empty() {
             return Err(Problem::usage("these are settings, but no sweep file")
@@ -40,7 +40,7 @@ impl Sources {
         if self.name.is_some() && files.len() > 1 {
             return Err(Problem::usage("--name is for one file; several would all be called the same"));
         }
-        let read: Vec<Source> = files.iter().map(|file| source(file)).collect::<Result<_, _>>()?;
+        let read: Vec<SweepSource> = files.iter().map(|file| source(file)).collect::<Result<_, _>>()?;
         let declared = read.iter().filter_map(|source| source.spec.program.as_ref());
         let declared: Vec<&'static Setting> = declared.flat_map(|program| program.settings.clone()).collect();
         let given: Vec<Override> = given
@@ -48,8 +48,8 @@ impl Sources {
             .map(|text| Override::parse(text, &declared))
             .collect::<Result<_, _>>()
             .map_err(Problem::usage)?;
-        let with = |(source, file): (Source, &&PathBuf)| self.with(source, file, &given);
-        let sources: Vec<Source> = read.into_iter().zip(&files).map(with).collect::<Result<_, _>>()?;
+        let with = |(source, file): (SweepSource, &&PathBuf)| self.with(source, file, &given);
+        let sources: Vec<SweepSource> = read.into_iter().zip(&files).map(with).collect::<Result<_, _>>()?;
         for (at, source) in sources.iter().enumerate() {
             if let Some(before) = sources[..at].iter().position(|other| other.spec.name == source.spec.name) {
                 let (a, b) = (files[before].display(), files[at].display());
@@ -79,7 +79,7 @@ impl Sources {
         (given, files)
     }
 
-    fn with(&self, source: Source, file: &Path, given: &[Override]) -> Result<Source, Problem> {
+    fn with(&self, source: SweepSource, file: &Path, given: &[Override]) -> Result<SweepSource, Problem> {
         if given.is_empty() && self.name.is_none() {
             return Ok(source);
         }
@@ -89,11 +89,11 @@ impl Sources {
         };
         let yaml = overridden(&source.yaml, given, self.name.as_deref(), &shown).map_err(refuse)?;
         let spec = SweepSpec::parse(&yaml).map_err(refuse)?;
-        Ok(Source { yaml, spec, program: source.program })
+        Ok(SweepSource { yaml, spec, program: source.program })
     }
 }
 
-fn source(file: &Path) -> Result<Source, Problem> {
+fn source(file: &Path) -> Result<SweepSource, Problem> {
     let (yaml, spec, program) = super::read_sweep(file)?;
-    Ok(Source { yaml, spec, program })
+    Ok(SweepSource { yaml, spec, program })
 }

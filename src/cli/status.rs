@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use togl_proto::wire;
 
-use super::{Outcome, race};
+use super::{VerbOutcome, race};
 use crate::clock;
 use crate::output::{self, Plain};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
-use crate::remote::{self, Client, FoldGivenUp, ListedSweep, SweepStatus, Target};
-use crate::watch::{self, Ending};
+use crate::remote::{self, Client, CoordinatorTarget, FoldGivenUp, ListedSweep, SweepStatus};
+use crate::watch::{self, WatchEnd};
 
 /// Show one sweep
 #[derive(Debug, clap::Args)]
@@ -19,7 +19,7 @@ pub struct Status {
     /// Name of the sweep
     sweep: String,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Plain,
@@ -34,7 +34,7 @@ pub struct Watch {
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 impl Status {
@@ -105,13 +105,13 @@ pub fn failures(status: &SweepStatus, options: &str) -> String {
 }
 
 impl Watch {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         let client = self.target.connect().await?; // if nobody is there from the beginning, it is a mistake
         let last = match (&self.sweep, !self.plain && !output::is_quiet() && watch::is_there()) {
             (sweep, true) => match watch::full_screen(&self.target, client, sweep.clone()).await? {
-                Ending::Over(last) => *last,
-                Ending::Left => return Ok(ExitCode::SUCCESS),
-                Ending::Interrupted => return Ok(ExitCode::from(problem::INTERRUPTED)),
+                WatchEnd::Over(last) => *last,
+                WatchEnd::Left => return Ok(ExitCode::SUCCESS),
+                WatchEnd::Interrupted => return Ok(ExitCode::from(problem::INTERRUPTED)),
             },
             (Some(sweep), false) => self.watch_on(client, sweep).await?,
             (None, false) => {

@@ -5,7 +5,7 @@ use tonic::Request;
 use tonic::metadata::MetadataValue;
 
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, CoordinatorTarget};
 
 /// Why somebody steers; kept with what he does.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -41,7 +41,7 @@ pub struct Steer {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 impl Steer {
@@ -99,7 +99,7 @@ pub struct Prioritise {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 fn whole(text: &str) -> Result<i32, String> {

@@ -9,14 +9,14 @@ use togl_proto::wire;
 use togl_sweeps::SweepSpec;
 use tonic::Code;
 
-use super::sources::{Source, Sources};
+use super::sources::{Sources, SweepSource};
 use super::steer::Because;
-use super::{Outcome, status};
+use super::{VerbOutcome, status};
 use crate::facts::{Facts as _, Remote};
 use crate::output::{self, Plain};
 use crate::problem::Problem;
 use crate::reading::Wait;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Client, CoordinatorTarget};
 
 /// Send a sweep file to a coordinator
 #[derive(Debug, clap::Args)]
@@ -28,7 +28,7 @@ pub struct Submit {
     #[command(flatten)]
     because: Because,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Where data sets are, to tell of unknown ones
     #[arg(long, value_name = "DIR", env = "TOGL_DATA")]
     data_dir: Option<PathBuf>,
@@ -79,7 +79,7 @@ impl Consent {
 
 /// What a submission changed.
 #[derive(Debug, Serialize)]
-pub struct Submitted {
+pub struct SubmitAnswer {
     /// The sweep.
     pub sweep: String,
     /// Distinct trials.
@@ -94,7 +94,7 @@ pub struct Submitted {
     pub removed: u64,
 }
 
-impl Submitted {
+impl SubmitAnswer {
     /// One line for people.
     pub fn sentence(&self) -> String {
         let Self { sweep, trials, folds, done, added, removed } = self;
@@ -112,9 +112,9 @@ impl Submitted {
 /// Submits the text of a sweep file.
 pub async fn submit(
     client: &mut Client,
-    Source { yaml, spec, program }: Source,
+    SweepSource { yaml, spec, program }: SweepSource,
     because: &Because,
-) -> Result<Submitted, Problem> {
+) -> Result<SubmitAnswer, Problem> {
     let _line = Wait::of(format!("submitting {}", output::count(spec.count_folds() as u64, "fold")));
     let request = because.ask(wire::SubmitRequest {
         data_digests: expected_digests(&spec),
@@ -123,7 +123,7 @@ pub async fn submit(
     });
     let reply = client.submit(request).await.map_err(remote::refused)?.into_inner();
     let wire::SubmitReply { sweep, trials, folds, done, added, removed } = reply;
-    Ok(Submitted { sweep, trials, folds, done, added, removed })
+    Ok(SubmitAnswer { sweep, trials, folds, done, added, removed })
 }
 
 /// What the catalogue knows about the data of a sweep, so that the first result from other data is noticed.
@@ -136,7 +136,7 @@ fn expected_digests(spec: &SweepSpec) -> HashMap<String, String> {
 }
 
 impl Submit {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         let sources = self.sources.read()?;
         let mut client = self.target.connect().await?;
         for source in sources {
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_edited_sweep_says_what_changed() {
-        let base = |added, removed| Submitted {
+        let base = |added, removed| SubmitAnswer {
             sweep: "s".to_owned(),
             trials: 2,
             folds: 6,

@@ -13,13 +13,13 @@ use togl_analysis::{
 use togl_sweeps::spec::{Selection, TableSpec};
 use togl_sweeps::{SweepSpec, bounded};
 
-use super::Outcome;
+use super::VerbOutcome;
 use super::plot;
-use super::table_block::Block;
+use super::table_block::TableBlock;
 use crate::facts::{self, Collected, Depth};
 use crate::output;
 use crate::problem::{self, Problem};
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 
 /// Make the table of a sweep
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub struct Table {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     from: Vec<PathBuf>,
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: TableFormat,
@@ -42,7 +42,7 @@ pub struct Table {
     #[arg(long, value_name = "FILE", requires = "sweep")]
     curves: Option<PathBuf>,
     #[command(flatten)]
-    block: Block,
+    block: TableBlock,
     /// Lay it out as a published table, such as `structural-extended`
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rows", "columns", "metric", "group", "select"])]
     layout: Option<String>,
@@ -101,7 +101,7 @@ struct Source {
 }
 
 impl Table {
-    pub(super) async fn run(self) -> Outcome {
+    pub(super) async fn run(self) -> VerbOutcome {
         let source = self.source().await?;
         if let Some(file) = &self.verify {
             return self.check_again(file, &source);
@@ -242,7 +242,7 @@ impl Table {
         }
     }
 
-    fn explain_cell(&self, cell: &[String], table: &Made, frame: &FoldFrame) -> Outcome {
+    fn explain_cell(&self, cell: &[String], table: &Made, frame: &FoldFrame) -> VerbOutcome {
         let [row, column] = cell else { return Err(Problem::usage("--explain takes a row and a column")) };
         let explanation = CellExplanation::of(table, frame, row, column).map_err(explained)?;
         let text = if self.format == TableFormat::Json { explanation.json() } else { explanation.text() };
@@ -250,7 +250,7 @@ impl Table {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn check_again(&self, file: &Path, source: &Source) -> Outcome {
+    fn check_again(&self, file: &Path, source: &Source) -> VerbOutcome {
         let name = format!("`{}`", file.display());
         let text = std::fs::File::open(file)
             .and_then(|file| bounded::text(file, bounded::DOCUMENT))

@@ -8,7 +8,7 @@ use crate::problem::Problem;
 
 /// What the table shows.
 #[derive(Debug, Default, clap::Args)]
-pub struct Block {
+pub struct TableBlock {
     /// Settings, or `method`, that make a row, with commas between
     #[arg(long, value_name = "SETTINGS", value_delimiter = ',')]
     rows: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Block {
     label: Option<String>,
 }
 
-impl Block {
+impl TableBlock {
     /// Only these, for commands that have no more of them.
     pub fn of(rows: &[String], columns: Option<&String>, metric: Option<&String>) -> Self {
         let (columns, metric) = (columns.cloned(), metric.cloned());

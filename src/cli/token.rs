@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
-use togl_coordinator::bundle::{self, BundleError};
+use togl_coordinator::bundle::{self, TokenBundleError};
 use togl_coordinator::clock;
 use togl_coordinator::tokens::{self, Entry, Role};
 use togl_sweeps::nearest;
@@ -246,7 +246,7 @@ impl Bundle {
     fn run(self) -> Result<(), Problem> {
         let folder = self.folder.display();
         let written = bundle::write(&self.folder, clock::unix_seconds()).map_err(|error| match error {
-            BundleError::NotEmpty { .. } => Problem::usage(error)
+            TokenBundleError::NotEmpty { .. } => Problem::usage(error)
                 .hint("name another folder; workers of a CA that is replaced would need new tokens"),
             other => Problem::usage(other),
         })?;

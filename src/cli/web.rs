@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::serve::{interrupted, stdin_closed};
 use crate::problem::Problem;
-use crate::remote::Target;
+use crate::remote::CoordinatorTarget;
 use crate::web::{Page, USUAL, bind, open};
 
 /// Show sweeps, tables and workers as a page in the browser
@@ -22,7 +22,7 @@ Examples:
 A link opens the page once and within ten minutes; the Enter key prints another one.")]
 pub struct Web {
     #[command(flatten)]
-    target: Target,
+    target: CoordinatorTarget,
     /// Where to serve it; only addresses of this machine
     #[arg(long, value_name = "IP:PORT", default_value = USUAL)]
     listen: String,

@@ -55,7 +55,7 @@ pub trait Tracking {
 }
 
 /// A server and how to be let in.
-pub struct Server {
+pub struct MlflowServer {
     agent: Agent,
     url: String,
     authorisation: Option<String>,
@@ -72,7 +72,7 @@ pub struct Credentials {
     pub password: Option<String>,
 }
 
-impl Server {
+impl MlflowServer {
     /// The server at an address.
     pub fn at(url: &str, who: &Credentials) -> Result<Self, ServerError> {
         let url = url.trim_end_matches('/').to_owned();
@@ -104,7 +104,7 @@ impl Server {
     }
 }
 
-impl Tracking for Server {
+impl Tracking for MlflowServer {
     fn post(&mut self, call: &'static str, body: &Value) -> Result<Value, ServerError> {
         let unreachable = |error: ureq::Error| ServerError::Unreachable {
             url: self.url.clone(),

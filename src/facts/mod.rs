@@ -14,14 +14,14 @@ use togl_sweeps::{FoldKey, SweepName, TrialConfig};
 use tonic::async_trait;
 
 use crate::problem::Problem;
-use crate::remote::{ListedSweep, ListedWorker, SweepStatus, Target};
+use crate::remote::{CoordinatorTarget, ListedSweep, ListedWorker, SweepStatus};
 
 pub use self::collected::{Collected, Depth, at, collected};
 pub use self::remote::Remote;
-pub use self::stored::{Stored, under_its_name};
+pub use self::stored::{StoredFacts, under_its_name};
 
 /// Takes facts one by one.
-pub type Take<'a> = dyn FnMut(Fact) -> Result<(), Problem> + Send + 'a;
+pub type TakeFacts<'a> = dyn FnMut(Fact) -> Result<(), Problem> + Send + 'a;
 
 /// Something that knows facts.
 #[async_trait]
@@ -30,7 +30,7 @@ pub trait Facts: Send {
     fn is_live(&self) -> bool;
 
     /// Hands out what is wanted, all of it from one state. What was handed out before an error must not be used.
-    async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem>;
+    async fn read(&mut self, wanted: Wanted, take: &mut TakeFacts<'_>) -> Result<(), Problem>;
 
     /// All sweeps with how far they are, in the order of their submission; archived ones only if they are wanted.
     async fn sweeps(&mut self, archived: bool) -> Result<Vec<ListedSweep>, Problem>;
@@ -39,7 +39,7 @@ pub trait Facts: Send {
     async fn status(&mut self, sweep: &str) -> Result<SweepStatus, Problem>;
 
     /// Workers that are here, or were here once.
-    async fn workers(&mut self) -> Result<Workers, Problem>;
+    async fn workers(&mut self) -> Result<KnownWorkers, Problem>;
 
     /// What the trainers of a fold wrote, the first attempt first. The trial may be shortened, here and below.
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem>;
@@ -55,7 +55,7 @@ pub trait Facts: Send {
 }
 
 /// Who trains, or did.
-pub enum Workers {
+pub enum KnownWorkers {
     /// Those of a coordinator.
     Here(Vec<ListedWorker>),
     /// Those that a store remembers.
@@ -86,7 +86,7 @@ pub struct AttemptLine {
     pub ending: String,
 }
 
-impl Target {
+impl CoordinatorTarget {
     /// Whom to ask for what goes on: the coordinator that was named or serves the state directory. If nobody serves it, the
     /// store tells what it was left with, and the user hears that.
     pub async fn live(&self) -> Result<Box<dyn Facts>, Problem> {
@@ -100,7 +100,7 @@ impl Target {
             }
         }
         eprintln!("no coordinator serves {}; this is what its store holds", state.path().display());
-        Ok(Box::new(Stored::new(&state)))
+        Ok(Box::new(StoredFacts::new(&state)))
     }
 
     /// Whom to ask for what is stored: the coordinator that was named, else the store of the state directory, which can be
@@ -110,7 +110,7 @@ impl Target {
         if self.coordinator.is_some() || (!state.has_store() && state.served().is_some()) {
             return Ok(Box::new(Remote::new(self.connect().await?)));
         }
-        Ok(Box::new(Stored::new(&state)))
+        Ok(Box::new(StoredFacts::new(&state)))
     }
 }
 

@@ -6,14 +6,14 @@ use togl_coordinator::store::history::{Acted, Happened};
 use togl_coordinator::store::reading::{Fact, FoldsWanted, Wanted};
 use togl_coordinator::store::replicates::{Counted, Difference, Replicate};
 use togl_coordinator::store::{
-    FoldFilter, FoldState, FoldWord, LogPiece, Outcome, ResultKind, ResultRow, StoredFold, StoredSweep,
+    FoldFilter, FoldState, FoldWord, LogPiece, ResultKind, ResultRow, ResultSummary, StoredFold, StoredSweep,
 };
 use togl_proto::convert::{self, ConvertError};
 use togl_proto::wire;
 use togl_sweeps::{Attempt, FoldKey, SweepName, WorkerId};
 use tonic::async_trait;
 
-use super::{AttemptLine, Facts, FoldExplanation, Take, Workers};
+use super::{AttemptLine, Facts, FoldExplanation, KnownWorkers, TakeFacts};
 use crate::problem::Problem;
 use crate::remote::{Client, ListedSweep, SweepStatus, refused};
 
@@ -40,7 +40,7 @@ impl Facts for Remote {
         true
     }
 
-    async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem> {
+    async fn read(&mut self, wanted: Wanted, take: &mut TakeFacts<'_>) -> Result<(), Problem> {
         let mut stream = self.client.read(request(wanted)).await.map_err(refused)?.into_inner();
         while let Some(fact) = stream.message().await.map_err(refused)? {
             match fact.kind.ok_or_else(|| broken("an empty fact"))? {
@@ -63,9 +63,9 @@ impl Facts for Remote {
         Ok(self.client.status(request).await.map_err(refused)?.into_inner().into())
     }
 
-    async fn workers(&mut self) -> Result<Workers, Problem> {
+    async fn workers(&mut self) -> Result<KnownWorkers, Problem> {
         let reply = self.client.list_workers(wire::ListWorkersRequest {}).await.map_err(refused)?;
-        Ok(Workers::Here(reply.into_inner().workers.into_iter().map(Into::into).collect()))
+        Ok(KnownWorkers::Here(reply.into_inner().workers.into_iter().map(Into::into).collect()))
     }
 
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem> {
@@ -184,7 +184,7 @@ fn fold(summary: wire::FoldSummary) -> Result<StoredFold, Problem> {
         state,
         attempts: summary.attempts,
         worker,
-        outcome: summary.outcome.map(|wire::Outcome { value, seconds, finished_at }| Outcome {
+        outcome: summary.outcome.map(|wire::Outcome { value, seconds, finished_at }| ResultSummary {
             value,
             seconds,
             finished_at: Some(finished_at).filter(|at| *at > 0),

@@ -14,7 +14,7 @@ use togl_sweeps::identity::respelled;
 use togl_sweeps::{FoldKey, WorkerId};
 use tonic::async_trait;
 
-use super::{AttemptLine, Facts, FoldExplanation, Take, Workers, sweep_name};
+use super::{AttemptLine, Facts, FoldExplanation, KnownWorkers, TakeFacts, sweep_name};
 use crate::embedded::RESTORE;
 use crate::problem::Problem;
 use crate::remote::{FoldGivenUp, FoldInTraining, ListedSweep, SweepStatus, fold_title, scale};
@@ -24,11 +24,11 @@ use crate::state::StateDir;
 const SHOWN: u64 = 100;
 
 /// A store.
-pub struct Stored {
+pub struct StoredFacts {
     store: StoreAddress,
 }
 
-impl Stored {
+impl StoredFacts {
     /// The store of a state directory.
     pub fn new(state: &StateDir) -> Self {
         Self { store: state.store().clone() }
@@ -108,12 +108,12 @@ fn failed(fold: StoredFold) -> Option<FoldGivenUp> {
 }
 
 #[async_trait]
-impl Facts for Stored {
+impl Facts for StoredFacts {
     fn is_live(&self) -> bool {
         false
     }
 
-    async fn read(&mut self, wanted: Wanted, take: &mut Take<'_>) -> Result<(), Problem> {
+    async fn read(&mut self, wanted: Wanted, take: &mut TakeFacts<'_>) -> Result<(), Problem> {
         let mut reading = Reading::new(self.open()?, wanted).map_err(problem)?;
         while let Some(page) = reading.page().map_err(problem)? {
             page.into_iter().map(under_its_name).try_for_each(&mut *take)?;
@@ -153,8 +153,8 @@ impl Facts for Stored {
         })
     }
 
-    async fn workers(&mut self) -> Result<Workers, Problem> {
-        Ok(Workers::Past(self.open()?.workers().map_err(problem)?))
+    async fn workers(&mut self) -> Result<KnownWorkers, Problem> {
+        Ok(KnownWorkers::Past(self.open()?.workers().map_err(problem)?))
     }
 
     async fn log(&mut self, fold: &str) -> Result<Vec<LogPiece>, Problem> {

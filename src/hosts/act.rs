@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::bundle::Part;
-use super::decide::{self, Common, Libtorch, Plan, Refusal, Step};
-use super::file::Wish;
+use super::bundle::BundlePart;
+use super::decide::{self, Common, HostPlan, HostRefusal, Libtorch, Step};
+use super::file::HostEntry;
 use super::looked::{self, Looked};
 use super::scripts::{self, Starting};
 use super::ssh;
@@ -14,7 +14,7 @@ pub use super::send::Parcel;
 
 /// What all hosts of one command have in common.
 #[derive(Debug)]
-pub struct Task {
+pub struct HostTask {
     /// What can be sent.
     pub parcel: Parcel,
     /// What decides.
@@ -36,7 +36,7 @@ pub enum Left {
     Killed,
 }
 
-impl Task {
+impl HostTask {
     /// What all hosts of a file have in common.
     pub fn new(parcel: Parcel, join: String, token: String, seconds: u64) -> Self {
         let token_digest = scripts::sha256(format!("{token}\n").as_bytes());
@@ -44,8 +44,8 @@ impl Task {
     }
 
     /// Brings a host to where it should be; gives what was seen there before.
-    pub async fn up(&self, wish: &Wish, say: &(dyn Fn(String) + Sync)) -> Result<(), Refusal> {
-        let looked = look(wish, true).await.map_err(|reason| Refusal { reason, hint: reach(wish) })?;
+    pub async fn up(&self, wish: &HostEntry, say: &(dyn Fn(String) + Sync)) -> Result<(), HostRefusal> {
+        let looked = look(wish, true).await.map_err(|reason| HostRefusal { reason, hint: reach(wish) })?;
         let plan = decide::decide(wish, &looked, &self.parcel.bundle.contents, &self.common)?;
         for note in &plan.notes {
             say(note.clone());
@@ -55,7 +55,7 @@ impl Task {
         }
         for step in &plan.steps {
             let done = self.perform(wish, &looked.folder, &plan, step, say).await;
-            done.map_err(|reason| Refusal {
+            done.map_err(|reason| HostRefusal {
                 reason,
                 hint: "repeat `togl hosts up`; it goes on where it stopped".to_owned(),
             })?;
@@ -65,9 +65,9 @@ impl Task {
 
     async fn perform(
         &self,
-        wish: &Wish,
+        wish: &HostEntry,
         folder: &str,
-        plan: &Plan,
+        plan: &HostPlan,
         step: &Step,
         say: &(dyn Fn(String) + Sync),
     ) -> Result<(), String> {
@@ -76,7 +76,7 @@ impl Task {
         match step {
             Step::Send(kind) => self.parcel.send(wish, folder, *kind, say).await,
             Step::Install(libtorch) => {
-                let sent = contents.libtorch.as_ref().map(Part::name).unwrap_or_default();
+                let sent = contents.libtorch.as_ref().map(BundlePart::name).unwrap_or_default();
                 let torch = match libtorch {
                     Libtorch::Sent => format!("{folder}/parts/{sent}/torch"),
                     Libtorch::Found(path) => path.clone(),
@@ -98,18 +98,18 @@ impl Task {
 }
 
 /// Looks at a host; thoroughly, or only at its worker.
-pub async fn look(wish: &Wish, thorough: bool) -> Result<Looked, String> {
+pub async fn look(wish: &HostEntry, thorough: bool) -> Result<Looked, String> {
     let said = ssh::run(wish, &scripts::look(wish, thorough), ssh::QUICK).await?;
     Looked::parse(&said).ok_or_else(|| "its answer broke off".to_owned())
 }
 
 /// Lets the worker of a host leave and forgets its token.
-pub async fn down(wish: &Wish, seconds: u64) -> Result<Left, String> {
+pub async fn down(wish: &HostEntry, seconds: u64) -> Result<Left, String> {
     let looked = look(wish, false).await?;
     stop(wish, &looked.folder, seconds, true).await
 }
 
-async fn stop(wish: &Wish, folder: &str, seconds: u64, forget: bool) -> Result<Left, String> {
+async fn stop(wish: &HostEntry, folder: &str, seconds: u64, forget: bool) -> Result<Left, String> {
     let limit = ssh::QUICK + Duration::from_secs(seconds);
     let said = ssh::run(wish, &scripts::stop(folder, seconds, forget), limit).await?;
     let value = |key| looked::value(&said, key).map(str::trim);
@@ -122,6 +122,6 @@ async fn stop(wish: &Wish, folder: &str, seconds: u64, forget: bool) -> Result<L
 }
 
 /// What to do about a host that cannot be looked at.
-pub fn reach(wish: &Wish) -> String {
+pub fn reach(wish: &HostEntry) -> String {
     format!("try `ssh {} true`; it must work without a question", wish.host)
 }

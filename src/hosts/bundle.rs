@@ -12,14 +12,14 @@ use crate::problem::Problem;
 
 /// Which part of a bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PartKind {
     /// The worker program.
     Programs,
     /// The libraries that it trains with.
     Libtorch,
 }
 
-impl Kind {
+impl PartKind {
     /// Its name in messages and paths.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -31,16 +31,16 @@ impl Kind {
 
 /// A part that is sent as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct BundlePart {
     /// Which.
-    pub kind: Kind,
+    pub kind: PartKind,
     /// Of all its files.
     pub digest: String,
     /// Bytes of its files.
     pub bytes: u64,
 }
 
-impl Part {
+impl BundlePart {
     /// What it is called on a host and in the cache.
     pub fn name(&self) -> String {
         format!("{}-{}", self.kind.as_str(), self.digest)
@@ -55,16 +55,16 @@ pub struct Contents {
     /// The GNU C library that the worker needs.
     pub glibc: (u32, u32),
     /// The worker program.
-    pub programs: Part,
+    pub programs: BundlePart,
     /// Its libtorch, if the bundle has one.
-    pub libtorch: Option<Part>,
+    pub libtorch: Option<BundlePart>,
     /// Whether that can use GPUs.
     pub cuda: bool,
 }
 
 /// A bundle on this machine.
 #[derive(Debug, Clone)]
-pub struct Bundle {
+pub struct HostBundle {
     root: PathBuf,
     /// What is in it.
     pub contents: Contents,
@@ -72,7 +72,7 @@ pub struct Bundle {
 
 const PROGRAM: &str = "bin/togl-worker";
 
-impl Bundle {
+impl HostBundle {
     /// The one that was named, a folder or a tarball, or the one that this program is part of.
     pub fn find(named: Option<&Path>) -> Result<Self, Problem> {
         let root = match named {
@@ -93,15 +93,15 @@ impl Bundle {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{PROGRAM}: {error}"));
         let (arch, glibc) = needs(&fs::read(&program).map_err(named).map_err(refuse)?).map_err(refuse)?;
         let part = |kind| part(root, kind).map_err(refuse);
-        let libtorch = part(Kind::Libtorch)?;
-        let programs = part(Kind::Programs)?.ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
+        let libtorch = part(PartKind::Libtorch)?;
+        let programs = part(PartKind::Programs)?.ok_or_else(|| refuse(io::ErrorKind::NotFound.into()))?;
         let cuda = root.join("lib/togl/torch/lib/libtorch_cuda.so").exists();
         let contents = Contents { arch, glibc, programs, libtorch, cuda };
         Ok(Self { root: root.to_owned(), contents })
     }
 
     /// Where the paths of a part begin, and which they are.
-    pub fn paths(&self, kind: Kind) -> io::Result<(PathBuf, Vec<PathBuf>)> {
+    pub fn paths(&self, kind: PartKind) -> io::Result<(PathBuf, Vec<PathBuf>)> {
         let base = base(&self.root, kind);
         let files = files(&base, kind)?;
         Ok((base, files))
@@ -143,18 +143,18 @@ fn unpacked(tarball: &Path) -> Result<PathBuf, Problem> {
     }
 }
 
-fn base(root: &Path, kind: Kind) -> PathBuf {
+fn base(root: &Path, kind: PartKind) -> PathBuf {
     match kind {
-        Kind::Programs => root.to_owned(),
-        Kind::Libtorch => root.join("lib/togl"),
+        PartKind::Programs => root.to_owned(),
+        PartKind::Libtorch => root.join("lib/togl"),
     }
 }
 
 /// The files of a part, sorted, as paths from its base.
-fn files(base: &Path, kind: Kind) -> io::Result<Vec<PathBuf>> {
+fn files(base: &Path, kind: PartKind) -> io::Result<Vec<PathBuf>> {
     let tops: &[&str] = match kind {
-        Kind::Programs => return Ok(vec![PathBuf::from(PROGRAM)]), // a host that trains needs no more of them
-        Kind::Libtorch => &["torch/lib", "nvidia"],
+        PartKind::Programs => return Ok(vec![PathBuf::from(PROGRAM)]), // a host that trains needs no more of them
+        PartKind::Libtorch => &["torch/lib", "nvidia"],
     };
     let mut found = Vec::new();
     for top in tops.iter().map(Path::new).filter(|top| base.join(top).is_dir()) {
@@ -176,7 +176,7 @@ fn walk(base: &Path, folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> 
 }
 
 /// A part by the digests of its files in their order; none if it has no files.
-fn part(root: &Path, kind: Kind) -> io::Result<Option<Part>> {
+fn part(root: &Path, kind: PartKind) -> io::Result<Option<BundlePart>> {
     let base = base(root, kind);
     let (mut all, mut bytes) = (blake3::Hasher::new(), 0);
     let files = files(&base, kind)?;
@@ -186,7 +186,7 @@ fn part(root: &Path, kind: Kind) -> io::Result<Option<Part>> {
         all.update(format!("{} {}\n", hasher.finalize().to_hex(), path.display()).as_bytes());
     }
     let digest = scripts::hex(&all.finalize().as_bytes()[..16]);
-    Ok((!files.is_empty()).then_some(Part { kind, digest, bytes }))
+    Ok((!files.is_empty()).then_some(BundlePart { kind, digest, bytes }))
 }
 
 /// Architecture and glibc that a program needs, from its header and the names of the versions that it asks for.
@@ -236,18 +236,18 @@ mod tests {
             fs::write(root.join(path), bytes).unwrap();
         };
         write(PROGRAM, &program(62));
-        assert_eq!(Bundle::open(root).unwrap().contents.libtorch, None);
+        assert_eq!(HostBundle::open(root).unwrap().contents.libtorch, None);
         write("lib/togl/torch/lib/libtorch_cpu.so", b"cpu");
         write("lib/togl/nvidia/cu13/lib/libcudart.so.13", b"rt");
         write("lib/togl/torch/include/header.h", b"not sent");
-        let first = Bundle::open(root).unwrap();
+        let first = HostBundle::open(root).unwrap();
         let part = first.contents.libtorch.clone().unwrap();
         assert_eq!((part.bytes, first.contents.cuda), (5, false));
         write("bin/togl", b"the command is not sent either");
         write("lib/togl/torch/include/header.h", b"changed");
-        assert_eq!(Bundle::open(root).unwrap().contents, first.contents);
+        assert_eq!(HostBundle::open(root).unwrap().contents, first.contents);
         write("lib/togl/torch/lib/libtorch_cuda.so", b"cuda");
-        let second = Bundle::open(root).unwrap().contents;
+        let second = HostBundle::open(root).unwrap().contents;
         assert!(second.cuda && second.libtorch.unwrap().digest != part.digest);
         assert_eq!(second.programs, first.contents.programs);
     }

@@ -1,8 +1,8 @@
 //! What has to be done on a host: from what the user wants, what was seen there and what can be sent. Pure: opens nothing, sends
 //! nothing, and a refusal means that the host was not touched.
 
-use super::bundle::{Contents, Kind, Part};
-use super::file::{Device, Wish, is_plain};
+use super::bundle::{BundlePart, Contents, PartKind};
+use super::file::{HostDevice, HostEntry, is_plain};
 use super::looked::{Looked, Torch};
 use super::scripts;
 
@@ -37,7 +37,7 @@ pub enum Libtorch {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Copy a part of the bundle.
-    Send(Kind),
+    Send(PartKind),
     /// Put program and libtorch together and try them.
     Install(Libtorch),
     /// Let the worker that runs leave.
@@ -51,7 +51,7 @@ pub enum Step {
 
 /// What follows for one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct HostPlan {
     /// What to do; nothing if all is as it should be.
     pub steps: Vec<Step>,
     /// The name of the installation.
@@ -64,19 +64,24 @@ pub struct Plan {
 
 /// A reason why nothing is done, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HostRefusal {
     /// The reason.
     pub reason: String,
     /// What to do.
     pub hint: String,
 }
 
-fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, Refusal> {
-    Err(Refusal { reason: reason.into(), hint: hint.into() })
+fn refuse<T>(reason: impl Into<String>, hint: impl Into<String>) -> Result<T, HostRefusal> {
+    Err(HostRefusal { reason: reason.into(), hint: hint.into() })
 }
 
 /// What to do on a host.
-pub fn decide(wish: &Wish, looked: &Looked, bundle: &Contents, common: &Common) -> Result<Plan, Refusal> {
+pub fn decide(
+    wish: &HostEntry,
+    looked: &Looked,
+    bundle: &Contents,
+    common: &Common,
+) -> Result<HostPlan, HostRefusal> {
     check_machine(looked, bundle)?;
     let on_gpu = trains_on_gpu(wish, looked)?;
     let libtorch = choose_libtorch(wish, looked, bundle, on_gpu)?;
@@ -103,10 +108,10 @@ pub fn decide(wish: &Wish, looked: &Looked, bundle: &Contents, common: &Common) 
                 .to_owned(),
         );
     }
-    Ok(Plan { steps, key, start, notes })
+    Ok(HostPlan { steps, key, start, notes })
 }
 
-fn check_machine(looked: &Looked, bundle: &Contents) -> Result<(), Refusal> {
+fn check_machine(looked: &Looked, bundle: &Contents) -> Result<(), HostRefusal> {
     let Looked { system, arch, folder, .. } = looked;
     if system != "Linux" || *arch != bundle.arch {
         let hint = "workers run on hosts of the architecture of the bundle; name another with --bundle";
@@ -142,18 +147,18 @@ fn check_machine(looked: &Looked, bundle: &Contents) -> Result<(), Refusal> {
 }
 
 /// A host with a GPU trains on it, unless the user says otherwise.
-fn trains_on_gpu(wish: &Wish, looked: &Looked) -> Result<bool, Refusal> {
+fn trains_on_gpu(wish: &HostEntry, looked: &Looked) -> Result<bool, HostRefusal> {
     match (wish.device, &looked.driver) {
-        (Device::Cpu, _) => Ok(false),
-        (Device::Auto, None) if !wish.devices.is_empty() => no_driver("devices"),
-        (Device::Auto, None) => Ok(false),
-        (Device::Auto | Device::Cuda, Some(driver)) => is_new_enough(driver),
-        (Device::Cuda, None) => no_driver("device: cuda"),
+        (HostDevice::Cpu, _) => Ok(false),
+        (HostDevice::Auto, None) if !wish.devices.is_empty() => no_driver("devices"),
+        (HostDevice::Auto, None) => Ok(false),
+        (HostDevice::Auto | HostDevice::Cuda, Some(driver)) => is_new_enough(driver),
+        (HostDevice::Cuda, None) => no_driver("device: cuda"),
     }
 }
 
 /// A driver that does not say its version may do.
-fn is_new_enough(driver: &str) -> Result<bool, Refusal> {
+fn is_new_enough(driver: &str) -> Result<bool, HostRefusal> {
     match driver.split('.').next().and_then(|major| major.parse::<u32>().ok()) {
         Some(major) if major < OLDEST_DRIVER => refuse(
             format!("its NVIDIA driver is {driver}, and the worker's CUDA needs {OLDEST_DRIVER} or newer"),
@@ -163,7 +168,7 @@ fn is_new_enough(driver: &str) -> Result<bool, Refusal> {
     }
 }
 
-fn no_driver(asked: &str) -> Result<bool, Refusal> {
+fn no_driver(asked: &str) -> Result<bool, HostRefusal> {
     refuse(
         format!("the file says `{asked}`, and there is no NVIDIA driver"),
         "install the driver there, or say `device: cpu`",
@@ -171,11 +176,11 @@ fn no_driver(asked: &str) -> Result<bool, Refusal> {
 }
 
 fn choose_libtorch(
-    wish: &Wish,
+    wish: &HostEntry,
     looked: &Looked,
     bundle: &Contents,
     on_gpu: bool,
-) -> Result<Libtorch, Refusal> {
+) -> Result<Libtorch, HostRefusal> {
     let with_cuda = if on_gpu { " with CUDA" } else { "" };
     let fits = |torch: &&Torch| is_right_version(&torch.version) && (torch.cuda || !on_gpu);
     let mut candidates = looked.torches.iter().filter(|torch| torch.asked || wish.torch.is_none());
@@ -219,7 +224,7 @@ fn missing_parts<'a>(
     bundle: &'a Contents,
     libtorch: &Libtorch,
     is_installed: bool,
-) -> Vec<&'a Part> {
+) -> Vec<&'a BundlePart> {
     let sent = bundle.libtorch.as_ref().filter(|_| *libtorch == Libtorch::Sent);
     // A found torch is only linked, so an installation that is there lacks nothing but a part that somebody removed.
     let needed = Some(&bundle.programs).filter(|_| !is_installed).into_iter().chain(sent);
@@ -227,7 +232,7 @@ fn missing_parts<'a>(
 }
 
 /// A part lies there twice for a moment: as it was sent, which is never larger, and unpacked.
-fn check_disk(looked: &Looked, missing: &[&Part]) -> Result<(), Refusal> {
+fn check_disk(looked: &Looked, missing: &[&BundlePart]) -> Result<(), HostRefusal> {
     let needed = missing.iter().map(|part| part.bytes.saturating_mul(2)).sum::<u64>() + RESERVE;
     if missing.is_empty() || looked.free >= needed {
         return Ok(());

@@ -2,11 +2,11 @@
 
 use super::*;
 
-fn wish() -> Wish {
-    Wish {
+fn wish() -> HostEntry {
+    HostEntry {
         host: "gpu1".to_owned(),
         slots: None,
-        device: Device::Auto,
+        device: HostDevice::Auto,
         devices: Vec::new(),
         torch: None,
         folder: "~/togl".to_owned(),
@@ -28,12 +28,12 @@ fn looked() -> Looked {
 }
 
 fn bundle() -> Contents {
-    let part = |kind, bytes| Part { kind, digest: "d1".to_owned(), bytes };
+    let part = |kind, bytes| BundlePart { kind, digest: "d1".to_owned(), bytes };
     Contents {
         arch: "x86_64".to_owned(),
         glibc: (2, 34),
-        programs: part(Kind::Programs, 40 << 20),
-        libtorch: Some(part(Kind::Libtorch, 440 << 20)),
+        programs: part(PartKind::Programs, 40 << 20),
+        libtorch: Some(part(PartKind::Libtorch, 440 << 20)),
         cuda: false,
     }
 }
@@ -46,11 +46,11 @@ fn torch(version: &str, cuda: bool) -> Torch {
     Torch { asked: false, cuda, version: version.to_owned(), path: format!("/opt/{version}/torch") }
 }
 
-fn planned(wish: &Wish, looked: &Looked) -> Plan {
+fn planned(wish: &HostEntry, looked: &Looked) -> HostPlan {
     decide(wish, looked, &bundle(), &common()).unwrap()
 }
 
-fn refused(wish: &Wish, looked: &Looked) -> Refusal {
+fn refused(wish: &HostEntry, looked: &Looked) -> HostRefusal {
     decide(wish, looked, &bundle(), &common()).unwrap_err()
 }
 
@@ -58,8 +58,8 @@ fn refused(wish: &Wish, looked: &Looked) -> Refusal {
 fn a_bare_host_gets_everything_and_a_host_that_has_it_nothing() {
     let first = planned(&wish(), &looked());
     let all = [
-        Step::Send(Kind::Programs),
-        Step::Send(Kind::Libtorch),
+        Step::Send(PartKind::Programs),
+        Step::Send(PartKind::Libtorch),
         Step::Install(Libtorch::Sent),
         Step::Stop,
         Step::Start { systemd: false },
@@ -78,14 +78,14 @@ fn a_bare_host_gets_everything_and_a_host_that_has_it_nothing() {
     let restart = [Step::Stop, Step::Start { systemd: false }];
     assert_eq!(planned(&wish(), &Looked { running: false, ..done.clone() }).steps, restart);
     assert_eq!(planned(&wish(), &Looked { token: Some("old".to_owned()), ..done.clone() }).steps, restart);
-    assert_eq!(planned(&Wish { slots: Some(3), ..wish() }, &done).steps, restart);
+    assert_eq!(planned(&HostEntry { slots: Some(3), ..wish() }, &done).steps, restart);
 }
 
 #[test]
 fn only_the_part_that_differs_is_sent() {
     let has_libtorch = Looked { parts: vec!["libtorch-d1".to_owned()], ..looked() };
     let steps = planned(&wish(), &has_libtorch).steps;
-    assert_eq!(steps[..2], [Step::Send(Kind::Programs), Step::Install(Libtorch::Sent)]);
+    assert_eq!(steps[..2], [Step::Send(PartKind::Programs), Step::Install(Libtorch::Sent)]);
 }
 
 #[test]
@@ -93,9 +93,9 @@ fn the_right_torch_of_the_host_is_linked_instead_of_sent() {
     let host = Looked { torches: vec![torch("2.4.0", true), torch("2.13.0+cpu", false)], ..looked() };
     let steps = planned(&wish(), &host).steps;
     let found = Libtorch::Found("/opt/2.13.0+cpu/torch".to_owned());
-    assert_eq!(steps[..2], [Step::Send(Kind::Programs), Step::Install(found)]);
+    assert_eq!(steps[..2], [Step::Send(PartKind::Programs), Step::Install(found)]);
     let other = Looked { torches: vec![torch("2.13.01", false)], ..looked() };
-    assert!(planned(&wish(), &other).steps.contains(&Step::Send(Kind::Libtorch)));
+    assert!(planned(&wish(), &other).steps.contains(&Step::Send(PartKind::Libtorch)));
 }
 
 #[test]
@@ -108,17 +108,17 @@ fn a_host_with_a_gpu_never_trains_on_its_cpu_unless_the_file_says_so() {
     assert!(refused(&wish(), &half).reason.contains("torch 2.13.0 without CUDA"));
     let whole = Looked { torches: vec![torch("2.13.0+cu130", true)], ..gpu.clone() };
     assert!(planned(&wish(), &whole).start.contains("'--device' 'cuda'"));
-    let on_cpu = planned(&Wish { device: Device::Cpu, ..wish() }, &gpu);
+    let on_cpu = planned(&HostEntry { device: HostDevice::Cpu, ..wish() }, &gpu);
     assert!(on_cpu.start.contains("'--device' 'cpu'"));
     let sends = decide(&wish(), &gpu, &Contents { cuda: true, ..bundle() }, &common()).unwrap();
-    assert!(sends.steps.contains(&Step::Send(Kind::Libtorch)));
+    assert!(sends.steps.contains(&Step::Send(PartKind::Libtorch)));
 }
 
 #[test]
 fn a_gpu_that_was_asked_for_must_be_there() {
-    let said = refused(&Wish { device: Device::Cuda, ..wish() }, &looked());
+    let said = refused(&HostEntry { device: HostDevice::Cuda, ..wish() }, &looked());
     assert!(said.reason.contains("no NVIDIA driver"), "{said:?}");
-    assert!(refused(&Wish { devices: vec![0], ..wish() }, &looked()).reason.contains("`devices`"));
+    assert!(refused(&HostEntry { devices: vec![0], ..wish() }, &looked()).reason.contains("`devices`"));
 }
 
 #[test]
@@ -128,7 +128,9 @@ fn a_driver_that_is_too_old_is_refused_before_anything_is_sent() {
         torches: vec![torch("2.13.0+cu130", true)],
         ..looked()
     };
-    for asked in [wish(), Wish { device: Device::Cuda, ..wish() }, Wish { devices: vec![0], ..wish() }] {
+    for asked in
+        [wish(), HostEntry { device: HostDevice::Cuda, ..wish() }, HostEntry { devices: vec![0], ..wish() }]
+    {
         let said = refused(&asked, &with("535.104.05"));
         assert_eq!(said.reason, "its NVIDIA driver is 535.104.05, and the worker's CUDA needs 580 or newer");
         assert!(said.hint.contains("device: cpu"), "{said:?}");
@@ -136,7 +138,7 @@ fn a_driver_that_is_too_old_is_refused_before_anything_is_sent() {
     assert!(planned(&wish(), &with("580.65.06")).start.contains("'--device' 'cuda'"));
     assert!(planned(&wish(), &with("")).start.contains("'--device' 'cuda'"));
     assert!(
-        planned(&Wish { device: Device::Cpu, ..wish() }, &with("535.104.05"))
+        planned(&HostEntry { device: HostDevice::Cpu, ..wish() }, &with("535.104.05"))
             .start
             .contains("'--device' 'cpu'")
     );
@@ -146,7 +148,7 @@ fn a_driver_that_is_too_old_is_refused_before_anything_is_sent() {
 
 #[test]
 fn the_torch_that_was_named_is_the_one_or_it_is_a_failure() {
-    let named = Wish { torch: Some("~/ml".to_owned()), ..wish() };
+    let named = HostEntry { torch: Some("~/ml".to_owned()), ..wish() };
     let said = refused(&named, &Looked { torches: vec![torch("2.13.0", true)], ..looked() });
     assert!(said.reason.contains("there is no torch in ~/ml"), "{said:?}");
     let other = Torch { asked: true, ..torch("2.4.0", true) };

@@ -16,7 +16,7 @@ const FOLDER: &str = "~/.local/share/togl";
 /// What slots train on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Device {
+pub enum HostDevice {
     /// GPUs where there is an NVIDIA driver, processors elsewhere.
     #[default]
     Auto,
@@ -29,14 +29,14 @@ pub enum Device {
 /// What the user wants of one host.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct HostEntry {
     /// As `ssh` knows it.
     pub host: String,
     /// Folds at once; the worker's own default if none.
     pub slots: Option<u32>,
     /// What to train on.
     #[serde(default)]
-    pub device: Device,
+    pub device: HostDevice,
     /// Numbers of the GPUs to use; all if none are named.
     #[serde(default)]
     pub devices: Vec<u32>,
@@ -65,7 +65,7 @@ pub struct HostsFile {
     #[serde(default)]
     ssh_options: Vec<String>,
     /// The hosts.
-    pub hosts: Vec<Wish>,
+    pub hosts: Vec<HostEntry>,
 }
 
 fn usual_folder() -> String {
@@ -107,7 +107,7 @@ impl HostsFile {
         }
         for (number, host) in self.hosts.iter().enumerate() {
             host.check()?;
-            let same = |other: &Wish| other.host == host.host && other.folder == host.folder;
+            let same = |other: &HostEntry| other.host == host.host && other.folder == host.folder;
             if self.hosts[..number].iter().any(same) {
                 return Err(format!(
                     "{}: given twice; for a second worker there give it another `folder`",
@@ -119,7 +119,7 @@ impl HostsFile {
     }
 }
 
-impl Wish {
+impl HostEntry {
     fn check(&self) -> Result<(), String> {
         let Self { host, folder, .. } = self;
         let is_name = !host.is_empty() && is_plain(&host.replace(['[', ']', '%'], ""));
@@ -132,7 +132,7 @@ impl Wish {
         if self.slots.is_some_and(|slots| !(1..=1024).contains(&slots)) {
             return refuse("slots: use 1 to 1024");
         }
-        if self.device == Device::Cpu && !self.devices.is_empty() {
+        if self.device == HostDevice::Cpu && !self.devices.is_empty() {
             return refuse("devices: these are numbers of GPUs, and `device` is cpu");
         }
         let path = folder.strip_prefix('~').unwrap_or(folder);
@@ -193,9 +193,9 @@ mod tests {
                     device: cuda, devices: [0, 2], torch: ~/ml, folder: /scratch/togl, ssh_options: [-v]}\n";
         let file = HostsFile::parse(text).unwrap();
         assert_eq!((file.join.as_str(), file.hosts.len()), ("lab:7447", 2));
-        assert_eq!((file.hosts[0].folder.as_str(), file.hosts[0].device), (FOLDER, Device::Auto));
+        assert_eq!((file.hosts[0].folder.as_str(), file.hosts[0].device), (FOLDER, HostDevice::Auto));
         assert_eq!(file.hosts[1].ssh_options, ["-v", "-F", "config"]);
-        assert_eq!((file.hosts[1].slots, file.hosts[1].device), (Some(4), Device::Cuda));
+        assert_eq!((file.hosts[1].slots, file.hosts[1].device), (Some(4), HostDevice::Cuda));
     }
 
     #[test]

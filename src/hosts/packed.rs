@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use ring::digest::{Context, SHA256};
 use togl_proto::own_machine;
 
-use super::bundle::{Bundle, Part};
+use super::bundle::{BundlePart, HostBundle};
 use super::scripts;
 use crate::problem::Problem;
 
@@ -54,7 +54,7 @@ pub fn digest_of_file(path: &Path) -> io::Result<String> {
 }
 
 /// The packed file of a part, made if it is not in the cache.
-pub fn pack(bundle: &Bundle, part: &Part) -> Result<Packed, Problem> {
+pub fn pack(bundle: &HostBundle, part: &BundlePart) -> Result<Packed, Problem> {
     let folder = cache()?;
     let path = folder.join(format!("{}.tar.gz", part.name()));
     if !path.exists() {
@@ -70,7 +70,7 @@ pub fn pack(bundle: &Bundle, part: &Part) -> Result<Packed, Problem> {
 
 /// The same bytes for the same files: no times, no owners, the order of the list. Links become what they point to, because what
 /// they point to may not be in the part.
-fn write(bundle: &Bundle, part: &Part, target: &Path) -> Result<(), Problem> {
+fn write(bundle: &HostBundle, part: &BundlePart, target: &Path) -> Result<(), Problem> {
     let refuse = |error: &dyn std::fmt::Display| {
         Problem::usage(format!("cannot pack the {} of the bundle: {error}", part.kind.as_str()))
             .hint("`tar` and `gzip` are needed here, and room in the cache (XDG_CACHE_HOME)")

@@ -1,9 +1,9 @@
 //! The texts that go to a host: scripts of POSIX `sh` with their variables set, and the files that they write there. Pure; the one
 //! place that quotes. The scripts themselves are the `.sh` files beside this one.
 
-use super::bundle::Part;
+use super::bundle::BundlePart;
 use super::decide::Libtorch;
-use super::file::Wish;
+use super::file::HostEntry;
 
 /// Text as one word of a shell.
 pub(crate) fn quoted(text: &str) -> String {
@@ -31,9 +31,9 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 /// The name of the installation of a program with a libtorch: another one for everything that differs.
-pub fn installation(programs: &Part, sent: Option<&Part>, libtorch: &Libtorch) -> String {
+pub fn installation(programs: &BundlePart, sent: Option<&BundlePart>, libtorch: &Libtorch) -> String {
     let libtorch = match libtorch {
-        Libtorch::Sent => sent.map_or_else(String::new, Part::name),
+        Libtorch::Sent => sent.map_or_else(String::new, BundlePart::name),
         Libtorch::Found(path) => path.clone(),
     };
     let text = format!("{}\n{libtorch}", programs.name());
@@ -41,7 +41,7 @@ pub fn installation(programs: &Part, sent: Option<&Part>, libtorch: &Libtorch) -
 }
 
 /// The file that starts the worker. Holds no secret; the worker's number is that of the shell that it replaces.
-pub fn start_file(wish: &Wish, folder: &str, join: &str, on_gpu: bool) -> String {
+pub fn start_file(wish: &HostEntry, folder: &str, join: &str, on_gpu: bool) -> String {
     let mut command = vec![
         format!("{folder}/worker/bin/togl-worker"),
         "join".to_owned(),
@@ -87,7 +87,7 @@ fn unit_file(folder: &str, seconds: u64) -> String {
 }
 
 /// Looks at a host; thoroughly, or only whether its worker runs.
-pub fn look(wish: &Wish, thorough: bool) -> String {
+pub fn look(wish: &HostEntry, thorough: bool) -> String {
     let torch = wish.torch.as_deref().unwrap_or_default();
     let variables = [("folder", wish.folder.as_str()), ("torch", torch), ("thorough", yes(thorough))];
     with(&variables, include_str!("look.sh"))

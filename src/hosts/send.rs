@@ -8,8 +8,8 @@ use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
 use tokio::sync::OnceCell;
 
-use super::bundle::{Bundle, Kind, Part};
-use super::file::Wish;
+use super::bundle::{BundlePart, HostBundle, PartKind};
+use super::file::HostEntry;
 use super::packed::{self, Packed};
 use super::{looked, scripts, ssh};
 use crate::clock;
@@ -25,28 +25,28 @@ const SAY_EVERY: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Parcel {
     /// The bundle.
-    pub bundle: Bundle,
+    pub bundle: HostBundle,
     programs: OnceCell<Packed>,
     libtorch: OnceCell<Packed>,
 }
 
 impl Parcel {
     /// Nothing is packed yet.
-    pub fn new(bundle: Bundle) -> Self {
+    pub fn new(bundle: HostBundle) -> Self {
         Self { bundle, programs: OnceCell::new(), libtorch: OnceCell::new() }
     }
 
-    fn part(&self, kind: Kind) -> Option<&Part> {
+    fn part(&self, kind: PartKind) -> Option<&BundlePart> {
         match kind {
-            Kind::Programs => Some(&self.bundle.contents.programs),
-            Kind::Libtorch => self.bundle.contents.libtorch.as_ref(),
+            PartKind::Programs => Some(&self.bundle.contents.programs),
+            PartKind::Libtorch => self.bundle.contents.libtorch.as_ref(),
         }
     }
 
-    async fn packed(&self, kind: Kind, part: &Part) -> Result<&Packed, String> {
+    async fn packed(&self, kind: PartKind, part: &BundlePart) -> Result<&Packed, String> {
         let cell = match kind {
-            Kind::Programs => &self.programs,
-            Kind::Libtorch => &self.libtorch,
+            PartKind::Programs => &self.programs,
+            PartKind::Libtorch => &self.libtorch,
         };
         let pack = || async { tokio::task::block_in_place(|| packed::pack(&self.bundle, part)) };
         cell.get_or_try_init(pack).await.map_err(|problem| problem.to_string())
@@ -55,9 +55,9 @@ impl Parcel {
     /// Copies a part into `folder` of a host, and tells how far it is.
     pub async fn send(
         &self,
-        wish: &Wish,
+        wish: &HostEntry,
         folder: &str,
-        kind: Kind,
+        kind: PartKind,
         say: &(dyn Fn(String) + Sync),
     ) -> Result<(), String> {
         let part = self.part(kind).ok_or("the bundle lacks that part")?;
@@ -76,10 +76,10 @@ impl Parcel {
 
 /// Whether the part is there afterwards; if not, what arrived was damaged and is gone.
 async fn send_rest(
-    wish: &Wish,
+    wish: &HostEntry,
     folder: &str,
     packed: &Packed,
-    part: &Part,
+    part: &BundlePart,
     say: &(dyn Fn(String) + Sync),
 ) -> Result<bool, String> {
     let said = ssh::run(wish, &scripts::receive(folder, &packed.sha), ssh::QUICK).await?;
@@ -102,7 +102,7 @@ async fn send_rest(
 
 /// Sends the file from `from` on.
 async fn stream(
-    wish: &Wish,
+    wish: &HostEntry,
     folder: &str,
     packed: &Packed,
     from: u64,

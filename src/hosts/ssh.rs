@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
-use super::file::Wish;
+use super::file::HostEntry;
 
 /// Time for looking at a host, logging in included.
 pub const QUICK: Duration = Duration::from_secs(40);
@@ -29,7 +29,7 @@ const ALWAYS: [&str; 8] = [
 ];
 
 /// `ssh` to a host, ready to be started. What the user wrote comes first, because the first word about an option counts.
-pub fn command(wish: &Wish, command: &str) -> Command {
+pub fn command(wish: &HostEntry, command: &str) -> Command {
     let mut ssh = Command::new("ssh");
     ssh.args(&wish.ssh_options).args(ALWAYS).arg("--").arg(&wish.host).arg(command);
     ssh.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -37,13 +37,13 @@ pub fn command(wish: &Wish, command: &str) -> Command {
 }
 
 /// Runs a script of `sh` and gives what it printed, or a reason in words.
-pub async fn run(wish: &Wish, script: &str, limit: Duration) -> Result<String, String> {
+pub async fn run(wish: &HostEntry, script: &str, limit: Duration) -> Result<String, String> {
     let child = start(wish, "sh -s")?;
     tokio::time::timeout(limit, talk(child, script.as_bytes())).await.map_err(|_| silent(limit))?
 }
 
 /// Starts `ssh`.
-pub fn start(wish: &Wish, line: &str) -> Result<Child, String> {
+pub fn start(wish: &HostEntry, line: &str) -> Result<Child, String> {
     command(wish, line).spawn().map_err(|error| format!("cannot start ssh: {error}"))
 }
 

@@ -11,14 +11,14 @@ use tokio::sync::Mutex as Turns;
 use crate::clock;
 use crate::facts::Remote;
 use crate::problem::{self, Problem};
-use crate::remote::{Client, Target};
+use crate::remote::{Client, CoordinatorTarget};
 
 /// A coordinator that is away is looked for so often, however many ask.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The way to the coordinator.
-pub struct Connection {
-    target: Target,
+pub struct CoordinatorLink {
+    target: CoordinatorTarget,
     address: String,
     client: Turns<Option<Client>>,
     away_since: Mutex<Option<String>>,
@@ -41,9 +41,9 @@ pub fn trouble(problem: &Problem) -> Trouble {
     }
 }
 
-impl Connection {
+impl CoordinatorLink {
     /// A way that is open.
-    pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
+    pub fn new(target: CoordinatorTarget, client: Client) -> Result<Self, Problem> {
         let address = target.address()?;
         let client = Turns::new(Some(client));
         Ok(Self { target, address, client, away_since: Mutex::default(), tried: Mutex::default() })

@@ -6,6 +6,6 @@ mod left;
 mod pace;
 mod sweep;
 
-pub use self::connection::{Connection, trouble};
+pub use self::connection::{CoordinatorLink, trouble};
 pub use self::pace::Pace;
 pub use self::sweep::{LiveSweep, Made, Planned, results_of};

@@ -17,7 +17,7 @@ use togl_web::Trouble;
 use tokio::sync::{Mutex as Turns, watch};
 use tokio::task::JoinSet;
 
-use super::connection::{Connection, trouble};
+use super::connection::{CoordinatorLink, trouble};
 use super::left::Left;
 use crate::cli;
 use crate::clock;
@@ -67,7 +67,7 @@ impl Made {
 
 /// What the tasks write and the page reads.
 struct Shared {
-    connection: Arc<Connection>,
+    connection: Arc<CoordinatorLink>,
     name: SweepName,
     status: watch::Sender<Option<Result<SweepStatus, Trouble>>>,
     folds: Mutex<Option<(Arc<Planned>, LiveFolds)>>,
@@ -88,7 +88,7 @@ pub struct LiveSweep {
 
 impl LiveSweep {
     /// Begins to follow.
-    pub fn follow(connection: Arc<Connection>, name: SweepName) -> Arc<Self> {
+    pub fn follow(connection: Arc<CoordinatorLink>, name: SweepName) -> Arc<Self> {
         let shared = Arc::new(Shared {
             connection,
             name,

@@ -59,12 +59,12 @@ pub struct Notice {
     /// It in one sentence.
     pub text: String,
     /// How far the sweep is, if it is about one.
-    pub sweep: Option<Counts>,
+    pub sweep: Option<FoldCounts>,
 }
 
 /// How far a sweep is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct FoldCounts {
     pub folds: u64,
     pub finished: u64,
     pub failed: u64,
@@ -72,7 +72,7 @@ pub struct Counts {
     pub pending: u64,
 }
 
-impl From<&ListedSweep> for Counts {
+impl From<&ListedSweep> for FoldCounts {
     fn from(sweep: &ListedSweep) -> Self {
         let ListedSweep { folds, finished, failed, running, pending, .. } = *sweep;
         Self { folds, finished, failed, running, pending }
@@ -90,7 +90,7 @@ pub struct Disputed {
 
 /// What the coordinator shows.
 #[derive(Debug, Clone, Default)]
-pub struct Picture {
+pub struct Observed {
     /// All sweeps but the archived ones.
     pub sweeps: Vec<ListedSweep>,
     /// Everybody who is here.
@@ -112,7 +112,7 @@ pub struct Told {
 
 impl Told {
     /// What is to be told now, after which it has been told.
-    pub fn decide(&mut self, rules: &Rules, picture: &Picture, now: Duration) -> Vec<Notice> {
+    pub fn decide(&mut self, rules: &Rules, picture: &Observed, now: Duration) -> Vec<Notice> {
         self.idle_since = picture.is_idle().then(|| self.idle_since.unwrap_or(now));
         let idle = self.idle_since.map_or(Duration::ZERO, |since| now.saturating_sub(since));
         self.matters.retain(|matter| picture.may_last(rules, matter));
@@ -125,7 +125,7 @@ impl Told {
     }
 }
 
-impl Picture {
+impl Observed {
     /// Folds that could be handed out if there were somebody to take them.
     fn waiting(&self) -> u64 {
         self.sweeps.iter().filter(|sweep| sweep.state == "active").map(|sweep| sweep.pending).sum()

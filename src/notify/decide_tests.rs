@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::decide::{Disputed, Matter, Notice, Occasion, Picture, Rules, Told};
+use super::decide::{Disputed, Matter, Notice, Observed, Occasion, Rules, Told};
 use crate::remote::{ListedSweep, ListedWorker};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -56,11 +56,11 @@ impl Teller {
     /// One whose first look is behind him.
     fn begun() -> Self {
         let mut teller = Self::default();
-        assert!(teller.look(&Picture::default()).is_empty());
+        assert!(teller.look(&Observed::default()).is_empty());
         teller
     }
 
-    fn look(&mut self, picture: &Picture) -> Vec<(Occasion, String)> {
+    fn look(&mut self, picture: &Observed) -> Vec<(Occasion, String)> {
         let notices = self.told.decide(&Rules::default(), picture, self.now);
         notices.into_iter().map(|Notice { matter, .. }| (matter.occasion, matter.about)).collect()
     }
@@ -73,15 +73,15 @@ impl Teller {
     }
 }
 
-fn of(sweeps: Vec<ListedSweep>) -> Picture {
-    Picture { sweeps, ..Picture::default() }
+fn of(sweeps: Vec<ListedSweep>) -> Observed {
+    Observed { sweeps, ..Observed::default() }
 }
 
 #[test]
 fn a_sweep_that_ends_is_told_once_and_again_when_it_ends_again() {
     let mut teller = Teller::begun();
     let busy = vec![worker("a", "connected")];
-    let with = |sweep| Picture { workers: busy.clone(), ..of(vec![sweep]) };
+    let with = |sweep| Observed { workers: busy.clone(), ..of(vec![sweep]) };
     assert!(teller.look(&with(sweep("s", "active", [1, 1, 8, 0]))).is_empty());
     let done = with(sweep("s", "active", [0, 0, 9, 1]));
     assert_eq!(teller.look(&done), [(Occasion::SweepDone, "s".to_owned())]);
@@ -96,7 +96,7 @@ fn a_sweep_that_ends_is_told_once_and_again_when_it_ends_again() {
 fn what_was_done_before_anybody_was_told_of_anything_is_old_but_what_asks_for_a_hand_is_told() {
     let mut teller = Teller::default();
     let failing = sweep("f", "active", [1, 0, 0, 30]);
-    let picture = Picture {
+    let picture = Observed {
         workers: vec![worker("a", "connected"), worker("b", "quarantined")],
         disputes: vec![Disputed { data: "MUTAG".to_owned(), dissenting: 1 }],
         ..of(vec![sweep("old", "active", [0, 0, 4, 0]), failing, paused_itself("p")])
@@ -124,7 +124,7 @@ fn failures_are_told_when_there_are_so_many_and_not_with_each_further_one() {
     let mut teller = Teller::begun();
     let mut look = |failed| {
         let workers = vec![worker("a", "connected")];
-        teller.look(&Picture { workers, ..of(vec![sweep("s", "active", [50, 0, 9, failed])]) }).len()
+        teller.look(&Observed { workers, ..of(vec![sweep("s", "active", [50, 0, 9, failed])]) }).len()
     };
     assert_eq!([look(9), look(10), look(11), look(40), look(0), look(10)], [0, 1, 0, 0, 0, 1]);
 }
@@ -132,18 +132,18 @@ fn failures_are_told_when_there_are_so_many_and_not_with_each_further_one() {
 #[test]
 fn a_host_is_told_once_however_many_workers_it_has_and_stays_told_while_none_of_them_is_back() {
     let mut teller = Teller::begun();
-    let kept_out = Picture {
+    let kept_out = Observed {
         workers: vec![worker("a", "quarantined"), worker("a", "quarantined")],
-        ..Picture::default()
+        ..Observed::default()
     };
     assert_eq!(teller.look(&kept_out), [(Occasion::HostQuarantined, "a".to_owned())]);
-    assert!(teller.look(&Picture::default()).is_empty());
+    assert!(teller.look(&Observed::default()).is_empty());
     assert!(
         teller.look(&kept_out).is_empty(),
         "its workers came back to a coordinator that was started again"
     );
     assert!(
-        teller.look(&Picture { workers: vec![worker("a", "connected")], ..Picture::default() }).is_empty()
+        teller.look(&Observed { workers: vec![worker("a", "connected")], ..Observed::default() }).is_empty()
     );
     assert_eq!(teller.look(&kept_out).len(), 1);
 }
@@ -152,12 +152,12 @@ fn a_host_is_told_once_however_many_workers_it_has_and_stays_told_while_none_of_
 fn that_nobody_takes_folds_is_told_after_an_hour_of_waiting() {
     let mut teller = Teller::begun();
     let waiting = of(vec![sweep("s", "active", [5, 0, 0, 0])]);
-    let mut at = |minutes: u64, picture: &Picture| {
+    let mut at = |minutes: u64, picture: &Observed| {
         teller.now = Duration::from_secs(minutes * 60);
         teller.look(picture).len()
     };
     assert_eq!([at(0, &waiting), at(59, &waiting), at(60, &waiting), at(300, &waiting)], [0, 0, 1, 0]);
-    let with = |state| Picture { workers: vec![worker("a", state)], ..waiting.clone() };
+    let with = |state| Observed { workers: vec![worker("a", state)], ..waiting.clone() };
     assert_eq!(
         [at(301, &with("connected")), at(302, &waiting), at(361, &waiting), at(362, &waiting)],
         [0, 0, 0, 1]
@@ -183,8 +183,8 @@ fn that_nobody_takes_folds_is_told_after_an_hour_of_waiting() {
 #[test]
 fn a_sentence_says_what_happened() {
     let mut told = Told::default();
-    told.decide(&Rules::default(), &Picture::default(), Duration::ZERO);
-    let picture = Picture {
+    told.decide(&Rules::default(), &Observed::default(), Duration::ZERO);
+    let picture = Observed {
         workers: vec![worker("gpu-3", "quarantined")],
         disputes: vec![Disputed { data: "MUTAG".to_owned(), dissenting: 2 }],
         ..of(vec![
@@ -209,7 +209,7 @@ fn a_sentence_says_what_happened() {
     ");
 }
 
-fn pictures() -> impl Strategy<Value = Picture> {
+fn pictures() -> impl Strategy<Value = Observed> {
     let sweep =
         (0..3_usize, 0..3_u64, 0..20_u64, any::<bool>()).prop_map(|(name, pending, failed, paused)| {
             let name = ["x", "y", "z"][name];
@@ -228,7 +228,7 @@ fn pictures() -> impl Strategy<Value = Picture> {
         true => vec![Disputed { data: "MUTAG".to_owned(), dissenting: 1 }],
         false => Vec::new(),
     });
-    (sweep, workers, disputes).prop_map(|(sweep, workers, disputes)| Picture {
+    (sweep, workers, disputes).prop_map(|(sweep, workers, disputes)| Observed {
         sweeps: vec![sweep],
         workers,
         disputes,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use togl_sweeps::visible::visible;
 
-use super::decide::{Counts, Matter, Notice};
+use super::decide::{FoldCounts, Matter, Notice};
 use super::file::Form;
 use crate::cli;
 
@@ -30,16 +30,16 @@ pub struct Letter {
     /// It in one sentence.
     pub text: String,
     /// How far the sweep is.
-    pub sweep: Option<Counts>,
+    pub sweep: Option<FoldCounts>,
     /// The table of the sweep as text.
     pub table: Option<String>,
     /// What people did to the sweep lately.
-    pub acts: Vec<Deed>,
+    pub acts: Vec<Steering>,
 }
 
 /// Something that somebody did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deed {
+pub struct Steering {
     pub at: String,
     pub by: String,
     pub act: String,
@@ -52,7 +52,7 @@ pub struct Enclosed {
     /// The table of the sweep as text.
     pub table: Option<String>,
     /// What people did to the sweep lately.
-    pub acts: Vec<Deed>,
+    pub acts: Vec<Steering>,
 }
 
 impl Letter {
@@ -100,7 +100,7 @@ impl Letter {
     /// The sentence, who did something to the sweep, the table; what is marked up is what we mark up.
     fn channel_text(&self) -> String {
         let mut text = as_text(&format!("togl: {}", self.text));
-        for Deed { at, by, act, reason } in &self.acts {
+        for Steering { at, by, act, reason } in &self.acts {
             let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             text += &as_text(&format!("\n{at} {act} by {by}{why}"));
         }
@@ -149,8 +149,8 @@ mod tests {
 
     fn letter(text: &str, table: Option<String>) -> Letter {
         let matter = Matter { occasion: Occasion::SweepDone, about: "zinc".to_owned() };
-        let sweep = Some(Counts { folds: 9, finished: 8, failed: 1, running: 0, pending: 0 });
-        let act = Deed {
+        let sweep = Some(FoldCounts { folds: 9, finished: 8, failed: 1, running: 0, pending: 0 });
+        let act = Steering {
             at: "2026-11-19T01:00:00Z".to_owned(),
             by: "anna".to_owned(),
             act: "retry".to_owned(),

@@ -20,15 +20,15 @@ use togl_proto::wire;
 use togl_sweeps::bounded;
 use tokio::task::JoinSet;
 
-use self::decide::{Disputed, Notice, Occasion, Picture};
-use self::letter::{Deed, Enclosed, Letter};
+use self::decide::{Disputed, Notice, Observed, Occasion};
+use self::letter::{Enclosed, Letter, Steering};
 use self::outbox::{Lost, Outbox};
 use self::send::{Returned, Sender};
 use crate::cli;
 use crate::clock;
-use crate::facts::{self, Depth, Facts as _, Remote, Workers};
+use crate::facts::{self, Depth, Facts as _, KnownWorkers, Remote};
 use crate::problem::Problem;
-use crate::remote::{self, Target};
+use crate::remote::{self, CoordinatorTarget};
 use crate::state::StateDir;
 use crate::web;
 
@@ -59,12 +59,12 @@ pub struct Notifier {
     file: NotifyFile,
     sender: Sender,
     record: PathBuf,
-    target: Target,
+    target: CoordinatorTarget,
 }
 
 impl Notifier {
     /// One that is ready to begin.
-    pub fn new(file: NotifyFile, state: &StateDir, target: Target) -> Result<Self, Problem> {
+    pub fn new(file: NotifyFile, state: &StateDir, target: CoordinatorTarget) -> Result<Self, Problem> {
         let sender = Sender::new(file.ca_file.as_deref())?;
         Ok(Self { file, sender, record: state.path().join("notify.json"), target })
     }
@@ -136,7 +136,7 @@ impl Notifier {
     async fn picture(
         &self,
         client: &mut Option<remote::Client>,
-    ) -> Result<(remote::Client, Picture), Problem> {
+    ) -> Result<(remote::Client, Observed), Problem> {
         let connected = match client.take() {
             Some(client) => client,
             None => self.target.connect().await?,
@@ -228,17 +228,17 @@ impl Post {
 }
 
 /// What the coordinator shows.
-async fn picture(mut client: remote::Client) -> Result<Picture, Problem> {
+async fn picture(mut client: remote::Client) -> Result<Observed, Problem> {
     let mut remote = Remote::new(client.clone());
     let sweeps = remote.sweeps(false).await?;
-    let Workers::Here(workers) = remote.workers().await? else {
+    let KnownWorkers::Here(workers) = remote.workers().await? else {
         return Err(Problem::ours("the coordinator told of workers of the past"));
     };
     let disputes = client.list_disputes(wire::ListDisputesRequest {}).await.map_err(remote::refused)?;
     let disputed =
         |dispute: wire::Dispute| Disputed { data: dispute.data, dissenting: dispute.dissent.len() };
     let disputes = disputes.into_inner().disputes.into_iter().map(disputed).collect();
-    Ok(Picture { sweeps, workers, disputes })
+    Ok(Observed { sweeps, workers, disputes })
 }
 
 /// What belongs to a notice about a sweep. What cannot be had is left out: that something happened is worth telling by itself.
@@ -247,7 +247,7 @@ async fn enclosed(client: remote::Client, notice: &Notice) -> Enclosed {
     let sweep = &notice.matter.about;
     let mut remote = Remote::new(client);
     let acts = remote.acts(Some(sweep)).await.unwrap_or_default();
-    let acts = acts.iter().rev().take(ACTS).rev().map(|act| Deed {
+    let acts = acts.iter().rev().take(ACTS).rev().map(|act| Steering {
         at: cli::rfc3339(act.at),
         by: act.by.clone(),
         act: act.act.clone(),

@@ -7,26 +7,26 @@ use std::time::Duration;
 use togl_proto::wire;
 use tonic::Code;
 
-use super::commands::Slurm;
-use super::decide::{self, Act, Decision, Look};
-use super::jobs::Job;
+use super::commands::SlurmCommands;
+use super::decide::{self, Decision, SlurmAct, SlurmLook};
+use super::jobs::SlurmJob;
 use super::memory::Memory;
 use super::pool::Pool;
 use super::script::Start;
 use crate::clock;
 use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Client, CoordinatorTarget};
 
 /// Everything an autoscaler works with.
 pub struct Autoscaler {
     /// The cluster.
-    pub slurm: Slurm,
+    pub slurm: SlurmCommands,
     /// How workers are started.
     pub start: Start,
     /// Which workers, and how many.
     pub pool: Pool,
     /// The coordinator.
-    pub target: Target,
+    pub target: CoordinatorTarget,
     /// Between two looks.
     pub every: Duration,
     /// Who holds the pool; unique per process.
@@ -37,7 +37,7 @@ pub struct Autoscaler {
 struct Seen {
     demand: Vec<wire::Shape>,
     joined: BTreeSet<String>,
-    jobs: Option<Vec<Job>>,
+    jobs: Option<Vec<SlurmJob>>,
     slots: Option<u32>,
 }
 
@@ -100,7 +100,7 @@ impl Autoscaler {
                 }
             }
         }
-        let look = Look {
+        let look = SlurmLook {
             now,
             demand: &seen.demand,
             jobs: seen.jobs.as_deref(),
@@ -110,11 +110,11 @@ impl Autoscaler {
         let Decision { act, why } = decide::decide(&self.pool, look, memory);
         match act {
             None => Ok((why, false)),
-            Some(Act::CancelPending(ids)) => {
+            Some(SlurmAct::CancelPending(ids)) => {
                 self.slurm.cancel(&ids, true).await;
                 Ok((format!("{why}; {} that wait are cancelled", ids.len()), true))
             }
-            Some(Act::Submit(count)) => {
+            Some(SlurmAct::Submit(count)) => {
                 let jobs = seen.jobs.map_or(0, |jobs| jobs.len());
                 let answer = self.slurm.submit(&self.start, &self.pool, count, &memory.excluded()).await;
                 let told = match &answer {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::jobs::{self, Ended, Job, JobId, Refusal};
+use super::jobs::{self, Ended, JobId, SlurmJob, SubmitRefusal};
 use super::pool::Pool;
 use super::script::{self, Start};
 use crate::problem::Problem;
@@ -21,7 +21,7 @@ const SECRET: &[&str] = &["TOGL_TOKEN", "TOGL_COORDINATOR", "TOGL_IDENTITY", "TO
 
 /// A Slurm cluster, or several that are named with `--clusters`.
 #[derive(Debug, Clone)]
-pub struct Slurm {
+pub struct SlurmCommands {
     clusters: Option<String>,
 }
 
@@ -32,7 +32,7 @@ struct Said {
     words: String,
 }
 
-impl Slurm {
+impl SlurmCommands {
     /// The one that these options of `sbatch` mean. Its programs must be there.
     pub async fn find(sbatch: &[String]) -> Result<Self, Problem> {
         let slurm = Self { clusters: script::clusters(sbatch) };
@@ -79,7 +79,7 @@ impl Slurm {
     }
 
     /// Jobs of this user with the name of one pool; nothing if Slurm does not answer.
-    pub async fn queue(&self, pool: &Pool) -> Option<Vec<Job>> {
+    pub async fn queue(&self, pool: &Pool) -> Option<Vec<SlurmJob>> {
         let user = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata("/proc/self").ok()?);
         let arguments = [
             "--noheader".to_owned(),
@@ -99,10 +99,10 @@ impl Slurm {
         pool: &Pool,
         count: u32,
         excluded: &[String],
-    ) -> Result<String, Refusal> {
+    ) -> Result<String, SubmitRefusal> {
         let options = start.options(pool, count, excluded);
         let said = self.run("sbatch", &options, Some(&start.script(pool))).await;
-        let said = said.map_err(|error| Refusal::Passing(error.to_string()))?;
+        let said = said.map_err(|error| SubmitRefusal::Passing(error.to_string()))?;
         let number = said.out.trim().split(';').next().unwrap_or_default().to_owned();
         match said.success && number.starts_with(|c: char| c.is_ascii_digit()) {
             true => Ok(number),
@@ -111,11 +111,11 @@ impl Slurm {
     }
 
     /// Asks Slurm whether it would take such a job; gives what it says about when it would start.
-    pub async fn test(&self, start: &Start, pool: &Pool) -> Result<String, Refusal> {
+    pub async fn test(&self, start: &Start, pool: &Pool) -> Result<String, SubmitRefusal> {
         let mut options = start.options(pool, 1, &[]);
         options.insert(0, "--test-only".to_owned());
         let said = self.run("sbatch", &options, Some(&start.script(pool))).await;
-        let said = said.map_err(|error| Refusal::Passing(error.to_string()))?;
+        let said = said.map_err(|error| SubmitRefusal::Passing(error.to_string()))?;
         match said.success {
             true => Ok(jobs::first_line(&said.words)),
             false => {

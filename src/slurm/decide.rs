@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use togl_proto::wire;
 
-use super::jobs::{Job, JobId, Standing};
-use super::memory::{Memory, Trouble};
+use super::jobs::{JobId, JobState, SlurmJob};
+use super::memory::{Memory, SubmitTrouble};
 use super::pool::{Misfit, Pool};
 
 /// Seconds between two submissions.
@@ -20,13 +20,13 @@ const BLIND: u32 = 3;
 
 /// What is known at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct SlurmLook<'a> {
     /// Seconds since any fixed moment.
     pub now: u64,
     /// What the coordinator wants.
     pub demand: &'a [wire::Shape],
     /// The pool's jobs; none if `squeue` did not answer.
-    pub jobs: Option<&'a [Job]>,
+    pub jobs: Option<&'a [SlurmJob]>,
     /// Where connected workers run.
     pub joined: &'a BTreeSet<String>,
     /// Slots of a worker of this pool, as far as one has said.
@@ -35,7 +35,7 @@ pub struct Look<'a> {
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Act {
+pub enum SlurmAct {
     /// Submit so many jobs, as one array.
     Submit(u32),
     /// Cancel these, if they still wait.
@@ -46,7 +46,7 @@ pub enum Act {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// At most one thing at a time.
-    pub act: Option<Act>,
+    pub act: Option<SlurmAct>,
     /// For people.
     pub why: String,
 }
@@ -57,7 +57,7 @@ fn nothing(why: impl Into<String>) -> Decision {
 
 /// The pool's jobs by where they stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct JobCounts {
     /// Not begun, or just submitted.
     pub waiting: u32,
     /// Begun; their workers have not joined yet.
@@ -66,16 +66,16 @@ pub struct Counts {
     pub joined: u32,
 }
 
-impl Counts {
+impl JobCounts {
     /// Counts jobs.
-    pub fn of(jobs: &[Job], joined: &BTreeSet<String>, unseen: u32) -> Self {
+    pub fn of(jobs: &[SlurmJob], joined: &BTreeSet<String>, unseen: u32) -> Self {
         let mut counts = Self { waiting: unseen, ..Self::default() };
         for job in jobs {
             match job.standing {
-                Standing::Ended => {}
+                JobState::Ended => {}
                 _ if joined.contains(&job.id.allocation()) => counts.joined += 1,
-                Standing::Waiting => counts.waiting += 1,
-                Standing::Alive => counts.starting += 1,
+                JobState::Waiting => counts.waiting += 1,
+                JobState::Alive => counts.starting += 1,
             }
         }
         counts
@@ -100,7 +100,7 @@ struct Wanted {
 }
 
 /// Decides about one pool.
-pub fn decide(pool: &Pool, look: Look<'_>, memory: &mut Memory) -> Decision {
+pub fn decide(pool: &Pool, look: SlurmLook<'_>, memory: &mut Memory) -> Decision {
     let Some(jobs) = look.jobs else {
         memory.blind = memory.blind.saturating_add(1);
         let often =
@@ -108,7 +108,7 @@ pub fn decide(pool: &Pool, look: Look<'_>, memory: &mut Memory) -> Decision {
         return nothing(format!("squeue did not answer{often}: nothing is submitted blindly"));
     };
     memory.blind = 0;
-    let counts = Counts::of(jobs, look.joined, memory.unseen(look.now, jobs));
+    let counts = JobCounts::of(jobs, look.joined, memory.unseen(look.now, jobs));
     let wanted = wanted(pool, look);
     if counts.coming() > wanted.workers {
         return too_many(jobs, look.joined, counts, &wanted, memory);
@@ -123,7 +123,7 @@ pub fn decide(pool: &Pool, look: Look<'_>, memory: &mut Memory) -> Decision {
     submit(pool, look.now, counts, wanted, memory)
 }
 
-fn wanted(pool: &Pool, look: Look<'_>) -> Wanted {
+fn wanted(pool: &Pool, look: SlurmLook<'_>) -> Wanted {
     let (mut slots, mut folds, mut misfits) = (0, 0, BTreeMap::<Misfit, u64>::new());
     for shape in look.demand {
         match pool.fits(shape) {
@@ -153,14 +153,14 @@ fn wanted(pool: &Pool, look: Look<'_>) -> Wanted {
 
 /// The newest of those that wait go first: they have waited least.
 fn too_many(
-    jobs: &[Job],
+    jobs: &[SlurmJob],
     joined: &BTreeSet<String>,
-    counts: Counts,
+    counts: JobCounts,
     wanted: &Wanted,
     memory: &mut Memory,
 ) -> Decision {
     let surplus = (counts.coming() - wanted.workers) as usize;
-    let waits = |job: &&Job| job.standing == Standing::Waiting && !joined.contains(&job.id.allocation());
+    let waits = |job: &&SlurmJob| job.standing == JobState::Waiting && !joined.contains(&job.id.allocation());
     let mut waiting: Vec<JobId> = jobs.iter().filter(waits).map(|job| job.id.clone()).collect();
     let why = format!(
         "{}; {} {} on their way, {surplus} too many",
@@ -174,10 +174,10 @@ fn too_many(
     }
     memory.surplus = 0;
     let kept = waiting.len().saturating_sub(surplus);
-    Decision { act: Some(Act::CancelPending(waiting.split_off(kept))), why }
+    Decision { act: Some(SlurmAct::CancelPending(waiting.split_off(kept))), why }
 }
 
-fn submit(pool: &Pool, now: u64, counts: Counts, wanted: Wanted, memory: &mut Memory) -> Decision {
+fn submit(pool: &Pool, now: u64, counts: JobCounts, wanted: Wanted, memory: &mut Memory) -> Decision {
     let short = wanted.workers - counts.coming();
     let room = pool.max_workers.saturating_sub(counts.all());
     let room_to_wait = pool.max_waiting.saturating_sub(counts.waiting);
@@ -193,25 +193,25 @@ fn submit(pool: &Pool, now: u64, counts: Counts, wanted: Wanted, memory: &mut Me
         return nothing(format!("{}; {} jobs wait, which is --max-waiting", wanted.why, counts.waiting));
     }
     match &memory.trouble {
-        Trouble::Paused { said } => {
+        SubmitTrouble::Paused { said } => {
             return nothing(format!("paused: {said}; change what is wrong and start `togl slurm up` again"));
         }
-        Trouble::Later { until, said, .. } if now < *until => {
+        SubmitTrouble::Later { until, said, .. } if now < *until => {
             return nothing(format!("sbatch said: {said}; it is asked again in {} s", until - now));
         }
-        Trouble::Full { jobs, until, said } if counts.all() as usize >= *jobs && now < *until => {
+        SubmitTrouble::Full { jobs, until, said } if counts.all() as usize >= *jobs && now < *until => {
             return nothing(format!(
                 "the queue is full ({said}); the next try is when a job ends or in {} s",
                 until - now
             ));
         }
-        Trouble::Full { .. } => count = 1,
-        Trouble::Later { .. } | Trouble::None => {}
+        SubmitTrouble::Full { .. } => count = 1,
+        SubmitTrouble::Later { .. } | SubmitTrouble::None => {}
     }
     if let Some(before) = memory.submitted.filter(|before| now < before + PAUSE) {
         return nothing(format!("{}; the next submission is in {} s", wanted.why, before + PAUSE - now));
     }
-    Decision { act: Some(Act::Submit(count)), why: wanted.why }
+    Decision { act: Some(SlurmAct::Submit(count)), why: wanted.why }
 }
 
 fn workers(count: u32) -> &'static str {

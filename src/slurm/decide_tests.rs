@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::super::jobs::{Ended, Refusal};
+use super::super::jobs::{Ended, SubmitRefusal};
 use super::*;
 
 fn pool() -> Pool {
@@ -23,25 +23,31 @@ fn shape(folds: u64, free_slots: u64) -> wire::Shape {
     wire::Shape { device: "any".to_owned(), resumable: true, folds, free_slots, ..Default::default() }
 }
 
-fn job(number: u32, standing: Standing) -> Job {
+fn job(number: u32, standing: JobState) -> SlurmJob {
     let (id, node) = (JobId(format!("{number}_0")), format!("n{}", number % 3));
     let (name, comment, reason) = (pool().job_name(), pool().comment(), String::new());
-    Job { id, standing, node, name, comment, reason }
+    SlurmJob { id, standing, node, name, comment, reason }
 }
 
 /// A decision with one slot a worker.
-fn look(now: u64, demand: &[wire::Shape], jobs: &[Job], joined: &[u32], memory: &mut Memory) -> Decision {
+fn look(
+    now: u64,
+    demand: &[wire::Shape],
+    jobs: &[SlurmJob],
+    joined: &[u32],
+    memory: &mut Memory,
+) -> Decision {
     let joined = joined.iter().map(|number| format!("slurm:{number}_0")).collect();
-    decide(&pool(), Look { now, demand, jobs: Some(jobs), joined: &joined, slots: Some(1) }, memory)
+    decide(&pool(), SlurmLook { now, demand, jobs: Some(jobs), joined: &joined, slots: Some(1) }, memory)
 }
 
 #[test]
 fn as_many_workers_come_as_folds_have_no_slot_within_the_bounds() {
     let mut memory = Memory::default();
-    let submit = |count| Some(Act::Submit(count));
+    let submit = |count| Some(SlurmAct::Submit(count));
     assert_eq!(look(0, &[shape(3, 1)], &[], &[], &mut memory).act, submit(2));
     assert_eq!(look(0, &[shape(50, 0)], &[], &[], &mut memory).act, submit(4), "--max-waiting");
-    let jobs = [1, 2, 3, 4, 5].map(|number| job(number, Standing::Alive));
+    let jobs = [1, 2, 3, 4, 5].map(|number| job(number, JobState::Alive));
     assert_eq!(look(0, &[shape(50, 0)], &jobs, &[1, 2, 3], &mut memory).act, submit(1), "--max-workers");
     let starting = look(0, &[shape(2, 0)], &jobs[..2], &[], &mut memory);
     assert_eq!(starting, nothing("2 slots are wanted for 2 folds; 2 workers are on their way"));
@@ -52,10 +58,15 @@ fn as_many_workers_come_as_folds_have_no_slot_within_the_bounds() {
 #[test]
 fn before_a_worker_has_said_how_many_slots_it_has_one_is_tried() {
     let (mut memory, joined) = (Memory::default(), BTreeSet::new());
-    let mut seen = Look { now: 0, demand: &[shape(50, 0)], jobs: Some(&[]), joined: &joined, slots: None };
-    assert_eq!(decide(&pool(), seen, &mut memory).act, Some(Act::Submit(1)));
+    let mut seen =
+        SlurmLook { now: 0, demand: &[shape(50, 0)], jobs: Some(&[]), joined: &joined, slots: None };
+    assert_eq!(decide(&pool(), seen, &mut memory).act, Some(SlurmAct::Submit(1)));
     seen.slots = Some(8);
-    assert_eq!(decide(&pool(), seen, &mut memory).act, Some(Act::Submit(4)), "seven, of which four may wait");
+    assert_eq!(
+        decide(&pool(), seen, &mut memory).act,
+        Some(SlurmAct::Submit(4)),
+        "seven, of which four may wait"
+    );
 }
 
 #[test]
@@ -69,16 +80,16 @@ fn folds_that_cannot_run_there_start_nothing_and_people_read_why() {
     let expected = "no fold waits that this pool could train; 2 others ask for another kind of device; 3 others need more \
                     memory than its devices have; 4 others take longer than its workers live (raise --time)";
     assert_eq!(why, nothing(expected));
-    assert_eq!(look(0, &[moves], &[], &[], &mut memory).act, Some(Act::Submit(4)));
+    assert_eq!(look(0, &[moves], &[], &[], &mut memory).act, Some(SlurmAct::Submit(4)));
 }
 
 #[test]
 fn what_waits_in_vain_is_cancelled_at_the_second_look_and_what_runs_never_is() {
     let mut memory = Memory::default();
-    let jobs = [job(1, Standing::Alive), job(2, Standing::Waiting), job(3, Standing::Waiting)];
+    let jobs = [job(1, JobState::Alive), job(2, JobState::Waiting), job(3, JobState::Waiting)];
     assert_eq!(look(0, &[shape(2, 0)], &jobs, &[], &mut memory).act, None);
     let cancel = |ids: &[u32]| {
-        Some(Act::CancelPending(ids.iter().map(|number| job(*number, Standing::Waiting).id).collect()))
+        Some(SlurmAct::CancelPending(ids.iter().map(|number| job(*number, JobState::Waiting).id).collect()))
     };
     assert_eq!(look(30, &[shape(2, 0)], &jobs, &[], &mut memory).act, cancel(&[3]), "the newest");
     assert_eq!(look(60, &[], &jobs, &[], &mut memory).act, None);
@@ -90,16 +101,21 @@ fn what_waits_in_vain_is_cancelled_at_the_second_look_and_what_runs_never_is() {
 #[test]
 fn trouble_that_passes_is_waited_for_longer_and_longer_and_lasting_trouble_pauses_with_slurms_words() {
     let (mut memory, demand) = (Memory::default(), [shape(3, 0)]);
-    let busy = || Err(Refusal::Passing("Socket timed out".to_owned()));
+    let busy = || Err(SubmitRefusal::Passing("Socket timed out".to_owned()));
     let mut now = 0;
     for pause in [10, 60, 300, 900, 3_600, 3_600] {
         memory.note_submission(now, 3, 0, busy());
         let why = look(now + pause - 1, &demand, &[], &[], &mut memory);
         assert_eq!(why, nothing("sbatch said: Socket timed out; it is asked again in 1 s"));
         now += pause;
-        assert_eq!(look(now, &demand, &[], &[], &mut memory).act, Some(Act::Submit(3)));
+        assert_eq!(look(now, &demand, &[], &[], &mut memory).act, Some(SlurmAct::Submit(3)));
     }
-    memory.note_submission(now, 3, 0, Err(Refusal::Lasting("Invalid partition name specified".to_owned())));
+    memory.note_submission(
+        now,
+        3,
+        0,
+        Err(SubmitRefusal::Lasting("Invalid partition name specified".to_owned())),
+    );
     let why = look(now + 999_999, &demand, &[], &[], &mut memory).why;
     assert!(why.starts_with("paused: Invalid partition name specified;"), "{why}");
 }
@@ -107,22 +123,22 @@ fn trouble_that_passes_is_waited_for_longer_and_longer_and_lasting_trouble_pause
 #[test]
 fn a_full_queue_is_tried_with_one_job_when_one_ends() {
     let (mut memory, demand) = (Memory::default(), [shape(6, 0)]);
-    let jobs = [job(1, Standing::Alive), job(2, Standing::Alive)];
-    memory.note_submission(0, 4, 2, Err(Refusal::Full("job submit limit".to_owned())));
+    let jobs = [job(1, JobState::Alive), job(2, JobState::Alive)];
+    memory.note_submission(0, 4, 2, Err(SubmitRefusal::Full("job submit limit".to_owned())));
     let why = look(60, &demand, &jobs, &[1, 2], &mut memory);
     assert_eq!(
         why,
         nothing("the queue is full (job submit limit); the next try is when a job ends or in 240 s")
     );
-    assert_eq!(look(60, &demand, &jobs[..1], &[1], &mut memory).act, Some(Act::Submit(1)));
-    assert_eq!(look(300, &demand, &jobs, &[1, 2], &mut memory).act, Some(Act::Submit(1)));
+    assert_eq!(look(60, &demand, &jobs[..1], &[1], &mut memory).act, Some(SlurmAct::Submit(1)));
+    assert_eq!(look(300, &demand, &jobs, &[1, 2], &mut memory).act, Some(SlurmAct::Submit(1)));
 }
 
 #[test]
 fn nodes_where_workers_do_not_start_are_left_out_and_two_of_them_pause() {
     let (mut memory, demand, nobody) = (Memory::default(), [shape(9, 0)], BTreeSet::new());
     let start_badly = |memory: &mut Memory, number, by_itself| {
-        let begun = [job(number, Standing::Alive)];
+        let begun = [job(number, JobState::Alive)];
         assert_eq!(memory.note_queue(0, &begun, &nobody), []);
         let ended = memory.note_queue(30, &[], &nobody);
         assert_eq!(ended, [begun[0].id.clone()]);
@@ -133,7 +149,11 @@ fn nodes_where_workers_do_not_start_are_left_out_and_two_of_them_pause() {
     start_badly(&mut memory, 1, true);
     start_badly(&mut memory, 4, true);
     assert_eq!(memory.excluded(), ["n1"]);
-    assert_eq!(look(60, &demand, &[], &[], &mut memory).act, Some(Act::Submit(4)), "one node may be bad");
+    assert_eq!(
+        look(60, &demand, &[], &[], &mut memory).act,
+        Some(SlurmAct::Submit(4)),
+        "one node may be bad"
+    );
     start_badly(&mut memory, 2, true);
     let why = look(60, &demand, &[], &[], &mut memory).why;
     assert!(
@@ -144,7 +164,7 @@ fn nodes_where_workers_do_not_start_are_left_out_and_two_of_them_pause() {
 
 #[test]
 fn a_job_whose_worker_has_joined_had_no_bad_start_however_it_ends() {
-    let (mut memory, begun) = (Memory::default(), [job(1, Standing::Alive)]);
+    let (mut memory, begun) = (Memory::default(), [job(1, JobState::Alive)]);
     memory.note_queue(0, &begun, &BTreeSet::from([begun[0].id.allocation()]));
     assert_eq!(memory.note_queue(30, &[], &BTreeSet::new()), []);
 }
@@ -172,9 +192,9 @@ fn jobs_that_began_and_ended_between_two_looks_had_a_bad_start_too() {
 #[test]
 fn tasks_that_ended_between_two_looks_had_a_bad_start_while_others_of_their_array_run() {
     let (mut memory, nobody) = (Memory::default(), BTreeSet::new());
-    let task = |task: u32, standing| Job { id: JobId(format!("7_{task}")), ..job(7, standing) };
+    let task = |task: u32, standing| SlurmJob { id: JobId(format!("7_{task}")), ..job(7, standing) };
     memory.note_submission(0, 4, 0, Ok("7".to_owned()));
-    let shown = [task(2, Standing::Alive), task(3, Standing::Waiting)];
+    let shown = [task(2, JobState::Alive), task(3, JobState::Waiting)];
     let ended = memory.note_queue(1, &shown, &nobody);
     assert_eq!(ended, ["7_0", "7_1"].map(|id| JobId(id.to_owned())));
     assert_eq!(memory.note_queue(2, &shown, &nobody), [], "each is told once");
@@ -224,10 +244,10 @@ fn step() -> impl Strategy<Value = Step> {
 struct Cluster {
     now: u64,
     wanted: u64,
-    jobs: Vec<Job>,
+    jobs: Vec<SlurmJob>,
     joined: BTreeSet<String>,
     arrays: u32,
-    refuse: Option<Refusal>,
+    refuse: Option<SubmitRefusal>,
     memory: Memory,
     /// The mistake of taking no answer for an empty queue.
     credulous: bool,
@@ -235,7 +255,7 @@ struct Cluster {
 
 impl Cluster {
     fn step(&mut self, step: &Step) {
-        let waiting = |job: &&mut Job| job.standing == Standing::Waiting;
+        let waiting = |job: &&mut SlurmJob| job.standing == JobState::Waiting;
         match step {
             Step::Want(slots) => self.wanted = *slots,
             Step::Begin(count) => {
@@ -243,21 +263,21 @@ impl Cluster {
                     .iter_mut()
                     .filter(waiting)
                     .take(*count)
-                    .for_each(|job| job.standing = Standing::Alive);
+                    .for_each(|job| job.standing = JobState::Alive);
             }
             Step::Join(count) => {
-                let begun = self.jobs.iter().filter(|job| job.standing == Standing::Alive);
+                let begun = self.jobs.iter().filter(|job| job.standing == JobState::Alive);
                 let new = begun.map(|job| job.id.allocation()).filter(|at| !self.joined.contains(at));
                 let new: Vec<String> = new.take(*count).collect();
                 self.joined.extend(new);
             }
             Step::End(count) => {
-                let ended: Vec<Job> = self.jobs.drain(..(*count).min(self.jobs.len())).collect();
+                let ended: Vec<SlurmJob> = self.jobs.drain(..(*count).min(self.jobs.len())).collect();
                 ended.iter().for_each(|job| _ = self.joined.remove(&job.id.allocation()));
             }
             Step::Restart => self.memory = Memory::default(),
-            Step::Refuse(0) => self.refuse = Some(Refusal::Passing("busy".to_owned())),
-            Step::Refuse(_) => self.refuse = Some(Refusal::Full("full".to_owned())),
+            Step::Refuse(0) => self.refuse = Some(SubmitRefusal::Passing("busy".to_owned())),
+            Step::Refuse(_) => self.refuse = Some(SubmitRefusal::Full("full".to_owned())),
             Step::Pass(seconds) => self.now += seconds,
             Step::Blind => {}
         }
@@ -271,22 +291,23 @@ impl Cluster {
         if !blind {
             self.memory.note_queue(self.now, &jobs, &self.joined);
         }
-        let empty: &[Job] = &[];
+        let empty: &[SlurmJob] = &[];
         let seen = if blind { self.credulous.then_some(empty) } else { Some(&jobs[..]) };
-        let seen = Look { now: self.now, demand: &demand, jobs: seen, joined: &self.joined, slots: Some(1) };
+        let seen =
+            SlurmLook { now: self.now, demand: &demand, jobs: seen, joined: &self.joined, slots: Some(1) };
         let decision = decide(&pool(), seen, &mut self.memory);
         assert!(!decision.why.is_empty(), "there is always a reason");
         match decision.act {
             None => {}
             Some(act) if blind && !self.credulous => panic!("{act:?} on a blind look"),
-            Some(Act::Submit(count)) => self.submit(count, free),
-            Some(Act::CancelPending(ids)) => {
-                let running = |job: &Job| job.standing == Standing::Alive && ids.contains(&job.id);
+            Some(SlurmAct::Submit(count)) => self.submit(count, free),
+            Some(SlurmAct::CancelPending(ids)) => {
+                let running = |job: &SlurmJob| job.standing == JobState::Alive && ids.contains(&job.id);
                 assert!(!self.jobs.iter().any(running), "what runs is never cancelled");
                 self.jobs.retain(|job| !ids.contains(&job.id));
             }
         }
-        let waiting = self.jobs.iter().filter(|job| job.standing == Standing::Waiting).count();
+        let waiting = self.jobs.iter().filter(|job| job.standing == JobState::Waiting).count();
         assert!(self.jobs.len() <= pool().max_workers as usize, "--max-workers");
         assert!(waiting <= pool().max_waiting as usize, "--max-waiting");
     }
@@ -302,7 +323,7 @@ impl Cluster {
         let array = 100 + self.arrays;
         for task in 0..count {
             let id = JobId(format!("{array}_{task}"));
-            self.jobs.push(Job { id, ..job(0, Standing::Waiting) });
+            self.jobs.push(SlurmJob { id, ..job(0, JobState::Waiting) });
         }
         self.memory.note_submission(now, count, jobs, Ok(array.to_string()));
     }
@@ -334,7 +355,7 @@ proptest! {
         for _ in 0..3 {
             cluster.step(&Step::Pass(61));
         }
-        prop_assert!(cluster.jobs.iter().all(|job| job.standing != Standing::Waiting), "{:?}", cluster.jobs);
+        prop_assert!(cluster.jobs.iter().all(|job| job.standing != JobState::Waiting), "{:?}", cluster.jobs);
     }
 
     #[test]

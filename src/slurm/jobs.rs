@@ -30,7 +30,7 @@ impl JobId {
 
 /// Where a job stands, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum JobState {
     /// It has not begun.
     Waiting,
     /// It has begun, or nobody knows what its state means.
@@ -41,11 +41,11 @@ pub enum Standing {
 
 /// A line of `squeue`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Job {
+pub struct SlurmJob {
     /// Its id; each task of an array is a job of its own.
     pub id: JobId,
     /// Where it stands.
-    pub standing: Standing,
+    pub standing: JobState,
     /// Where it runs; empty while it waits.
     pub node: String,
     /// Its name.
@@ -56,30 +56,30 @@ pub struct Job {
     pub reason: String,
 }
 
-fn standing(word: &str) -> Standing {
+fn standing(word: &str) -> JobState {
     match word {
         "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "RESV_DEL_HOLD" | "SPECIAL_EXIT" => {
-            Standing::Waiting
+            JobState::Waiting
         }
         // Its worker has left and Slurm tidies up.
         "COMPLETING" | "COMPLETED" | "CANCELLED" | "FAILED" | "TIMEOUT" | "PREEMPTED" | "NODE_FAIL"
-        | "OUT_OF_MEMORY" | "BOOT_FAIL" | "DEADLINE" | "REVOKED" => Standing::Ended,
-        _ => Standing::Alive,
+        | "OUT_OF_MEMORY" | "BOOT_FAIL" | "DEADLINE" | "REVOKED" => JobState::Ended,
+        _ => JobState::Alive,
     }
 }
 
 /// All jobs of `squeue -h -r -o FORMAT`; lines of another form, such as the names of clusters, are passed over.
-pub fn parse(text: &str) -> Vec<Job> {
+pub fn parse(text: &str) -> Vec<SlurmJob> {
     text.lines().filter_map(job).collect()
 }
 
-fn job(line: &str) -> Option<Job> {
+fn job(line: &str) -> Option<SlurmJob> {
     let mut words = line.splitn(6, '|').map(|word| word.trim().to_owned());
     let id = words.next().filter(|id| id.starts_with(|c: char| c.is_ascii_digit()))?;
     let standing = standing(&words.next()?);
     let (node, name, comment) = (words.next()?, words.next()?, words.next()?);
     let reason = words.next()?;
-    Some(Job { id: JobId(id), standing, node, name, comment, reason })
+    Some(SlurmJob { id: JobId(id), standing, node, name, comment, reason })
 }
 
 /// How a job ended, from `scontrol show job -o`.
@@ -100,7 +100,7 @@ pub fn ended(record: &str) -> Option<Ended> {
         words.find_map(|word| word.strip_prefix(name)).unwrap_or_default().to_owned()
     };
     let state = field("JobState=");
-    if standing(&state) != Standing::Ended {
+    if standing(&state) != JobState::Ended {
         return None;
     }
     let node =
@@ -124,7 +124,7 @@ pub fn seconds(text: &str) -> Option<u64> {
 
 /// What kind of trouble `sbatch` had.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SubmitRefusal {
     /// Slurm is busy or away: later it will work.
     Passing(String),
     /// No more jobs may be in the queue: when one ends it will work.
@@ -133,7 +133,7 @@ pub enum Refusal {
     Lasting(String),
 }
 
-impl Refusal {
+impl SubmitRefusal {
     /// What Slurm said.
     pub fn words(&self) -> &str {
         match self {
@@ -143,7 +143,7 @@ impl Refusal {
 }
 
 /// Sorts what `sbatch` said. The words are those of Slurm's table of errors.
-pub fn refusal(words: &str) -> Refusal {
+pub fn refusal(words: &str) -> SubmitRefusal {
     const FULL: &[&str] = &[
         "temporarily unable to accept job",
         "job submit limit",
@@ -166,9 +166,9 @@ pub fn refusal(words: &str) -> Refusal {
     let said = first_line(words);
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| words.contains(phrase));
     match (has(FULL), has(PASSING)) {
-        (true, _) => Refusal::Full(said),
-        (false, true) => Refusal::Passing(said),
-        (false, false) => Refusal::Lasting(said),
+        (true, _) => SubmitRefusal::Full(said),
+        (false, true) => SubmitRefusal::Passing(said),
+        (false, false) => SubmitRefusal::Lasting(said),
     }
 }
 
@@ -191,7 +191,7 @@ mod tests {
                     12_1|PENDING||togl-gpu|togl:1:-:gpu:1|(Resources)\n13|DREAMING|n2|other|(null)|a|b\n|\n";
         let jobs = parse(text);
         let standings: Vec<_> = jobs.iter().map(|job| (job.id.0.as_str(), job.standing)).collect();
-        let expected = [("12_0", Standing::Alive), ("12_1", Standing::Waiting), ("13", Standing::Alive)];
+        let expected = [("12_0", JobState::Alive), ("12_1", JobState::Waiting), ("13", JobState::Alive)];
         assert_eq!(standings, expected, "a word that nobody knows is a job that lives");
         assert_eq!((jobs[0].node.as_str(), jobs[2].reason.as_str()), ("n1", "a|b"));
         assert!(jobs[0].id.is_of("12") && !jobs[0].id.is_of("1"));
@@ -218,13 +218,13 @@ mod tests {
     fn passing_trouble_a_full_queue_and_lasting_trouble_are_told_apart() {
         let line = "sbatch: error: Batch job submission failed: ";
         let passing = refusal(&format!("{line}Socket timed out on send/recv operation"));
-        assert_eq!(passing, Refusal::Passing("Socket timed out on send/recv operation".to_owned()));
+        assert_eq!(passing, SubmitRefusal::Passing("Socket timed out on send/recv operation".to_owned()));
         let full = "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n";
-        assert!(matches!(refusal(full), Refusal::Full(_)));
+        assert!(matches!(refusal(full), SubmitRefusal::Full(_)));
         let lasting = refusal(&format!(
             "sbatch: error: invalid partition specified: gpus\n{line}Invalid partition name specified"
         ));
-        assert_eq!(lasting, Refusal::Lasting("Invalid partition name specified".to_owned()));
-        assert_eq!(refusal(""), Refusal::Lasting("it said nothing".to_owned()));
+        assert_eq!(lasting, SubmitRefusal::Lasting("Invalid partition name specified".to_owned()));
+        assert_eq!(refusal(""), SubmitRefusal::Lasting("it said nothing".to_owned()));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::jobs::{Ended, Job, JobId, Refusal, Standing};
+use super::jobs::{Ended, JobId, JobState, SlurmJob, SubmitRefusal};
 
 /// How long an id that `sbatch` has returned counts although `squeue` does not show it, in seconds.
 const FRESH: u64 = 60;
@@ -29,7 +29,7 @@ const FULL: u64 = 300;
 
 /// Whether something may be submitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Trouble {
+pub enum SubmitTrouble {
     /// It may.
     #[default]
     None,
@@ -49,7 +49,7 @@ pub struct Memory {
     /// When something was submitted last.
     pub(super) submitted: Option<u64>,
     /// Whether something may be submitted.
-    pub(super) trouble: Trouble,
+    pub(super) trouble: SubmitTrouble,
     /// Looks in a row that found more workers on their way than are wanted.
     pub(super) surplus: u32,
     /// Looks in a row without `squeue`.
@@ -64,29 +64,29 @@ pub struct Memory {
 
 impl Memory {
     /// Jobs that were submitted and that `squeue` does not show yet.
-    pub fn unseen(&self, now: u64, jobs: &[Job]) -> u32 {
+    pub fn unseen(&self, now: u64, jobs: &[SlurmJob]) -> u32 {
         let young = self.fresh.iter().filter(|(_, _, at)| now < at + FRESH);
         let unseen = young.filter(|(array, ..)| !jobs.iter().any(|job| job.id.is_of(array)));
         unseen.map(|(_, count, _)| count).sum()
     }
 
     /// Takes note of the queue; gives the jobs that have ended without a worker, begun or not.
-    pub fn note_queue(&mut self, now: u64, jobs: &[Job], joined: &BTreeSet<String>) -> Vec<JobId> {
+    pub fn note_queue(&mut self, now: u64, jobs: &[SlurmJob], joined: &BTreeSet<String>) -> Vec<JobId> {
         // `squeue` shows all tasks of an array or none: those that it leaves out began and ended between two looks.
         let missing = self.fresh.iter().filter(|(array, ..)| jobs.iter().any(|job| job.id.is_of(array)));
         let missing = missing.flat_map(|(array, count, _)| tasks(array, *count));
         self.seen.extend(missing.map(|id| (id, false)));
         self.fresh.retain(|(array, _, at)| now < at + FRESH && !jobs.iter().any(|job| job.id.is_of(array)));
         self.excluded.retain(|_, until| now < *until);
-        for job in jobs.iter().filter(|job| job.standing != Standing::Ended) {
-            let has_joined = job.standing == Standing::Alive && joined.contains(&job.id.allocation());
+        for job in jobs.iter().filter(|job| job.standing != JobState::Ended) {
+            let has_joined = job.standing == JobState::Alive && joined.contains(&job.id.allocation());
             let before = self.seen.entry(job.id.clone()).or_default();
             if has_joined && !*before {
                 self.bad.clear();
             }
             *before |= has_joined;
         }
-        let alive = |id: &JobId| jobs.iter().any(|job| job.id == *id && job.standing != Standing::Ended);
+        let alive = |id: &JobId| jobs.iter().any(|job| job.id == *id && job.standing != JobState::Ended);
         let gone: Vec<JobId> = self.seen.keys().filter(|id| !alive(id)).cloned().collect();
         let gone = gone.into_iter().filter(|id| self.seen.remove(id) == Some(false)).collect::<Vec<_>>();
         gone.into_iter().chain(self.never_seen(now)).collect()
@@ -113,28 +113,34 @@ impl Memory {
                 self.bad.len(),
                 nodes.into_iter().cloned().collect::<Vec<_>>().join(", ")
             );
-            self.trouble = Trouble::Paused { said };
+            self.trouble = SubmitTrouble::Paused { said };
         }
     }
 
     /// `sbatch` was asked for so many jobs while so many were there.
-    pub fn note_submission(&mut self, now: u64, count: u32, jobs: usize, answer: Result<String, Refusal>) {
+    pub fn note_submission(
+        &mut self,
+        now: u64,
+        count: u32,
+        jobs: usize,
+        answer: Result<String, SubmitRefusal>,
+    ) {
         self.submitted = Some(now);
         let tries = match &self.trouble {
-            Trouble::Later { tries, .. } => *tries,
-            Trouble::None | Trouble::Full { .. } | Trouble::Paused { .. } => 0,
+            SubmitTrouble::Later { tries, .. } => *tries,
+            SubmitTrouble::None | SubmitTrouble::Full { .. } | SubmitTrouble::Paused { .. } => 0,
         };
         self.trouble = match answer {
             Ok(array) => {
                 self.fresh.push((array, count, now));
-                Trouble::None
+                SubmitTrouble::None
             }
-            Err(Refusal::Passing(said)) => {
+            Err(SubmitRefusal::Passing(said)) => {
                 let pause = PAUSES[tries.min(PAUSES.len() - 1)];
-                Trouble::Later { until: now + pause, tries: tries + 1, said }
+                SubmitTrouble::Later { until: now + pause, tries: tries + 1, said }
             }
-            Err(Refusal::Full(said)) => Trouble::Full { jobs, until: now + FULL, said },
-            Err(Refusal::Lasting(said)) => Trouble::Paused { said },
+            Err(SubmitRefusal::Full(said)) => SubmitTrouble::Full { jobs, until: now + FULL, said },
+            Err(SubmitRefusal::Lasting(said)) => SubmitTrouble::Paused { said },
         };
     }
 

@@ -3,7 +3,7 @@
 
 use togl_proto::wire;
 
-use super::jobs::Job;
+use super::jobs::SlurmJob;
 
 /// Workers of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Pool {
     }
 
     /// Whether a job of the queue is one of its own.
-    pub fn owns(&self, job: &Job) -> bool {
+    pub fn owns(&self, job: &SlurmJob) -> bool {
         job.name == self.job_name() && job.comment.starts_with(&self.mark())
     }
 

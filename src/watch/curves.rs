@@ -1,24 +1,24 @@
 //! The view of learning curves: validation values of the folds that run, since somebody looks.
 
-use super::model::{Curve, Picture};
-use super::sheet::{Cell, Row, Sheet, Tint};
+use super::model::{Observation, RunningCurve};
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint};
 
 /// Columns of a curve.
 const WIDTH: usize = 32;
 
 const STEPS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-pub fn sheet(picture: &Picture) -> Sheet {
-    let row = |(fold, curve): (&String, &Curve)| {
+pub fn sheet(picture: &Observation) -> Sheet {
+    let row = |(fold, curve): (&String, &RunningCurve)| {
         let last = curve.points.last().map(|(_, value)| curve.scale.show(*value)).unwrap_or_default();
         let first = curve.points.first().map(|(epoch, _)| epoch.to_string()).unwrap_or_default();
         let cells = vec![
-            Cell::tinted(spark(&curve.points), Tint::Good),
-            Cell::new(last),
-            Cell::tinted(first, Tint::Faint),
-            Cell::new(&curve.title),
+            SheetCell::tinted(spark(&curve.points), Tint::Good),
+            SheetCell::new(last),
+            SheetCell::tinted(first, Tint::Faint),
+            SheetCell::new(&curve.title),
         ];
-        Row { id: fold.clone(), cells }
+        SheetRow { id: fold.clone(), cells }
     };
     Sheet {
         heads: vec!["VALIDATION", "NOW", "FROM EPOCH", "WHAT"],

@@ -7,8 +7,8 @@ use ratatui_core::style::{Color, Modifier, Style};
 use togl_sweeps::visible::visible_in_line;
 use unicode_width::UnicodeWidthStr;
 
-use super::model::{Model, Picture, Prompt, View};
-use super::sheet::{Cell, Row, Sheet, Tint, grouped, in_words, percent};
+use super::model::{Observation, Prompt, View, WatchModel};
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint, grouped, in_words, percent};
 use crate::remote::SweepStatus;
 
 /// What the terminal can show.
@@ -76,12 +76,12 @@ const NARROW: (u16, u16) = (80, 16);
 const TINY: (u16, u16) = (40, 8);
 
 /// Draws everything into the buffer.
-pub fn draw(model: &mut Model, signs: Signs, buffer: &mut Buffer) {
+pub fn draw(model: &mut WatchModel, signs: Signs, buffer: &mut Buffer) {
     let area = buffer.area;
     buffer.reset();
     let mut canvas = Canvas { buffer, signs, area, next: 0 };
     if area.width < TINY.0 || area.height < TINY.1 {
-        canvas.line(&[Cell::new(in_short(model))]);
+        canvas.line(&[SheetCell::new(in_short(model))]);
         return;
     }
     let wide = area.width >= NARROW.0 && area.height >= NARROW.1;
@@ -104,7 +104,7 @@ pub fn draw(model: &mut Model, signs: Signs, buffer: &mut Buffer) {
 }
 
 /// Everything in one line.
-fn in_short(model: &Model) -> String {
+fn in_short(model: &WatchModel) -> String {
     match (&model.picture().status, &model.sweep) {
         _ if !model.away.is_empty() => model.away.clone(),
         (Some(SweepStatus { sweep, .. }), Some(_)) => format!(
@@ -119,15 +119,17 @@ fn in_short(model: &Model) -> String {
 }
 
 /// What stands in the last line.
-fn bottom(model: &Model, wide: bool) -> Cell {
+fn bottom(model: &WatchModel, wide: bool) -> SheetCell {
     match &model.prompt {
-        Prompt::Ask(deed) => Cell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn),
-        Prompt::Why(_, reason) => {
-            Cell::tinted(format!(" why? {reason}_  Enter does it, Esc does not"), Tint::Warn)
+        Prompt::Ask(deed) => {
+            SheetCell::tinted(format!(" {}  [N]o  [y]es  [w]hy", deed.question()), Tint::Warn)
         }
-        Prompt::Filter => Cell::tinted(format!(" /{}_", model.filter), Tint::Strong),
-        _ if !model.said.is_empty() => Cell::tinted(format!(" {}", model.said), Tint::Warn),
-        _ if model.is_held() => Cell::tinted(" held; Space goes on".to_owned(), Tint::Warn),
+        Prompt::Why(_, reason) => {
+            SheetCell::tinted(format!(" why? {reason}_  Enter does it, Esc does not"), Tint::Warn)
+        }
+        Prompt::Filter => SheetCell::tinted(format!(" /{}_", model.filter), Tint::Strong),
+        _ if !model.said.is_empty() => SheetCell::tinted(format!(" {}", model.said), Tint::Warn),
+        _ if model.is_held() => SheetCell::tinted(" held; Space goes on".to_owned(), Tint::Warn),
         _ => {
             let enter = match model.view {
                 View::Sweeps | View::Running | View::Failures | View::Curves => "Enter open  ",
@@ -141,7 +143,7 @@ fn bottom(model: &Model, wide: bool) -> Cell {
                 }
                 (false, _) => format!(" {enter}{back}? keys  q leave"),
             };
-            Cell::tinted(words, Tint::Faint)
+            SheetCell::tinted(words, Tint::Faint)
         }
     }
 }
@@ -171,12 +173,12 @@ struct Canvas<'a> {
 
 impl Canvas<'_> {
     /// Cells one after the other, on the next line.
-    fn line(&mut self, cells: &[Cell]) {
+    fn line(&mut self, cells: &[SheetCell]) {
         self.columns(cells, &[], false);
     }
 
     /// Cells in columns of these widths; as wide as they are where there are none.
-    fn columns(&mut self, cells: &[Cell], widths: &[usize], chosen: bool) {
+    fn columns(&mut self, cells: &[SheetCell], widths: &[usize], chosen: bool) {
         let y = self.next;
         self.next = self.next.saturating_add(1);
         if y >= self.area.height {
@@ -204,44 +206,45 @@ impl Canvas<'_> {
         }
     }
 
-    fn title(&mut self, model: &Model) {
+    fn title(&mut self, model: &WatchModel) {
         let (state, tint) = match (model.away.is_empty(), model.may_steer) {
             (false, _) => (model.away.clone(), Tint::Bad),
             (true, true) => ("connected".to_owned(), Tint::Good),
             (true, false) => ("connected, looking".to_owned(), Tint::Good),
         };
         let right = format!("{state}  {} ", model.now);
-        let left = [Cell::tinted(" togl  ", Tint::Strong), Cell::new(format!("{}  ", model.coordinator))];
+        let left =
+            [SheetCell::tinted(" togl  ", Tint::Strong), SheetCell::new(format!("{}  ", model.coordinator))];
         let used: usize = left.iter().map(|cell| self.signs.text(&cell.text).width()).sum();
         let gap = usize::from(self.area.width).saturating_sub(used + self.signs.text(&right).width());
-        let cells = left.into_iter().chain([Cell::new(" ".repeat(gap)), Cell::tinted(right, tint)]);
+        let cells = left.into_iter().chain([SheetCell::new(" ".repeat(gap)), SheetCell::tinted(right, tint)]);
         self.line(&cells.collect::<Vec<_>>());
     }
 
-    fn progress(&mut self, status: &SweepStatus, picture: &Picture, wide: bool) {
+    fn progress(&mut self, status: &SweepStatus, picture: &Observation, wide: bool) {
         let sweep = &status.sweep;
         let failed = if sweep.failed > 0 { Tint::Bad } else { Tint::Faint };
         let counts = |done, all| format!(" {}/{}", grouped(done), grouped(all));
-        let state = Cell::tinted(format!("{}  ", sweep.state), super::sweeps::tint(&sweep.state));
-        let name = Cell::tinted(format!(" {}  ", sweep.name), Tint::Strong);
+        let state = SheetCell::tinted(format!("{}  ", sweep.state), super::sweeps::tint(&sweep.state));
+        let name = SheetCell::tinted(format!(" {}  ", sweep.name), Tint::Strong);
         let width = if wide { 24 } else { 12 };
-        let bar = |done, all| Cell::tinted(self.signs.bar(done, all, width), Tint::Good);
-        let share = Cell::new(format!("  {} %", percent(sweep.finished, sweep.folds)));
+        let bar = |done, all| SheetCell::tinted(self.signs.bar(done, all, width), Tint::Good);
+        let share = SheetCell::new(format!("  {} %", percent(sweep.finished, sweep.folds)));
         let folds = [
-            Cell::new(" folds  "),
+            SheetCell::new(" folds  "),
             bar(sweep.finished, sweep.folds),
-            Cell::new(counts(sweep.finished, sweep.folds)),
+            SheetCell::new(counts(sweep.finished, sweep.folds)),
             share,
         ];
         let trials = [
-            Cell::new(" trials "),
+            SheetCell::new(" trials "),
             bar(status.trials_finished, sweep.trials),
-            Cell::new(counts(status.trials_finished, sweep.trials)),
+            SheetCell::new(counts(status.trials_finished, sweep.trials)),
         ];
         let now = [
-            Cell::new(format!("{} running  ", grouped(sweep.running))),
-            Cell::tinted(format!("{} failed  ", grouped(sweep.failed)), failed),
-            Cell::tinted(left(picture.left, wide), Tint::Plain),
+            SheetCell::new(format!("{} running  ", grouped(sweep.running))),
+            SheetCell::tinted(format!("{} failed  ", grouped(sweep.failed)), failed),
+            SheetCell::tinted(left(picture.left, wide), Tint::Plain),
         ];
         self.line(&[vec![name, state], now.to_vec()].concat());
         self.line(&folds);
@@ -253,12 +256,12 @@ impl Canvas<'_> {
             standstill => format!("nothing runs: {standstill}"),
         };
         if !why.is_empty() {
-            self.line(&[Cell::tinted(format!(" {why}"), Tint::Warn)]);
+            self.line(&[SheetCell::tinted(format!(" {why}"), Tint::Warn)]);
         }
     }
 
     /// Who trains, and how much gets done; the line that adds a worker where there is none.
-    fn machines(&mut self, model: &Model) {
+    fn machines(&mut self, model: &WatchModel) {
         let picture = model.picture();
         let slots: u64 = picture.workers.iter().map(|worker| u64::from(worker.slots)).sum();
         let busy: usize = picture.workers.iter().map(|worker| worker.running.len()).sum();
@@ -266,7 +269,7 @@ impl Canvas<'_> {
             if picture.sweeps.iter().any(|sweep| sweep.pending > 0) {
                 let words =
                     " no worker, and folds wait: run the line that `togl serve` printed, or `togl hosts up`";
-                self.line(&[Cell::tinted(words, Tint::Warn)]);
+                self.line(&[SheetCell::tinted(words, Tint::Warn)]);
             }
             return;
         }
@@ -283,29 +286,29 @@ impl Canvas<'_> {
             1 => "1 worker".to_owned(),
             many => format!("{many} workers"),
         };
-        self.line(&[Cell::new(format!(" {workers}, {busy} of {slots} slots busy{rate}"))]);
+        self.line(&[SheetCell::new(format!(" {workers}, {busy} of {slots} slots busy{rate}"))]);
     }
 
-    fn tabs(&mut self, model: &Model, wide: bool) {
+    fn tabs(&mut self, model: &WatchModel, wide: bool) {
         if wide {
             self.next += 1;
         }
-        let mut cells = vec![Cell::new(" ")];
+        let mut cells = vec![SheetCell::new(" ")];
         for (at, (view, name, short)) in model.tabs().iter().enumerate() {
             let is_here = *view == model.view || model.open.as_ref().is_some_and(|(_, from)| from == view);
             let name = if wide { name } else { short };
             let text = if is_here { format!("[{} {name}]", at + 1) } else { format!(" {} {name} ", at + 1) };
-            cells.push(Cell::tinted(text, if is_here { Tint::Strong } else { Tint::Faint }));
+            cells.push(SheetCell::tinted(text, if is_here { Tint::Strong } else { Tint::Faint }));
         }
         if let Some((fold, _)) = &model.open {
-            cells.push(Cell::new(format!("  {fold}")));
+            cells.push(SheetCell::new(format!("  {fold}")));
         }
         self.line(&cells);
     }
 
     fn sheet(&mut self, sheet: &Sheet, place: usize, height: usize) {
         if sheet.rows.is_empty() {
-            self.line(&[Cell::tinted(format!(" {}", sheet.empty), Tint::Faint)]);
+            self.line(&[SheetCell::tinted(format!(" {}", sheet.empty), Tint::Faint)]);
             return;
         }
         let has_head = !sheet.heads.is_empty();
@@ -313,11 +316,12 @@ impl Canvas<'_> {
         let line = vec![usize::from(self.area.width)];
         let widths = if has_head { self.widths(sheet) } else { line.clone() };
         if has_head {
-            let heads: Vec<Cell> = sheet.heads.iter().map(|head| Cell::tinted(head, Tint::Faint)).collect();
+            let heads: Vec<SheetCell> =
+                sheet.heads.iter().map(|head| SheetCell::tinted(head, Tint::Faint)).collect();
             self.columns(&with_margin(&heads), &with_margin_width(&widths), false);
         }
         let first = first_shown(place, sheet.rows.len(), height);
-        for (at, Row { cells, .. }) in sheet.rows.iter().enumerate().skip(first).take(height) {
+        for (at, SheetRow { cells, .. }) in sheet.rows.iter().enumerate().skip(first).take(height) {
             // A line with fewer cells is a sentence, and takes the room of all columns.
             let widths = if cells.len() < widths.len() { &line } else { &widths };
             self.columns(&with_margin(cells), &with_margin_width(widths), at == place);
@@ -342,14 +346,14 @@ impl Canvas<'_> {
         let blank = " ".repeat(usize::from(self.area.width));
         for (key, does) in keys {
             self.put(0, self.next.min(self.area.height - 1), &blank, blank.len(), Style::reset());
-            self.line(&[Cell::tinted(format!("  {key:<18}"), Tint::Strong), Cell::new(*does)]);
+            self.line(&[SheetCell::tinted(format!("  {key:<18}"), Tint::Strong), SheetCell::new(*does)]);
         }
     }
 }
 
 /// A column for the margin before the first.
-fn with_margin(cells: &[Cell]) -> Vec<Cell> {
-    [Cell::new("")].into_iter().chain(cells.iter().cloned()).collect()
+fn with_margin(cells: &[SheetCell]) -> Vec<SheetCell> {
+    [SheetCell::new("")].into_iter().chain(cells.iter().cloned()).collect()
 }
 
 fn with_margin_width(widths: &[usize]) -> Vec<usize> {

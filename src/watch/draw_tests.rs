@@ -1,13 +1,13 @@
 //! What the screen looks like, letter by letter, at several sizes; and that no size is too small or too large.
 
 use super::super::model::tests::{opened, overview, status, training};
-use super::super::model::{Key, Update};
+use super::super::model::{KeyPress, Update};
 use super::*;
 
 const FULL: Signs = Signs { colour: true, unicode: true };
 
 /// The screen as text.
-fn shown(model: &mut Model, signs: Signs, width: u16, height: u16) -> String {
+fn shown(model: &mut WatchModel, signs: Signs, width: u16, height: u16) -> String {
     let buffer = drawn(model, signs, width, height);
     let line = |y: u16| {
         let cells = (0..width).map(|x| buffer[(x, y)].symbol());
@@ -16,13 +16,13 @@ fn shown(model: &mut Model, signs: Signs, width: u16, height: u16) -> String {
     (0..height).map(line).collect()
 }
 
-fn drawn(model: &mut Model, signs: Signs, width: u16, height: u16) -> Buffer {
+fn drawn(model: &mut WatchModel, signs: Signs, width: u16, height: u16) -> Buffer {
     let mut buffer = Buffer::empty(Rect { x: 0, y: 0, width, height });
     draw(model, signs, &mut buffer);
     buffer
 }
 
-fn with_table() -> Model {
+fn with_table() -> WatchModel {
     let mut model = opened();
     let table = "method        depth=2        depth=4\nGCN           61.2 ± 2.1     63.0 ± 1.8\nGCN-TOGL-1    70.4 ± 1.2▲    71.9 ± 0.9▲\n\n▲ best of its column";
     let lines = table.lines().map(str::to_owned).collect();
@@ -38,7 +38,7 @@ fn a_sweep_with_its_table_on_a_wide_screen() {
 #[test]
 fn the_usual_size_with_failures() {
     let mut model = with_table();
-    model.key(Key::Char('3'));
+    model.key(KeyPress::Char('3'));
     insta::assert_snapshot!("failures", shown(&mut model, FULL, 80, 24));
 }
 
@@ -50,7 +50,7 @@ fn all_sweeps_at_the_usual_size() {
 #[test]
 fn a_small_screen_has_one_pane() {
     let mut model = with_table();
-    model.key(Key::Char('2'));
+    model.key(KeyPress::Char('2'));
     insta::assert_snapshot!("one_pane", shown(&mut model, FULL, 60, 16));
     insta::assert_snapshot!("short_words", shown(&mut model, FULL, 50, 12));
 }
@@ -67,11 +67,11 @@ fn without_unicode_every_sign_is_ascii() {
     let signs = Signs { colour: true, unicode: false };
     let mut model = with_table();
     for view in '1'..='6' {
-        model.key(Key::Char(view));
+        model.key(KeyPress::Char(view));
         let text = shown(&mut model, signs, 120, 40);
         assert!(text.is_ascii(), "{text}");
     }
-    model.key(Key::Char('1'));
+    model.key(KeyPress::Char('1'));
     let text = shown(&mut model, signs, 80, 24);
     assert!(text.contains("61.2 +- 2.1") && text.contains("##############.........."), "{text}");
 }
@@ -91,7 +91,7 @@ fn without_colour_nothing_is_coloured_and_what_is_chosen_is_reversed() {
 #[test]
 fn what_others_wrote_is_shown_and_not_obeyed() {
     let mut model = with_table();
-    model.key(Key::Char('3'));
+    model.key(KeyPress::Char('3'));
     let buffer = drawn(&mut model, FULL, 120, 24);
     let signs = buffer.content.iter().flat_map(|cell| cell.symbol().chars());
     assert!(signs.into_iter().all(|sign| !sign.is_control()));
@@ -101,16 +101,16 @@ fn what_others_wrote_is_shown_and_not_obeyed() {
 #[test]
 fn keys_and_questions_stand_where_they_are_seen() {
     let mut model = with_table();
-    model.key(Key::Char('C'));
+    model.key(KeyPress::Char('C'));
     let text = shown(&mut model, FULL, 100, 24);
     let asked = " cancel zinc-depth? running folds are stopped, results are kept  [N]o  [y]es  [w]hy\n";
     assert!(text.ends_with(asked), "{text}");
-    model.key(Key::Char('n'));
-    model.key(Key::Char('?'));
+    model.key(KeyPress::Char('n'));
+    model.key(KeyPress::Char('?'));
     assert!(shown(&mut model, FULL, 80, 24).contains("P R T C"), "keys of operators");
     model.may_steer = false;
-    model.key(Key::Char('x'));
-    model.key(Key::Char('?'));
+    model.key(KeyPress::Char('x'));
+    model.key(KeyPress::Char('?'));
     assert!(!shown(&mut model, FULL, 80, 24).contains("P R T C"), "who may not steer is not told how");
 }
 
@@ -136,8 +136,8 @@ fn no_size_and_no_content_is_too_much() {
         model.take(Update::Away(title.clone()));
         for _ in 0..draw_below(8) {
             let keys = ['1', '2', '3', '4', '5', '6', 's', '?', '/', 'j', 'k', 'P', ' ', 'w'];
-            model.key(Key::Char(keys[draw_below(keys.len() as u64) as usize]));
-            model.key([Key::Enter, Key::End, Key::Escape][draw_below(3) as usize]);
+            model.key(KeyPress::Char(keys[draw_below(keys.len() as u64) as usize]));
+            model.key([KeyPress::Enter, KeyPress::End, KeyPress::Escape][draw_below(3) as usize]);
         }
         let signs = Signs { colour: draw_below(2) == 0, unicode: draw_below(2) == 0 };
         let (width, height) = (draw_below(200) as u16, draw_below(60) as u16);

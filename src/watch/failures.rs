@@ -3,15 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use super::model::Picture;
-use super::sheet::{Cell, Row, Sheet, Tint, grouped};
+use super::model::Observation;
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint, grouped};
 use crate::alike::alike;
 use crate::remote::{FoldGivenUp, SweepStatus};
 
 /// Hosts that are named; of the others it is said how many there are.
 const HOSTS: usize = 2;
 
-pub fn sheet(picture: &Picture) -> Sheet {
+pub fn sheet(picture: &Observation) -> Sheet {
     let mut rows = Vec::new();
     if let Some(status) = &picture.status {
         let mut groups: BTreeMap<(&str, String), Vec<&FoldGivenUp>> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub fn sheet(picture: &Picture) -> Sheet {
                 grouped(status.sweep.failed),
                 status.sweep.name
             );
-            rows.push(Row { id: String::new(), cells: vec![Cell::tinted(words, Tint::Faint)] });
+            rows.push(SheetRow { id: String::new(), cells: vec![SheetCell::tinted(words, Tint::Faint)] });
         }
     }
     let heads = vec!["CLASS", "IN ALL", "ALIKE", "HOSTS", "MESSAGE", "SUCH AS"];
@@ -58,15 +58,15 @@ fn hosts(folds: &[&FoldGivenUp]) -> String {
     named.chain(more).collect::<Vec<_>>().join(", ")
 }
 
-fn row(class: &str, words: &str, folds: &[&FoldGivenUp], all: u64) -> Row {
+fn row(class: &str, words: &str, folds: &[&FoldGivenUp], all: u64) -> SheetRow {
     let example = folds.first();
     let cells = vec![
-        Cell::tinted(class, Tint::Bad),
-        Cell::new(grouped(all)),
-        Cell::new(folds.len()),
-        Cell::new(hosts(folds)),
-        Cell::tinted(words, Tint::Faint),
-        Cell::new(example.map(|fold| fold.title.clone()).unwrap_or_default()),
+        SheetCell::tinted(class, Tint::Bad),
+        SheetCell::new(grouped(all)),
+        SheetCell::new(folds.len()),
+        SheetCell::new(hosts(folds)),
+        SheetCell::tinted(words, Tint::Faint),
+        SheetCell::new(example.map(|fold| fold.title.clone()).unwrap_or_default()),
     ];
-    Row { id: example.map(|fold| fold.fold.clone()).unwrap_or_default(), cells }
+    SheetRow { id: example.map(|fold| fold.fold.clone()).unwrap_or_default(), cells }
 }

@@ -11,18 +11,18 @@ use togl_proto::wire;
 use togl_web::Trouble;
 use tokio::sync::{mpsc, watch};
 
-use super::model::{Deed, Update, View};
+use super::model::{SteeringKey, Update, View};
 use crate::cli::Because;
 use crate::cli::rfc3339;
 use crate::clock;
 use crate::facts::{self, Facts, Remote};
-use crate::live::{Connection, LiveSweep};
+use crate::live::{CoordinatorLink, LiveSweep};
 use crate::problem::Problem;
-use crate::remote::{self, Client, SweepStatus, Target};
+use crate::remote::{self, Client, CoordinatorTarget, SweepStatus};
 
 /// What is looked at now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Interest {
     pub sweep: Option<String>,
     pub view: Option<View>,
     pub fold: Option<String>,
@@ -42,14 +42,14 @@ const LOG: usize = 200;
 
 /// Looks until nobody wants to know any more. Ends with a problem that asking again does not mend.
 pub async fn look(
-    target: Target,
+    target: CoordinatorTarget,
     client: Client,
-    mut wanted: watch::Receiver<Wanted>,
+    mut wanted: watch::Receiver<Interest>,
     updates: mpsc::Sender<Update>,
 ) -> Result<(), Problem> {
-    let connection = Arc::new(Connection::new(target, client)?);
+    let connection = Arc::new(CoordinatorLink::new(target, client)?);
     let mut looker = Looker { connection, updates, sweep: None, asked: Asked::default() };
-    let mut last = Wanted::default();
+    let mut last = Interest::default();
     loop {
         let now = wanted.borrow_and_update().clone();
         if now != last {
@@ -102,7 +102,7 @@ struct Followed {
 }
 
 struct Looker {
-    connection: Arc<Connection>,
+    connection: Arc<CoordinatorLink>,
     updates: mpsc::Sender<Update>,
     sweep: Option<Followed>,
     asked: Asked,
@@ -139,7 +139,7 @@ impl Looker {
         Ok(Remote::new(self.connection.client().await?))
     }
 
-    async fn round(&mut self, wanted: &Wanted) -> Result<bool, Problem> {
+    async fn round(&mut self, wanted: &Interest) -> Result<bool, Problem> {
         self.turn_to(wanted.sweep.as_deref())?;
         let mut listens = self.state().await?;
         let lists = matches!(wanted.view, Some(View::Sweeps | View::Workers));
@@ -204,8 +204,8 @@ impl Looker {
         let mut facts = self.facts().await?;
         let sweeps = facts.sweeps(false).await?;
         let workers = match facts.workers().await? {
-            facts::Workers::Here(workers) => workers,
-            facts::Workers::Past(_) => Vec::new(), // only a store that nobody serves tells of them
+            facts::KnownWorkers::Here(workers) => workers,
+            facts::KnownWorkers::Past(_) => Vec::new(), // only a store that nobody serves tells of them
         };
         Ok(self.tell(Update::All { sweeps, workers, at: clock::running() }).await)
     }
@@ -265,32 +265,32 @@ fn line(act: Acted) -> Vec<String> {
 }
 
 /// Does what somebody agreed to, and says how it went.
-pub async fn carry_out(target: Target, deed: Deed, reason: String) -> String {
+pub async fn carry_out(target: CoordinatorTarget, deed: SteeringKey, reason: String) -> String {
     let because = Because::of(&reason);
     let done = async {
         let mut client = target.connect().await?;
         match deed {
-            Deed::Pause(sweep) => {
+            SteeringKey::Pause(sweep) => {
                 let request = because.ask(wire::PauseRequest { sweep: sweep.clone() });
                 client.pause(request).await.map_err(remote::refused)?;
                 Ok(format!("{sweep} is paused; what runs goes on"))
             }
-            Deed::Resume(sweep) => {
+            SteeringKey::Resume(sweep) => {
                 let request = because.ask(wire::ResumeRequest { sweep: sweep.clone() });
                 client.resume(request).await.map_err(remote::refused)?;
                 Ok(format!("{sweep} goes on"))
             }
-            Deed::Retry(sweep) => {
+            SteeringKey::Retry(sweep) => {
                 let request = because.ask(wire::RetryRequest { sweep });
                 let reply = client.retry(request).await.map_err(remote::refused)?;
                 Ok(format!("{} failed folds will be tried again", reply.into_inner().folds))
             }
-            Deed::Cancel(sweep) => {
+            SteeringKey::Cancel(sweep) => {
                 let request = because.ask(wire::CancelRequest { sweep });
                 let reply = client.cancel(request).await.map_err(remote::refused)?;
                 Ok(format!("cancelled; {} running folds stopped", reply.into_inner().abandoned))
             }
-            Deed::Drain(worker) => {
+            SteeringKey::Drain(worker) => {
                 let request = because.ask(wire::DrainRequest { worker: worker.clone(), undo: false });
                 client.drain(request).await.map_err(remote::refused)?;
                 Ok(format!("{worker} finishes what it trains and leaves"))

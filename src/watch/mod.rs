@@ -22,17 +22,17 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinError, JoinSet};
 
-use self::look::Wanted;
-use self::model::{Model, Update, Wish};
+use self::look::Interest;
+use self::model::{Update, WatchModel, WatchRequest};
 use self::screen::Screen;
 use crate::clock;
 use crate::problem::Problem;
-use crate::remote::{Client, SweepStatus, Target};
+use crate::remote::{Client, CoordinatorTarget, SweepStatus};
 
 pub use self::screen::is_there;
 
 /// How it ended.
-pub enum Ending {
+pub enum WatchEnd {
     /// The sweep that was to be watched has ended.
     Over(Box<SweepStatus>),
     /// Somebody left.
@@ -45,8 +45,12 @@ pub enum Ending {
 const FRAME: Duration = Duration::from_millis(100);
 
 /// Shows one sweep until it has ended, or everything until somebody leaves.
-pub async fn full_screen(target: &Target, client: Client, sweep: Option<String>) -> Result<Ending, Problem> {
-    let mut model = Model::new(target.address()?, target.may_steer(), sweep.clone());
+pub async fn full_screen(
+    target: &CoordinatorTarget,
+    client: Client,
+    sweep: Option<String>,
+) -> Result<WatchEnd, Problem> {
+    let mut model = WatchModel::new(target.address()?, target.may_steer(), sweep.clone());
     let (wants, wanted) = watch::channel(wanted(&model));
     let (sender, updates) = mpsc::channel(64);
     let mut tasks = JoinSet::new();
@@ -67,9 +71,9 @@ pub async fn full_screen(target: &Target, client: Client, sweep: Option<String>)
     ending
 }
 
-fn wanted(model: &Model) -> Wanted {
+fn wanted(model: &WatchModel) -> Interest {
     let fold = model.open.as_ref().map(|(fold, _)| fold.clone());
-    Wanted { sweep: model.sweep.clone(), view: Some(model.view), fold }
+    Interest { sweep: model.sweep.clone(), view: Some(model.view), fold }
 }
 
 /// What the system says.
@@ -93,21 +97,21 @@ impl Signals {
 
 struct Show {
     screen: Screen,
-    keys: mpsc::Receiver<model::Key>,
+    keys: mpsc::Receiver<model::KeyPress>,
     signals: Signals,
     updates: mpsc::Receiver<Update>,
     sender: mpsc::Sender<Update>,
-    wants: watch::Sender<Wanted>,
+    wants: watch::Sender<Interest>,
     /// What looks, and what was asked for and is being done.
     tasks: JoinSet<Result<(), Problem>>,
-    target: Target,
+    target: CoordinatorTarget,
     /// The sweep whose end is the end of this.
     until_over: Option<String>,
 }
 
 /// Why something is to be done.
 enum Happened {
-    Key(model::Key),
+    Key(model::KeyPress),
     Update(Update),
     Resized,
     Stopped,
@@ -117,7 +121,7 @@ enum Happened {
 }
 
 impl Show {
-    async fn run(&mut self, model: &mut Model) -> Result<Ending, Problem> {
+    async fn run(&mut self, model: &mut WatchModel) -> Result<WatchEnd, Problem> {
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut is_new = true;
@@ -138,7 +142,7 @@ impl Show {
                 Happened::Terminated(signal) => return Err(terminated(signal)),
                 Happened::Update(update) => {
                     if let Some(last) = self.over(&update) {
-                        return Ok(Ending::Over(last));
+                        return Ok(WatchEnd::Over(last));
                     }
                     model.take(update);
                 }
@@ -171,17 +175,20 @@ impl Show {
         (self.until_over.as_ref() == Some(&status.sweep.name) && status.sweep.ended()).then(|| status.clone())
     }
 
-    fn pressed(&mut self, model: &mut Model, key: model::Key) -> Result<Option<Ending>, Problem> {
+    fn pressed(&mut self, model: &mut WatchModel, key: model::KeyPress) -> Result<Option<WatchEnd>, Problem> {
         // Tests ask for a panic while the screen is taken.
         #[cfg(debug_assertions)]
-        assert!(key != model::Key::Char('!') || std::env::var_os("TOGL_CRASH").is_none(), "told to panic");
+        assert!(
+            key != model::KeyPress::Char('!') || std::env::var_os("TOGL_CRASH").is_none(),
+            "told to panic"
+        );
         match model.key(key) {
             None => {}
-            Some(Wish::Look) => _ = self.wants.send(wanted(model)),
-            Some(Wish::Leave) => return Ok(Some(Ending::Left)),
-            Some(Wish::Interrupt) => return Ok(Some(Ending::Interrupted)),
-            Some(Wish::Suspend) => self.screen.suspend()?,
-            Some(Wish::Do(deed, reason)) => {
+            Some(WatchRequest::Look) => _ = self.wants.send(wanted(model)),
+            Some(WatchRequest::Leave) => return Ok(Some(WatchEnd::Left)),
+            Some(WatchRequest::Interrupt) => return Ok(Some(WatchEnd::Interrupted)),
+            Some(WatchRequest::Suspend) => self.screen.suspend()?,
+            Some(WatchRequest::Do(deed, reason)) => {
                 let (target, sender) = (self.target.clone(), self.sender.clone());
                 self.tasks.spawn(async move {
                     let said = look::carry_out(target, deed, reason).await;

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-pub use super::picture::{Curve, Picture};
+pub use super::picture::{Observation, RunningCurve};
 use super::sheet::Sheet;
 use super::{acts, curves, failures, fold, running, sweeps, table, workers};
 use crate::remote::{ListedSweep, ListedWorker, SweepStatus};
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Key {
+pub enum KeyPress {
     Char(char),
     Up,
     Down,
@@ -61,7 +61,7 @@ impl View {
 
 /// What somebody may do to a sweep or a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deed {
+pub enum SteeringKey {
     Pause(String),
     Resume(String),
     Retry(String),
@@ -69,7 +69,7 @@ pub enum Deed {
     Drain(String),
 }
 
-impl Deed {
+impl SteeringKey {
     /// What is asked before it is done, with what follows from it.
     pub fn question(&self) -> String {
         match self {
@@ -84,11 +84,11 @@ impl Deed {
 
 /// What the model cannot do itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum WatchRequest {
     /// Something else is looked at.
     Look,
     /// Do this, for this reason.
-    Do(Deed, String),
+    Do(SteeringKey, String),
     /// Let the shell have the terminal.
     Suspend,
     /// End.
@@ -127,9 +127,9 @@ pub enum Update {
 pub enum Prompt {
     None,
     Filter,
-    Ask(Deed),
+    Ask(SteeringKey),
     /// Agreed to; a reason is being typed, which may stay empty.
-    Why(Deed, String),
+    Why(SteeringKey, String),
     Help,
 }
 
@@ -138,7 +138,7 @@ const REASON: usize = 400;
 
 /// The state of the screen.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct WatchModel {
     pub coordinator: String,
     /// Whether the token may change anything.
     pub may_steer: bool,
@@ -147,9 +147,9 @@ pub struct Model {
     pub view: View,
     /// The fold that was opened, and where to go back to.
     pub open: Option<(String, View)>,
-    picture: Picture,
+    picture: Observation,
     /// What is shown while new pictures are held back.
-    held: Option<Box<Picture>>,
+    held: Option<Box<Observation>>,
     /// The line that is chosen in the view, by its id.
     selected: Option<String>,
     pub filter: String,
@@ -163,7 +163,7 @@ pub struct Model {
     pub page: usize,
 }
 
-impl Model {
+impl WatchModel {
     pub fn new(coordinator: String, may_steer: bool, sweep: Option<String>) -> Self {
         let view = if sweep.is_some() { View::Table } else { View::Sweeps };
         Self {
@@ -172,7 +172,7 @@ impl Model {
             sweep,
             view,
             open: None,
-            picture: Picture::default(),
+            picture: Observation::default(),
             held: None,
             selected: None,
             filter: String::new(),
@@ -186,7 +186,7 @@ impl Model {
     }
 
     /// What is shown.
-    pub fn picture(&self) -> &Picture {
+    pub fn picture(&self) -> &Observation {
         self.held.as_deref().unwrap_or(&self.picture)
     }
 
@@ -250,11 +250,11 @@ impl Model {
     }
 
     /// A key was pressed.
-    pub fn key(&mut self, key: Key) -> Option<Wish> {
+    pub fn key(&mut self, key: KeyPress) -> Option<WatchRequest> {
         self.said.clear();
         match key {
-            Key::CtrlC => return Some(Wish::Interrupt),
-            Key::CtrlZ => return Some(Wish::Suspend),
+            KeyPress::CtrlC => return Some(WatchRequest::Interrupt),
+            KeyPress::CtrlZ => return Some(WatchRequest::Suspend),
             _ => {}
         }
         match std::mem::replace(&mut self.prompt, Prompt::None) {
@@ -262,8 +262,8 @@ impl Model {
             Prompt::Filter => self.typed(key),
             Prompt::Ask(deed) => {
                 match key {
-                    Key::Char('y' | 'Y') => return Some(Wish::Do(deed, String::new())),
-                    Key::Char('w' | 'W') => self.prompt = Prompt::Why(deed, String::new()),
+                    KeyPress::Char('y' | 'Y') => return Some(WatchRequest::Do(deed, String::new())),
+                    KeyPress::Char('w' | 'W') => self.prompt = Prompt::Why(deed, String::new()),
                     _ => {}
                 }
                 None
@@ -274,54 +274,54 @@ impl Model {
     }
 
     /// A reason is typed: Enter does it, Escape does nothing.
-    fn reason(&mut self, key: Key, deed: Deed, mut reason: String) -> Option<Wish> {
+    fn reason(&mut self, key: KeyPress, deed: SteeringKey, mut reason: String) -> Option<WatchRequest> {
         match key {
-            Key::Enter => return Some(Wish::Do(deed, reason)),
-            Key::Escape => return None,
-            Key::Char(sign) if reason.len() < REASON => reason.push(sign),
-            Key::Backspace => _ = reason.pop(),
+            KeyPress::Enter => return Some(WatchRequest::Do(deed, reason)),
+            KeyPress::Escape => return None,
+            KeyPress::Char(sign) if reason.len() < REASON => reason.push(sign),
+            KeyPress::Backspace => _ = reason.pop(),
             _ => {}
         }
         self.prompt = Prompt::Why(deed, reason);
         None
     }
 
-    fn typed(&mut self, key: Key) -> Option<Wish> {
+    fn typed(&mut self, key: KeyPress) -> Option<WatchRequest> {
         match key {
-            Key::Char(sign) => self.filter.push(sign),
-            Key::Backspace => _ = self.filter.pop(),
-            Key::Escape => {
+            KeyPress::Char(sign) => self.filter.push(sign),
+            KeyPress::Backspace => _ = self.filter.pop(),
+            KeyPress::Escape => {
                 self.filter.clear();
                 return None;
             }
-            Key::Enter => return None,
+            KeyPress::Enter => return None,
             _ => {}
         }
         self.prompt = Prompt::Filter;
         None
     }
 
-    fn plain(&mut self, key: Key) -> Option<Wish> {
+    fn plain(&mut self, key: KeyPress) -> Option<WatchRequest> {
         match key {
-            Key::Char('q') => return Some(Wish::Leave),
-            Key::Char('?') => self.prompt = Prompt::Help,
-            Key::Char('/') => self.prompt = Prompt::Filter,
-            Key::Char(' ') => self.hold(),
-            Key::Char('s') => self.sort_next(),
-            Key::Char('w') => return self.show_all(),
-            Key::Char(digit @ '1'..='9') => return self.tab(digit as usize - '1' as usize),
-            Key::Left | Key::Char('h') => return self.beside(-1),
-            Key::Right | Key::Char('l') => return self.beside(1),
-            Key::Up | Key::Char('k') => self.step(-1),
-            Key::Down | Key::Char('j') => self.step(1),
-            Key::PageUp => self.step(-(self.page as isize)),
-            Key::PageDown => self.step(self.page as isize),
-            Key::Home => self.step(isize::MIN),
-            Key::End => self.step(isize::MAX),
-            Key::Enter => return self.enter(),
-            Key::Escape => return self.back(),
-            Key::Char(sign) => self.ask(sign),
-            Key::Backspace | Key::CtrlC | Key::CtrlZ => {}
+            KeyPress::Char('q') => return Some(WatchRequest::Leave),
+            KeyPress::Char('?') => self.prompt = Prompt::Help,
+            KeyPress::Char('/') => self.prompt = Prompt::Filter,
+            KeyPress::Char(' ') => self.hold(),
+            KeyPress::Char('s') => self.sort_next(),
+            KeyPress::Char('w') => return self.show_all(),
+            KeyPress::Char(digit @ '1'..='9') => return self.tab(digit as usize - '1' as usize),
+            KeyPress::Left | KeyPress::Char('h') => return self.beside(-1),
+            KeyPress::Right | KeyPress::Char('l') => return self.beside(1),
+            KeyPress::Up | KeyPress::Char('k') => self.step(-1),
+            KeyPress::Down | KeyPress::Char('j') => self.step(1),
+            KeyPress::PageUp => self.step(-(self.page as isize)),
+            KeyPress::PageDown => self.step(self.page as isize),
+            KeyPress::Home => self.step(isize::MIN),
+            KeyPress::End => self.step(isize::MAX),
+            KeyPress::Enter => return self.enter(),
+            KeyPress::Escape => return self.back(),
+            KeyPress::Char(sign) => self.ask(sign),
+            KeyPress::Backspace | KeyPress::CtrlC | KeyPress::CtrlZ => {}
         }
         None
     }
@@ -342,24 +342,24 @@ impl Model {
         };
     }
 
-    fn turn(&mut self, view: View) -> Option<Wish> {
+    fn turn(&mut self, view: View) -> Option<WatchRequest> {
         (self.view, self.sort, self.selected, self.open) = (view, None, None, None);
         self.filter.clear();
-        Some(Wish::Look)
+        Some(WatchRequest::Look)
     }
 
-    fn tab(&mut self, at: usize) -> Option<Wish> {
+    fn tab(&mut self, at: usize) -> Option<WatchRequest> {
         let (view, ..) = self.tabs().get(at)?;
         self.turn(*view)
     }
 
-    fn beside(&mut self, by: isize) -> Option<Wish> {
+    fn beside(&mut self, by: isize) -> Option<WatchRequest> {
         let tabs = self.tabs();
         let at = tabs.iter().position(|(view, ..)| *view == self.view)?;
         self.tab(at.checked_add_signed(by)?)
     }
 
-    fn show_all(&mut self) -> Option<Wish> {
+    fn show_all(&mut self) -> Option<WatchRequest> {
         self.sweep = None;
         self.forget_sweep();
         self.turn(View::Sweeps)
@@ -367,8 +367,8 @@ impl Model {
 
     /// What belongs to the sweep that is left.
     fn forget_sweep(&mut self) {
-        let Picture { sweeps, workers, pace, .. } = std::mem::take(&mut self.picture);
-        self.picture = Picture { sweeps, workers, pace, ..Picture::default() };
+        let Observation { sweeps, workers, pace, .. } = std::mem::take(&mut self.picture);
+        self.picture = Observation { sweeps, workers, pace, ..Observation::default() };
         self.held = None;
     }
 
@@ -384,7 +384,7 @@ impl Model {
         sheet.rows.get(self.place(&sheet)).map(|row| row.id.clone())
     }
 
-    fn enter(&mut self) -> Option<Wish> {
+    fn enter(&mut self) -> Option<WatchRequest> {
         let chosen = self.chosen().filter(|id| !id.is_empty())?;
         match self.view {
             View::Sweeps => {
@@ -402,7 +402,7 @@ impl Model {
         }
     }
 
-    fn back(&mut self) -> Option<Wish> {
+    fn back(&mut self) -> Option<WatchRequest> {
         if !self.filter.is_empty() {
             self.filter.clear();
             return None;
@@ -426,11 +426,11 @@ impl Model {
         let sweep = self.sweep.clone().or_else(|| self.chosen().filter(|_| self.view == View::Sweeps));
         let worker = self.chosen().filter(|_| self.view == View::Workers);
         let deed = match (sign, sweep) {
-            ('P', Some(sweep)) => Some(Deed::Pause(sweep)),
-            ('R', Some(sweep)) => Some(Deed::Resume(sweep)),
-            ('T', Some(sweep)) => Some(Deed::Retry(sweep)),
-            ('C', Some(sweep)) => Some(Deed::Cancel(sweep)),
-            ('D', _) => worker.map(Deed::Drain),
+            ('P', Some(sweep)) => Some(SteeringKey::Pause(sweep)),
+            ('R', Some(sweep)) => Some(SteeringKey::Resume(sweep)),
+            ('T', Some(sweep)) => Some(SteeringKey::Retry(sweep)),
+            ('C', Some(sweep)) => Some(SteeringKey::Cancel(sweep)),
+            ('D', _) => worker.map(SteeringKey::Drain),
             _ => None,
         };
         match deed {

@@ -70,8 +70,8 @@ pub(in crate::watch) fn status(in_training: Vec<FoldInTraining>) -> SweepStatus 
 }
 
 /// Two sweeps and two workers, all of them on the screen.
-pub(in crate::watch) fn overview() -> Model {
-    let mut model = Model::new("gpu-head:7447".to_owned(), true, None);
+pub(in crate::watch) fn overview() -> WatchModel {
+    let mut model = WatchModel::new("gpu-head:7447".to_owned(), true, None);
     model.take(Update::All {
         sweeps: vec![sweep("zinc-depth", 6_120), sweep("mutag", 100)],
         workers: vec![worker("gpu-1", "connected"), worker("gpu-3", "draining")],
@@ -82,9 +82,9 @@ pub(in crate::watch) fn overview() -> Model {
 }
 
 /// The same in a sweep that was opened.
-pub(in crate::watch) fn opened() -> Model {
+pub(in crate::watch) fn opened() -> WatchModel {
     let mut model = overview();
-    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    assert_eq!(model.key(KeyPress::Enter), Some(WatchRequest::Look));
     model.take(Update::Status(
         Box::new(status(vec![training("c/0/0", 7, 0.71), training("d/0/0", 9, 0.64)])),
         [7_800, 9_600],
@@ -92,11 +92,11 @@ pub(in crate::watch) fn opened() -> Model {
     model
 }
 
-fn ids(model: &Model) -> Vec<String> {
+fn ids(model: &WatchModel) -> Vec<String> {
     model.sheet().rows.into_iter().map(|row| row.id).collect()
 }
 
-fn chosen(model: &Model) -> String {
+fn chosen(model: &WatchModel) -> String {
     let sheet = model.sheet();
     sheet.rows[model.place(&sheet)].id.clone()
 }
@@ -104,9 +104,9 @@ fn chosen(model: &Model) -> String {
 #[test]
 fn enter_opens_a_sweep_then_a_fold_and_escape_goes_back_step_by_step() {
     let mut model = overview();
-    model.key(Key::Down);
+    model.key(KeyPress::Down);
     assert_eq!(chosen(&model), "mutag");
-    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    assert_eq!(model.key(KeyPress::Enter), Some(WatchRequest::Look));
     assert_eq!((model.sweep.as_deref(), model.view), (Some("mutag"), View::Table));
     let mut other = status(vec![training("d/0/0", 1, 0.5)]);
     model.take(Update::Status(Box::new(other.clone()), [7_800, 9_600]));
@@ -114,21 +114,21 @@ fn enter_opens_a_sweep_then_a_fold_and_escape_goes_back_step_by_step() {
     other.sweep.name = "mutag".to_owned();
     other.in_training[0].fold = "c/0/0".to_owned();
     model.take(Update::Status(Box::new(other), [7_800, 9_600]));
-    model.key(Key::Char('2'));
-    assert_eq!(model.key(Key::Enter), Some(Wish::Look));
+    model.key(KeyPress::Char('2'));
+    assert_eq!(model.key(KeyPress::Enter), Some(WatchRequest::Look));
     assert_eq!(model.open, Some(("c/0/0".to_owned(), View::Running)));
-    model.key(Key::Escape);
+    model.key(KeyPress::Escape);
     assert_eq!((model.view, model.open.is_none()), (View::Running, true));
-    model.key(Key::Escape);
+    model.key(KeyPress::Escape);
     assert_eq!((model.view, model.sweep.is_none()), (View::Sweeps, true));
-    assert_eq!(model.key(Key::Escape), None, "there is nothing further back");
-    assert_eq!(model.key(Key::Char('q')), Some(Wish::Leave));
+    assert_eq!(model.key(KeyPress::Escape), None, "there is nothing further back");
+    assert_eq!(model.key(KeyPress::Char('q')), Some(WatchRequest::Leave));
 }
 
 #[test]
 fn what_is_chosen_stays_chosen_when_lines_come_and_go() {
     let mut model = overview();
-    model.key(Key::End);
+    model.key(KeyPress::End);
     assert_eq!(chosen(&model), "mutag");
     model.take(Update::All {
         sweeps: vec![sweep("a", 1), sweep("mutag", 2), sweep("z", 3)],
@@ -139,7 +139,9 @@ fn what_is_chosen_stays_chosen_when_lines_come_and_go() {
     model.take(Update::All { sweeps: vec![sweep("a", 1)], workers: Vec::new(), at: Duration::ZERO });
     assert_eq!(chosen(&model), "a", "it is gone");
     model.take(Update::All { sweeps: Vec::new(), workers: Vec::new(), at: Duration::ZERO });
-    for key in [Key::Up, Key::Down, Key::PageDown, Key::Home, Key::End, Key::Enter] {
+    for key in
+        [KeyPress::Up, KeyPress::Down, KeyPress::PageDown, KeyPress::Home, KeyPress::End, KeyPress::Enter]
+    {
         assert_eq!(model.key(key), None, "nothing is there");
     }
 }
@@ -147,25 +149,25 @@ fn what_is_chosen_stays_chosen_when_lines_come_and_go() {
 #[test]
 fn a_filter_narrows_while_it_is_typed_and_escape_takes_it_away() {
     let mut model = overview();
-    model.key(Key::Char('/'));
+    model.key(KeyPress::Char('/'));
     for sign in "mutq".chars() {
-        model.key(Key::Char(sign));
+        model.key(KeyPress::Char(sign));
     }
-    assert_eq!((ids(&model).len(), model.key(Key::Backspace)), (0, None));
+    assert_eq!((ids(&model).len(), model.key(KeyPress::Backspace)), (0, None));
     assert_eq!(ids(&model), ["mutag"], "and q was a letter");
-    model.key(Key::Enter);
+    model.key(KeyPress::Enter);
     assert_eq!((model.prompt.clone(), ids(&model).len()), (Prompt::None, 1));
-    model.key(Key::Escape);
+    model.key(KeyPress::Escape);
     assert_eq!(ids(&model).len(), 2);
 }
 
 #[test]
 fn space_holds_the_picture_and_later_ones_are_seen_when_it_goes_on() {
     let mut model = overview();
-    model.key(Key::Char(' '));
+    model.key(KeyPress::Char(' '));
     model.take(Update::All { sweeps: vec![sweep("new", 1)], workers: Vec::new(), at: Duration::ZERO });
     assert_eq!((ids(&model).len(), model.is_held()), (2, true));
-    model.key(Key::Char(' '));
+    model.key(KeyPress::Char(' '));
     assert_eq!(ids(&model), ["new"]);
 }
 
@@ -173,32 +175,42 @@ fn space_holds_the_picture_and_later_ones_are_seen_when_it_goes_on() {
 fn what_changes_something_asks_first_and_every_key_but_y_means_no() {
     let mut model = opened();
     for (key, deed) in [
-        ('P', Deed::Pause("zinc-depth".to_owned())),
-        ('R', Deed::Resume("zinc-depth".to_owned())),
-        ('T', Deed::Retry("zinc-depth".to_owned())),
-        ('C', Deed::Cancel("zinc-depth".to_owned())),
+        ('P', SteeringKey::Pause("zinc-depth".to_owned())),
+        ('R', SteeringKey::Resume("zinc-depth".to_owned())),
+        ('T', SteeringKey::Retry("zinc-depth".to_owned())),
+        ('C', SteeringKey::Cancel("zinc-depth".to_owned())),
     ] {
-        for no in [Key::Enter, Key::Escape, Key::Char('n'), Key::Char(' '), Key::Char('q'), Key::Char(key)] {
-            assert_eq!(model.key(Key::Char(key)), None);
+        for no in [
+            KeyPress::Enter,
+            KeyPress::Escape,
+            KeyPress::Char('n'),
+            KeyPress::Char(' '),
+            KeyPress::Char('q'),
+            KeyPress::Char(key),
+        ] {
+            assert_eq!(model.key(KeyPress::Char(key)), None);
             assert_eq!(model.prompt, Prompt::Ask(deed.clone()));
             assert_eq!((model.key(no), model.prompt.clone()), (None, Prompt::None), "{no:?}");
         }
-        model.key(Key::Char(key));
-        assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(deed, String::new())));
+        model.key(KeyPress::Char(key));
+        assert_eq!(model.key(KeyPress::Char('y')), Some(WatchRequest::Do(deed, String::new())));
     }
-    model.key(Key::Char('D'));
+    model.key(KeyPress::Char('D'));
     assert!(model.said.contains("choose a worker"), "{}", model.said);
-    model.key(Key::Char('4'));
-    model.key(Key::Down);
-    model.key(Key::Char('D'));
-    assert_eq!(model.key(Key::Char('y')), Some(Wish::Do(Deed::Drain("gpu-3".to_owned()), String::new())));
+    model.key(KeyPress::Char('4'));
+    model.key(KeyPress::Down);
+    model.key(KeyPress::Char('D'));
+    assert_eq!(
+        model.key(KeyPress::Char('y')),
+        Some(WatchRequest::Do(SteeringKey::Drain("gpu-3".to_owned()), String::new()))
+    );
 }
 
 #[test]
 fn who_may_only_look_is_told_so_and_asked_nothing() {
-    let mut model = Model { may_steer: false, ..opened() };
+    let mut model = WatchModel { may_steer: false, ..opened() };
     for key in "PRTCD".chars() {
-        assert_eq!(model.key(Key::Char(key)), None);
+        assert_eq!(model.key(KeyPress::Char(key)), None);
         assert_eq!(model.prompt, Prompt::None);
         assert!(model.said.contains("change nothing"));
     }
@@ -208,9 +220,9 @@ fn who_may_only_look_is_told_so_and_asked_nothing() {
 fn ctrl_c_and_ctrl_z_work_whatever_is_asked() {
     let mut model = opened();
     for prompt in ['/', 'C', '?'] {
-        model.key(Key::Char(prompt));
-        assert_eq!(model.key(Key::CtrlZ), Some(Wish::Suspend));
-        assert_eq!(model.key(Key::CtrlC), Some(Wish::Interrupt));
+        model.key(KeyPress::Char(prompt));
+        assert_eq!(model.key(KeyPress::CtrlZ), Some(WatchRequest::Suspend));
+        assert_eq!(model.key(KeyPress::CtrlC), Some(WatchRequest::Interrupt));
     }
 }
 
@@ -231,7 +243,7 @@ fn curves_are_kept_of_what_runs_begin_anew_with_an_attempt_and_never_grow_withou
 #[test]
 fn failures_come_by_class_the_commonest_first() {
     let mut model = opened();
-    model.key(Key::Char('3'));
+    model.key(KeyPress::Char('3'));
     let sheet = model.sheet();
     let classes: Vec<_> = sheet.rows.iter().map(|row| row.cells[0].text.as_str()).collect();
     assert_eq!(
@@ -267,34 +279,34 @@ fn failures_that_differ_in_numbers_only_are_one_line_with_their_hosts() {
     };
     seen.failures = (0..9).map(failure).collect();
     model.take(Update::Status(Box::new(seen), [0, 0]));
-    model.key(Key::Char('3'));
+    model.key(KeyPress::Char('3'));
     let row = &model.sheet().rows[0];
     let cells: Vec<_> = row.cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(cells[..5], ["out-of-memory", "9", "9", "gpu-0 3, gpu-1 3, +1", "CUDA out of memory: # MiB"]);
-    model.key(Key::Enter);
+    model.key(KeyPress::Enter);
     assert_eq!(model.open, Some(("0/0/0".to_owned(), View::Failures)), "Enter opens an example");
 }
 
 #[test]
 fn a_reason_can_be_given_and_escape_still_means_no() {
     let mut model = opened();
-    let typed = |model: &mut Model, text: &str| {
+    let typed = |model: &mut WatchModel, text: &str| {
         for sign in text.chars() {
-            assert_eq!(model.key(Key::Char(sign)), None);
+            assert_eq!(model.key(KeyPress::Char(sign)), None);
         }
     };
-    model.key(Key::Char('P'));
-    assert_eq!(model.key(Key::Char('w')), None);
+    model.key(KeyPress::Char('P'));
+    assert_eq!(model.key(KeyPress::Char('w')), None);
     typed(&mut model, "a new  fan, quoted");
-    model.key(Key::Backspace);
-    let deed = Deed::Pause("zinc-depth".to_owned());
-    assert_eq!(model.key(Key::Enter), Some(Wish::Do(deed, "a new  fan, quote".to_owned())));
+    model.key(KeyPress::Backspace);
+    let deed = SteeringKey::Pause("zinc-depth".to_owned());
+    assert_eq!(model.key(KeyPress::Enter), Some(WatchRequest::Do(deed, "a new  fan, quote".to_owned())));
     assert_eq!(model.prompt, Prompt::None);
-    model.key(Key::Char('P'));
-    model.key(Key::Char('w'));
+    model.key(KeyPress::Char('P'));
+    model.key(KeyPress::Char('w'));
     typed(&mut model, &"x".repeat(2 * REASON));
     assert!(matches!(&model.prompt, Prompt::Why(_, reason) if reason.len() == REASON));
-    assert_eq!((model.key(Key::Escape), model.prompt.clone()), (None, Prompt::None));
+    assert_eq!((model.key(KeyPress::Escape), model.prompt.clone()), (None, Prompt::None));
 }
 
 #[test]
@@ -305,6 +317,6 @@ fn how_fast_a_sweep_gets_on_is_known_after_a_minute() {
         model.take(Update::All { sweeps, workers: Vec::new(), at: Duration::from_secs(second) });
     }
     assert!((3_500..=3_700).contains(&model.picture().pace.an_hour("zinc-depth").unwrap()));
-    model.key(Key::Enter);
+    model.key(KeyPress::Enter);
     assert!(model.picture().pace.an_hour("zinc-depth").is_some(), "also after the sweep was opened");
 }

@@ -9,7 +9,7 @@ use crate::remote::{ListedSweep, ListedWorker, SweepStatus};
 
 /// Everything that is known at a moment.
 #[derive(Debug, Clone, Default)]
-pub struct Picture {
+pub struct Observation {
     pub sweeps: Vec<ListedSweep>,
     pub workers: Vec<ListedWorker>,
     pub status: Option<SweepStatus>,
@@ -21,14 +21,14 @@ pub struct Picture {
     pub table: Vec<String>,
     pub acts: Vec<Vec<String>>,
     /// Validation values of running folds by epoch, since somebody looks.
-    pub curves: BTreeMap<String, Curve>,
+    pub curves: BTreeMap<String, RunningCurve>,
     /// What is known of the fold that was opened.
     pub fold: Vec<String>,
 }
 
 /// The curve of a running fold.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Curve {
+pub struct RunningCurve {
     pub title: String,
     /// What its values are.
     pub scale: Scale,
@@ -38,7 +38,7 @@ pub struct Curve {
 /// Points that are kept of a curve; thinned when there are more.
 const POINTS: usize = 128;
 
-impl Picture {
+impl Observation {
     /// Takes a further point of every fold that runs; what has ended is forgotten.
     pub fn note_curves(&mut self, status: &SweepStatus) {
         let curves = &mut self.curves;

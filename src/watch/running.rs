@@ -1,10 +1,10 @@
 //! The view of folds in training.
 
-use super::model::Picture;
-use super::sheet::{Cell, Row, Sheet, Tint};
+use super::model::Observation;
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint};
 use crate::remote::FoldInTraining;
 
-pub fn sheet(picture: &Picture) -> Sheet {
+pub fn sheet(picture: &Observation) -> Sheet {
     let status = picture.status.as_ref();
     let why = status.map(|status| status.standstill.as_str()).filter(|why| !why.is_empty());
     Sheet {
@@ -14,7 +14,7 @@ pub fn sheet(picture: &Picture) -> Sheet {
     }
 }
 
-fn row(fold: &FoldInTraining) -> Row {
+fn row(fold: &FoldInTraining) -> SheetRow {
     let epoch = match fold.max_epochs {
         0 => "begins".to_owned(),
         most => format!("{}/{most}", fold.epoch),
@@ -22,12 +22,12 @@ fn row(fold: &FoldInTraining) -> Row {
     let accuracy = fold.validation_accuracy.map(|value| fold.scale.show(value)).unwrap_or_default();
     let attempt = if fold.attempt > 1 { Tint::Warn } else { Tint::Faint };
     let cells = vec![
-        Cell::new(&fold.title),
-        Cell::new(epoch),
-        Cell::tinted(accuracy, Tint::Good),
-        Cell::new(&fold.worker),
-        Cell::tinted(fold.slot, Tint::Faint),
-        Cell::tinted(fold.attempt, attempt),
+        SheetCell::new(&fold.title),
+        SheetCell::new(epoch),
+        SheetCell::tinted(accuracy, Tint::Good),
+        SheetCell::new(&fold.worker),
+        SheetCell::tinted(fold.slot, Tint::Faint),
+        SheetCell::tinted(fold.attempt, attempt),
     ];
-    Row { id: fold.fold.clone(), cells }
+    SheetRow { id: fold.fold.clone(), cells }
 }

@@ -17,7 +17,7 @@ use termion::{clear, color, cursor, screen, style};
 use tokio::sync::mpsc;
 
 use super::draw::{self, Signs};
-use super::model::{Key, Model};
+use super::model::{KeyPress, WatchModel};
 use crate::output;
 
 /// The terminal while we have it, with how it was before.
@@ -57,7 +57,7 @@ impl Screen {
     }
 
     /// Draws the model where it differs from what stands there.
-    pub fn draw(&mut self, model: &mut Model) -> io::Result<()> {
+    pub fn draw(&mut self, model: &mut WatchModel) -> io::Result<()> {
         let signs = self.signs;
         self.terminal.draw(|frame| draw::draw(model, signs, frame.buffer_mut()))?;
         Ok(())
@@ -114,7 +114,7 @@ fn restore_after_panic() {
 }
 
 /// Keys as they are pressed, read on a thread that ends with the process: nothing can wake it earlier.
-pub fn keys() -> io::Result<mpsc::Receiver<Key>> {
+pub fn keys() -> io::Result<mpsc::Receiver<KeyPress>> {
     let (sender, receiver) = mpsc::channel(64);
     std::thread::Builder::new().name("keys".to_owned()).spawn(move || {
         for pressed in io::stdin().keys() {
@@ -129,24 +129,24 @@ pub fn keys() -> io::Result<mpsc::Receiver<Key>> {
     Ok(receiver)
 }
 
-fn key(pressed: Pressed) -> Option<Key> {
+fn key(pressed: Pressed) -> Option<KeyPress> {
     Some(match pressed {
-        Pressed::Char('\n' | '\r') => Key::Enter,
-        Pressed::Char('\t') => Key::Right,
-        Pressed::BackTab => Key::Left,
-        Pressed::Char(sign) => Key::Char(sign),
-        Pressed::Up => Key::Up,
-        Pressed::Down => Key::Down,
-        Pressed::Left => Key::Left,
-        Pressed::Right => Key::Right,
-        Pressed::PageUp => Key::PageUp,
-        Pressed::PageDown => Key::PageDown,
-        Pressed::Home => Key::Home,
-        Pressed::End => Key::End,
-        Pressed::Backspace | Pressed::Delete => Key::Backspace,
-        Pressed::Esc => Key::Escape,
-        Pressed::Ctrl('c') => Key::CtrlC,
-        Pressed::Ctrl('z') => Key::CtrlZ,
+        Pressed::Char('\n' | '\r') => KeyPress::Enter,
+        Pressed::Char('\t') => KeyPress::Right,
+        Pressed::BackTab => KeyPress::Left,
+        Pressed::Char(sign) => KeyPress::Char(sign),
+        Pressed::Up => KeyPress::Up,
+        Pressed::Down => KeyPress::Down,
+        Pressed::Left => KeyPress::Left,
+        Pressed::Right => KeyPress::Right,
+        Pressed::PageUp => KeyPress::PageUp,
+        Pressed::PageDown => KeyPress::PageDown,
+        Pressed::Home => KeyPress::Home,
+        Pressed::End => KeyPress::End,
+        Pressed::Backspace | Pressed::Delete => KeyPress::Backspace,
+        Pressed::Esc => KeyPress::Escape,
+        Pressed::Ctrl('c') => KeyPress::CtrlC,
+        Pressed::Ctrl('z') => KeyPress::CtrlZ,
         _ => return None,
     })
 }
@@ -291,8 +291,16 @@ mod tests {
             |bytes: &[u8]| bytes.keys().filter_map(|pressed| key(pressed.unwrap())).collect::<Vec<_>>();
         assert_eq!(
             read(b"q\x1b[A\x1b[6~\r\x03\x1a\x7f"),
-            [Key::Char('q'), Key::Up, Key::PageDown, Key::Enter, Key::CtrlC, Key::CtrlZ, Key::Backspace]
+            [
+                KeyPress::Char('q'),
+                KeyPress::Up,
+                KeyPress::PageDown,
+                KeyPress::Enter,
+                KeyPress::CtrlC,
+                KeyPress::CtrlZ,
+                KeyPress::Backspace
+            ]
         );
-        assert_eq!(read("ä\u{1b}[200~".as_bytes())[0], Key::Char('ä'), "and nonsense is no key");
+        assert_eq!(read("ä\u{1b}[200~".as_bytes())[0], KeyPress::Char('ä'), "and nonsense is no key");
     }
 }

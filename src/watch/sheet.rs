@@ -16,12 +16,12 @@ pub enum Tint {
 
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cell {
+pub struct SheetCell {
     pub text: String,
     pub tint: Tint,
 }
 
-impl Cell {
+impl SheetCell {
     pub fn new(text: impl ToString) -> Self {
         Self { text: text.to_string(), tint: Tint::Plain }
     }
@@ -33,16 +33,16 @@ impl Cell {
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct SheetRow {
     pub id: String,
-    pub cells: Vec<Cell>,
+    pub cells: Vec<SheetCell>,
 }
 
 /// A view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sheet {
     pub heads: Vec<&'static str>,
-    pub rows: Vec<Row>,
+    pub rows: Vec<SheetRow>,
     /// What is said where there are no lines.
     pub empty: String,
 }
@@ -58,7 +58,8 @@ impl Sheet {
             }
         }
         if let Some(column) = sort {
-            let text = |row: &Row| row.cells.get(column).map(|cell| cell.text.clone()).unwrap_or_default();
+            let text =
+                |row: &SheetRow| row.cells.get(column).map(|cell| cell.text.clone()).unwrap_or_default();
             self.rows.sort_by(|one, other| compared(&text(one), &text(other)));
         }
     }
@@ -112,7 +113,7 @@ mod tests {
 
     #[test]
     fn numbers_are_put_in_order_by_size_and_words_by_the_alphabet() {
-        let row = |text: &str| Row { id: text.to_owned(), cells: vec![Cell::new(text)] };
+        let row = |text: &str| SheetRow { id: text.to_owned(), cells: vec![SheetCell::new(text)] };
         let mut sheet =
             Sheet { heads: vec!["N"], rows: ["9", "1,000", "b", "a"].map(row).to_vec(), ..Sheet::default() };
         sheet.choose("", Some(0));

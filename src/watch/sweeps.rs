@@ -1,10 +1,10 @@
 //! The view of all sweeps.
 
-use super::model::Picture;
-use super::sheet::{Cell, Row, Sheet, Tint, grouped, percent};
+use super::model::Observation;
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint, grouped, percent};
 use crate::remote::ListedSweep;
 
-pub fn sheet(picture: &Picture) -> Sheet {
+pub fn sheet(picture: &Observation) -> Sheet {
     Sheet {
         heads: vec!["SWEEP", "STATE", "DONE", "FOLDS", "RUNNING", "FAILED", "PRIORITY", "NOTE"],
         rows: picture.sweeps.iter().map(row).collect(),
@@ -22,17 +22,17 @@ pub fn tint(state: &str) -> Tint {
     }
 }
 
-fn row(sweep: &ListedSweep) -> Row {
+fn row(sweep: &ListedSweep) -> SheetRow {
     let failed = if sweep.failed > 0 { Tint::Bad } else { Tint::Faint };
     let cells = vec![
-        Cell::tinted(&sweep.name, Tint::Strong),
-        Cell::tinted(&sweep.state, tint(&sweep.state)),
-        Cell::new(format!("{} %", percent(sweep.finished, sweep.folds))),
-        Cell::new(format!("{}/{}", grouped(sweep.finished), grouped(sweep.folds))),
-        Cell::new(grouped(sweep.running)),
-        Cell::tinted(grouped(sweep.failed), failed),
-        Cell::tinted(sweep.priority, Tint::Faint),
-        Cell::tinted(&sweep.note, Tint::Warn),
+        SheetCell::tinted(&sweep.name, Tint::Strong),
+        SheetCell::tinted(&sweep.state, tint(&sweep.state)),
+        SheetCell::new(format!("{} %", percent(sweep.finished, sweep.folds))),
+        SheetCell::new(format!("{}/{}", grouped(sweep.finished), grouped(sweep.folds))),
+        SheetCell::new(grouped(sweep.running)),
+        SheetCell::tinted(grouped(sweep.failed), failed),
+        SheetCell::tinted(sweep.priority, Tint::Faint),
+        SheetCell::tinted(&sweep.note, Tint::Warn),
     ];
-    Row { id: sweep.name.clone(), cells }
+    SheetRow { id: sweep.name.clone(), cells }
 }

@@ -1,10 +1,11 @@
 //! The view of the table of a sweep: the very lines of `togl table`, as far as the folds are.
 
-use super::model::Picture;
-use super::sheet::{Cell, Row, Sheet};
+use super::model::Observation;
+use super::sheet::{Sheet, SheetCell, SheetRow};
 
-pub fn sheet(picture: &Picture) -> Sheet {
-    let row = |(at, line): (usize, &String)| Row { id: format!("{at:06}"), cells: vec![Cell::new(line)] };
+pub fn sheet(picture: &Observation) -> Sheet {
+    let row =
+        |(at, line): (usize, &String)| SheetRow { id: format!("{at:06}"), cells: vec![SheetCell::new(line)] };
     Sheet {
         heads: Vec::new(),
         rows: picture.table.iter().enumerate().map(row).collect(),

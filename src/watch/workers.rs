@@ -1,11 +1,11 @@
 //! The view of workers.
 
-use super::model::Picture;
-use super::sheet::{Cell, Row, Sheet, Tint};
+use super::model::Observation;
+use super::sheet::{Sheet, SheetCell, SheetRow, Tint};
 use super::sweeps::tint;
 use crate::remote::ListedWorker;
 
-pub fn sheet(picture: &Picture) -> Sheet {
+pub fn sheet(picture: &Observation) -> Sheet {
     Sheet {
         heads: vec!["WORKER", "STATE", "BUSY", "DEVICES", "HOST", "VERSION", "NOTE"],
         rows: picture.workers.iter().map(row).collect(),
@@ -14,17 +14,17 @@ pub fn sheet(picture: &Picture) -> Sheet {
     }
 }
 
-fn row(worker: &ListedWorker) -> Row {
+fn row(worker: &ListedWorker) -> SheetRow {
     let mut devices = worker.devices.clone();
     devices.dedup();
     let cells = vec![
-        Cell::tinted(&worker.worker, Tint::Strong),
-        Cell::tinted(&worker.state, tint(&worker.state)),
-        Cell::new(format!("{}/{}", worker.running.len(), worker.slots)),
-        Cell::new(devices.join(" ")),
-        Cell::tinted(&worker.host, Tint::Faint),
-        Cell::tinted(&worker.code_version, Tint::Faint),
-        Cell::tinted(&worker.note, Tint::Bad),
+        SheetCell::tinted(&worker.worker, Tint::Strong),
+        SheetCell::tinted(&worker.state, tint(&worker.state)),
+        SheetCell::new(format!("{}/{}", worker.running.len(), worker.slots)),
+        SheetCell::new(devices.join(" ")),
+        SheetCell::tinted(&worker.host, Tint::Faint),
+        SheetCell::tinted(&worker.code_version, Tint::Faint),
+        SheetCell::tinted(&worker.note, Tint::Bad),
     ];
-    Row { id: worker.worker.clone(), cells }
+    SheetRow { id: worker.worker.clone(), cells }
 }

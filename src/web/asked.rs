@@ -20,8 +20,8 @@ use togl_web::{Trouble, view};
 
 use super::failed::Failed;
 use super::{curves, views};
-use crate::cli::{Block, explained};
-use crate::facts::{Facts as _, Remote, Workers, at, sweep_name, title};
+use crate::cli::{TableBlock, explained};
+use crate::facts::{Facts as _, KnownWorkers, Remote, at, sweep_name, title};
 use crate::live::{Made, results_of, trouble};
 use crate::problem::Problem;
 use crate::remote::{Client, refused};
@@ -48,7 +48,7 @@ fn table_of(made: &Made, asked: &TableAsked) -> Answer<Table> {
     let rows: Vec<String> =
         asked.rows.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let columns = Some(asked.columns.clone()).filter(|name| !name.is_empty());
-    let block = Block::of(&rows, columns.as_ref(), None);
+    let block = TableBlock::of(&rows, columns.as_ref(), None);
     let (spec_of_table, selection) =
         block.over(&spec.table, spec.selection.as_ref()).map_err(|problem| bad(&problem))?;
     let made_so = || {
@@ -65,7 +65,7 @@ fn table_of(made: &Made, asked: &TableAsked) -> Answer<Table> {
     made_so().map_err(|error: togl_analysis::Error| bad(&explained(error)))
 }
 
-pub async fn table(made: Arc<Made>, asked: TableAsked) -> Answer<view::Table> {
+pub async fn table(made: Arc<Made>, asked: TableAsked) -> Answer<view::TableOnPage> {
     let new = tokio::task::spawn_blocking(move || {
         let table = table_of(&made, &asked)?;
         Ok(views::table(&table, made.version, made.frame.len() as u64, made.reading))
@@ -128,20 +128,20 @@ async fn page(
     Ok((folds, total, varying))
 }
 
-pub async fn folds(remote: &mut Remote, wanted: Wanted, from: u64) -> Result<view::Folds, Problem> {
+pub async fn folds(remote: &mut Remote, wanted: Wanted, from: u64) -> Result<view::FoldsOnPage, Problem> {
     let (found, total, mut varying) = page(remote, wanted).await?;
     varying.retain(|setting| setting.name != "dataset");
     let folds = views::within(found.into_iter().map(|fold| views::fold_line(fold, &varying)).collect());
     let next =
         Some(from.saturating_add(folds.len() as u64)).filter(|next| *next < total && !folds.is_empty());
-    Ok(view::Folds { total, from, next, folds })
+    Ok(view::FoldsOnPage { total, from, next, folds })
 }
 
 /// All failed folds of a sweep, gathered as they come.
 pub async fn failures(remote: &mut Remote, name: &str) -> Result<view::Failures, Problem> {
     let hosts = match remote.workers().await? {
-        Workers::Here(workers) => workers.into_iter().map(|one| (one.worker, one.host)).collect(),
-        Workers::Past(_) => BTreeMap::new(),
+        KnownWorkers::Here(workers) => workers.into_iter().map(|one| (one.worker, one.host)).collect(),
+        KnownWorkers::Past(_) => BTreeMap::new(),
     };
     let filter = FoldFilter { states: vec![FoldWord::Failed], ..FoldFilter::default() };
     let folds = Some(FoldsWanted { filter, skip: 0, limit: None });
@@ -274,7 +274,11 @@ async fn replicates(remote: &mut Remote, sweep: &SweepName, key: FoldKey) -> Res
     Ok(found)
 }
 
-pub async fn fold(remote: &mut Remote, client: &mut Client, asked: &str) -> Result<view::Fold, Problem> {
+pub async fn fold(
+    remote: &mut Remote,
+    client: &mut Client,
+    asked: &str,
+) -> Result<view::FoldOnPage, Problem> {
     let explanation = remote.explain(asked).await?;
     let (key, history) = remote.history(&explanation.fold).await?;
     let log = remote.log(&explanation.fold).await?;
@@ -300,5 +304,14 @@ pub async fn fold(remote: &mut Remote, client: &mut Client, asked: &str) -> Resu
     let named = config.as_ref().map_or_else(|| "a trial of another version".to_owned(), title);
     let title = format!("{named}, split {}, seed {}", key.split, key.seed);
     let replicates = again;
-    Ok(views::fold(views::Known { explanation, history, log, result, config, title, growing, replicates }))
+    Ok(views::fold(views::FoldKnowledge {
+        explanation,
+        history,
+        log,
+        result,
+        config,
+        title,
+        growing,
+        replicates,
+    }))
 }

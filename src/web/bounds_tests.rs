@@ -6,7 +6,7 @@ use togl_analysis::best::RankedTrial;
 use togl_analysis::curves::{CurveGroup, CurveGroups};
 use togl_analysis::{Best, FoldFrame, Plan, Table};
 use togl_coordinator::store::history::Happened;
-use togl_coordinator::store::{FoldState, LogPiece, Outcome, ResultRow, StoredFold};
+use togl_coordinator::store::{FoldState, LogPiece, ResultRow, ResultSummary, StoredFold};
 use togl_proto::wire;
 use togl_sweeps::result::{EpochRecord, example};
 use togl_sweeps::spec::{Metric, TableSpec};
@@ -127,7 +127,7 @@ fn failures_of_a_thousand_kinds_and_long_lists() {
         state,
         attempts: 1,
         worker: Some(format!("worker-{}", at % 500).parse().unwrap()),
-        outcome: Some(Outcome { value: 1.0 / 3.0, seconds: 1.0 / 3.0, finished_at: None }),
+        outcome: Some(ResultSummary { value: 1.0 / 3.0, seconds: 1.0 / 3.0, finished_at: None }),
     };
     let letters =
         |at: usize| -> String { (0..6).map(|n| char::from(b'a' + ((at >> (3 * n)) % 8) as u8)).collect() };
@@ -189,7 +189,7 @@ fn one_fold_with_everything() {
         detail: "d".repeat(500),
     };
     let attempt = |attempt| AttemptLine { attempt, worker: "w".repeat(60), ending: "preempted".to_owned() };
-    let known = views::Known {
+    let known = views::FoldKnowledge {
         explanation: FoldExplanation {
             fold: fold.to_string(),
             reason: "r".repeat(500),

@@ -31,7 +31,7 @@ pub async fn compare(
     name: &SweepName,
     made: &Made,
     asked: [&str; 2],
-) -> Result<view::Comparison, Problem> {
+) -> Result<view::ComparisonOnPage, Problem> {
     let spec = &made.planned.spec;
     let scale = spec.scale();
     let (mut sides, mut configs, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
@@ -51,7 +51,7 @@ pub async fn compare(
     let [a, b] = [&sides[0], &sides[1]];
     let pair = |one: &FoldValue| {
         let other = b.iter().find(|other| (other.split, other.seed) == (one.split, one.seed))?;
-        Some(view::Pair { split: one.split, seed: one.seed, a: one.value, b: other.value })
+        Some(view::PairOnPage { split: one.split, seed: one.seed, a: one.value, b: other.value })
     };
     let differ = |name: String| {
         let [one, other] = [&configs[0], &configs[1]].map(|config| config.show(&name).unwrap_or_default());
@@ -59,7 +59,7 @@ pub async fn compare(
     };
     let names = [title(&configs[0]), title(&configs[1])];
     let settings = settings::names_of(&configs).into_iter().filter_map(differ).collect();
-    Ok(view::Comparison {
+    Ok(view::ComparisonOnPage {
         names,
         settings,
         pairs: a.iter().filter_map(pair).collect(),

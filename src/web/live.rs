@@ -13,10 +13,10 @@ use tokio::sync::Mutex as Turns;
 
 use super::{asked, compare, steer, views, worker};
 use crate::clock;
-use crate::facts::{self, Facts as _, Workers};
-use crate::live::{Connection, LiveSweep, Pace, trouble};
+use crate::facts::{self, Facts as _, KnownWorkers};
+use crate::live::{CoordinatorLink, LiveSweep, Pace, trouble};
 use crate::problem::Problem;
-use crate::remote::{self, Client, Target};
+use crate::remote::{self, Client, CoordinatorTarget};
 
 /// The overview is asked for at most this often, however many tabs there are.
 const FRESH: Duration = Duration::from_millis(400);
@@ -39,12 +39,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Chosen {
     name: SweepName,
     asked: TableAsked,
-    table: view::Table,
+    table: view::TableOnPage,
 }
 
 /// The source of the page.
 pub struct Live {
-    connection: Arc<Connection>,
+    connection: Arc<CoordinatorLink>,
     overview: Turns<Option<(Instant, view::Overview)>>,
     pace: Mutex<Pace>,
     /// Tables that somebody wanted otherwise than their sweep says, as they were made last.
@@ -54,8 +54,8 @@ pub struct Live {
 
 impl Live {
     /// A source with a connection.
-    pub fn new(target: Target, client: Client) -> Result<Self, Problem> {
-        let connection = Arc::new(Connection::new(target, client)?);
+    pub fn new(target: CoordinatorTarget, client: Client) -> Result<Self, Problem> {
+        let connection = Arc::new(CoordinatorLink::new(target, client)?);
         Ok(Self {
             connection,
             overview: Turns::default(),
@@ -91,7 +91,7 @@ impl Live {
         let mut remote = self.connection.facts().await?;
         let seen = async {
             let sweeps = remote.sweeps(false).await?;
-            let Workers::Here(workers) = remote.workers().await? else {
+            let KnownWorkers::Here(workers) = remote.workers().await? else {
                 return Err(Problem::ours("the coordinator told of workers of the past"));
             };
             let mut client = self.connection.client().await?;
@@ -108,8 +108,8 @@ impl Live {
 }
 
 impl Source for Live {
-    async fn about(&self) -> view::About {
-        view::About {
+    async fn about(&self) -> view::AboutPage {
+        view::AboutPage {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             coordinator: self.connection.address().to_owned(),
             away_since: self.connection.away_since().unwrap_or_default(),
@@ -149,7 +149,7 @@ impl Source for Live {
         Ok(self.live(name)?.1.version().await)
     }
 
-    async fn table(&self, name: &str, asked: TableAsked) -> Answer<view::Table> {
+    async fn table(&self, name: &str, asked: TableAsked) -> Answer<view::TableOnPage> {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;
         if asked == TableAsked::default() {
@@ -178,7 +178,7 @@ impl Source for Live {
         asked::table_as(made, asked, form).await
     }
 
-    async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<view::Folds> {
+    async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<view::FoldsOnPage> {
         let wanted = asked::folds_wanted(name, &asked)?;
         let mut remote = self.connection.facts().await?;
         self.connection.told(asked::folds(&mut remote, wanted, asked.from).await)
@@ -231,14 +231,14 @@ impl Source for Live {
         self.connection.told(worker::worker(&mut remote, name).await)
     }
 
-    async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<view::Comparison> {
+    async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<view::ComparisonOnPage> {
         let (name, sweep) = self.live(name)?;
         let made = sweep.made().await?;
         let mut remote = self.connection.facts().await?;
         self.connection.told(compare::compare(&mut remote, &name, &made, [a, b]).await)
     }
 
-    async fn fold(&self, fold: &str) -> Answer<view::Fold> {
+    async fn fold(&self, fold: &str) -> Answer<view::FoldOnPage> {
         let mut remote = self.connection.facts().await?;
         let client = self.connection.client().await;
         let mut client = self.connection.told(client)?;

@@ -20,13 +20,13 @@ use std::sync::Arc;
 use ring::rand::{SecureRandom, SystemRandom};
 use togl_coordinator::private;
 use togl_proto::wire;
-use togl_web::Settings;
+use togl_web::PageSettings;
 use tokio::net::TcpListener;
 use tonic::Code;
 
 use crate::clock;
 use crate::problem::Problem;
-use crate::remote::{Client, Target};
+use crate::remote::{Client, CoordinatorTarget};
 use crate::state::StateDir;
 
 pub use self::live::Live;
@@ -59,14 +59,14 @@ pub async fn bind_if(address: Option<&str>) -> Result<Option<TcpListener>, Probl
 }
 
 /// The target that is the coordinator of this process.
-pub fn own(state: &StateDir, address: SocketAddr) -> Target {
+pub fn own(state: &StateDir, address: SocketAddr) -> CoordinatorTarget {
     let mut address = address;
     if address.ip().is_unspecified() {
         address.set_ip(Ipv4Addr::LOCALHOST.into());
     }
     let token_file = Some(state.path().join("operator.token"));
     let folder = Some(state.path().to_owned());
-    Target {
+    CoordinatorTarget {
         coordinator: Some(address.to_string()),
         token_file,
         identity: None,
@@ -77,12 +77,16 @@ pub fn own(state: &StateDir, address: SocketAddr) -> Target {
 
 impl Page {
     /// Asks the coordinator what the token may do. `look` leaves the steering out.
-    pub async fn open(target: Target, listener: &TcpListener, look: bool) -> Result<Self, Problem> {
+    pub async fn open(
+        target: CoordinatorTarget,
+        listener: &TcpListener,
+        look: bool,
+    ) -> Result<Self, Problem> {
         let port = listener.local_addr()?.port();
         let client = target.connect().await?;
         let may_steer = may_steer(client.clone()).await? && !look;
         let source = Live::new(target, client)?;
-        let settings = Settings { port, may_steer, now: clock::running, secret };
+        let settings = PageSettings { port, may_steer, now: clock::running, secret };
         Ok(Self { web: togl_web::Web::new(Arc::new(source), settings), port })
     }
 

@@ -44,11 +44,11 @@ const MOST_CLASSES: usize = 64;
 /// Trials behind a cell that are named.
 const NAMED: usize = 8;
 
-pub fn sweep(listed: ListedSweep, pace: &Pace) -> view::Sweep {
+pub fn sweep(listed: ListedSweep, pace: &Pace) -> view::SweepOnPage {
     let folds_an_hour = pace.an_hour(&listed.name);
     let ListedSweep { name, state, trials, folds, pending, running, finished, failed, priority, note } =
         listed;
-    view::Sweep {
+    view::SweepOnPage {
         name,
         state,
         trials,
@@ -63,7 +63,7 @@ pub fn sweep(listed: ListedSweep, pace: &Pace) -> view::Sweep {
     }
 }
 
-pub fn worker(listed: ListedWorker) -> view::Worker {
+pub fn worker(listed: ListedWorker) -> view::WorkerOnPage {
     let ListedWorker {
         worker,
         host,
@@ -78,7 +78,7 @@ pub fn worker(listed: ListedWorker) -> view::Worker {
     let busy = running.len() as u64;
     let running = running.into_iter().take(MOST_NAMED).collect();
     let devices = devices.into_iter().take(MOST_NAMED).collect();
-    view::Worker { worker, host, state, slots, devices, busy, running, version, note }
+    view::WorkerOnPage { worker, host, state, slots, devices, busy, running, version, note }
 }
 
 /// All that is connected, cut to what a page shows.
@@ -154,7 +154,7 @@ fn finite(value: Option<f64>) -> Option<f64> {
 }
 
 /// A table that was made, or why there is none.
-pub fn made(made: &Made) -> view::Table {
+pub fn made(made: &Made) -> view::TableOnPage {
     let folds = made.frame.len() as u64;
     match &made.table {
         Ok(of) => table(of, made.version, folds, made.reading),
@@ -162,9 +162,9 @@ pub fn made(made: &Made) -> view::Table {
     }
 }
 
-pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Table {
+pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::TableOnPage {
     let grid = render::grid(table, "▲", "△");
-    let cell = |cell: GridCell| view::Cell {
+    let cell = |cell: GridCell| view::CellOnPage {
         number: cell.number,
         count: cell.count,
         marks: cell.marks,
@@ -176,9 +176,11 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
     let span = |(text, columns): (String, usize)| view::Span { text, columns: columns as u64 };
     let total = grid.rows.len() as u64;
     let most = (MOST_CELLS / grid.headers.len().max(1)).clamp(1, MOST_ROWS);
-    let row =
-        |row: GridRow| view::Row { labels: row.labels, cells: row.cells.into_iter().map(cell).collect() };
-    view::Table {
+    let row = |row: GridRow| view::RowOnPage {
+        labels: row.labels,
+        cells: row.cells.into_iter().map(cell).collect(),
+    };
+    view::TableOnPage {
         version,
         folds,
         reading,
@@ -193,8 +195,8 @@ pub fn table(table: &Table, version: u64, folds: u64, reading: bool) -> view::Ta
 }
 
 /// A table that cannot be made now, and why.
-pub fn no_table(problem: String, version: u64, folds: u64, reading: bool) -> view::Table {
-    view::Table {
+pub fn no_table(problem: String, version: u64, folds: u64, reading: bool) -> view::TableOnPage {
+    view::TableOnPage {
         version,
         folds,
         reading,
@@ -253,7 +255,7 @@ pub fn trials(best: Best, from: u64, limit: u64) -> view::Trials {
         .trials
         .first()
         .map_or_else(Vec::new, |trial| trial.settings.iter().map(|(name, _)| name.clone()).collect());
-    let trial = |ranked: RankedTrial| view::Trial {
+    let trial = |ranked: RankedTrial| view::TrialOnPage {
         trial: ranked.trial,
         method: ranked.method,
         values: ranked.settings.into_iter().map(|(_, value)| value).collect(),
@@ -272,7 +274,7 @@ pub fn trials(best: Best, from: u64, limit: u64) -> view::Trials {
 }
 
 /// Everything about a fold, as far as it is known.
-pub struct Known {
+pub struct FoldKnowledge {
     pub explanation: FoldExplanation,
     pub history: Vec<Happened>,
     pub log: Vec<LogPiece>,
@@ -284,22 +286,22 @@ pub struct Known {
     pub replicates: Vec<Replicate>,
 }
 
-pub fn fold(known: Known) -> view::Fold {
-    let Known { explanation, history, log, result, config, title, growing, replicates } = known;
-    let attempt = |line: crate::facts::AttemptLine| view::Attempt {
+pub fn fold(known: FoldKnowledge) -> view::FoldOnPage {
+    let FoldKnowledge { explanation, history, log, result, config, title, growing, replicates } = known;
+    let attempt = |line: crate::facts::AttemptLine| view::AttemptOnPage {
         attempt: line.attempt,
         worker: line.worker,
         ending: line.ending,
     };
-    let happened = |happened: Happened| view::Happened {
+    let happened = |happened: Happened| view::EventOnPage {
         at: happened.at,
         event: happened.event,
         attempt: happened.attempt.map_or(0, |attempt| attempt.0),
         worker: happened.worker.as_ref().map(WorkerId::to_string).unwrap_or_default(),
         detail: happened.detail,
     };
-    let piece = |piece: LogPiece| view::Log { attempt: piece.attempt.0, text: tail(piece.text) };
-    view::Fold {
+    let piece = |piece: LogPiece| view::LogOnPage { attempt: piece.attempt.0, text: tail(piece.text) };
+    view::FoldOnPage {
         fold: explanation.fold,
         title,
         reason: explanation.reason,
@@ -351,7 +353,7 @@ fn tail(mut text: String) -> String {
     text
 }
 
-fn outcome(result: FoldResult) -> view::Outcome {
+fn outcome(result: FoldResult) -> view::OutcomeOnPage {
     let from = &result.provenance;
     let provenance = [
         ("host", from.host.clone()),
@@ -364,7 +366,7 @@ fn outcome(result: FoldResult) -> view::Outcome {
         ("data", result.data_digest.clone()),
         ("split", result.split_digest.clone()),
     ];
-    view::Outcome {
+    view::OutcomeOnPage {
         score: score(result.scale()),
         test: result.test.accuracy,
         validation: result.validation.accuracy,

@@ -10,7 +10,7 @@ use togl_web::view;
 
 use super::views;
 use crate::clock;
-use crate::facts::{Facts as _, Remote, Workers, sweep_name};
+use crate::facts::{Facts as _, KnownWorkers, Remote, sweep_name};
 use crate::problem::Problem;
 use crate::remote::fold_title;
 
@@ -74,8 +74,8 @@ impl Account {
 pub async fn worker(remote: &mut Remote, name: &str) -> Result<view::WorkerNow, Problem> {
     let id: WorkerId = name.parse().map_err(Problem::usage)?;
     let here = match remote.workers().await? {
-        Workers::Here(workers) => workers.into_iter().find(|worker| worker.worker == name),
-        Workers::Past(_) => None,
+        KnownWorkers::Here(workers) => workers.into_iter().find(|worker| worker.worker == name),
+        KnownWorkers::Past(_) => None,
     };
     let here = here.ok_or_else(|| Problem::negative(format!("no worker `{name}` is connected")))?;
     let sweeps = remote.sweeps(false).await?;
@@ -114,7 +114,7 @@ pub async fn worker(remote: &mut Remote, name: &str) -> Result<view::WorkerNow, 
 
 #[cfg(test)]
 mod tests {
-    use togl_coordinator::store::Outcome;
+    use togl_coordinator::store::ResultSummary;
     use togl_sweeps::{Attempt, FoldKey, TrialId};
 
     use super::*;
@@ -130,7 +130,7 @@ mod tests {
                 state: FoldState::Finished { attempt: Attempt(1), worker: worker.clone() },
                 attempts: 1,
                 worker: Some(worker),
-                outcome: Some(Outcome {
+                outcome: Some(ResultSummary {
                     value: 0.5,
                     seconds: 2.0,
                     finished_at: Some(9 * LATELY - 2_500_000 + 1_000 * at),

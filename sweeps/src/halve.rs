@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde_json::Value;
 
 use crate::ids::{FoldKey, TrialId};
-use crate::race::{Criterion, Group, Outcome, Race, Split, Terms, splits_of, sum};
+use crate::race::{Criterion, FoldStanding, Race, RaceGroup, SplitScores, Terms, splits_of, sum};
 use crate::settings::{self, Setting};
 use crate::spec::{Metric, SweepSpec};
 use crate::trial::{SettingError, TrialConfig};
@@ -100,11 +100,11 @@ impl HalveSpec {
     }
 
     /// Trials that differ in nothing but what is named, and in how far they are trained.
-    fn groups(&self, sweep: &SweepSpec) -> Vec<Group> {
+    fn groups(&self, sweep: &SweepSpec) -> Vec<RaceGroup> {
         let mut others = settings::names_of(sweep.trials.iter().map(|trial| &trial.config));
         others.retain(|name| name != self.over && !self.among.contains(name));
         let mut found: std::collections::HashMap<_, usize> = std::collections::HashMap::new();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<RaceGroup> = Vec::new();
         for rungs in sweep.trials.chunks_exact(self.rungs.len()) {
             let [first, further @ ..] = rungs else { continue };
             let settings: Vec<Option<String>> = others.iter().map(|name| first.config.show(name)).collect();
@@ -112,7 +112,7 @@ impl HalveSpec {
             let next = groups.len();
             let at = *found.entry((settings, splits.clone())).or_insert(next);
             if at == next {
-                groups.push(Group { trials: Vec::new(), splits, rungs: vec![Vec::new(); further.len()] });
+                groups.push(RaceGroup { trials: Vec::new(), splits, rungs: vec![Vec::new(); further.len()] });
             }
             groups[at].trials.push(first.id);
             groups[at].rungs.iter_mut().zip(further).for_each(|(rung, trial)| rung.push(trial.id));
@@ -140,7 +140,7 @@ pub fn survivors(means: &[(usize, f64)], entered: usize, share: Share) -> Vec<us
     ranked.into_iter().map(|(trial, _)| trial).collect()
 }
 
-impl Group {
+impl RaceGroup {
     /// Whether it is one of a halving.
     pub fn is_halving(&self) -> bool {
         !self.rungs.is_empty()
@@ -178,27 +178,30 @@ impl Group {
         by: Metric,
         place: usize,
         stage: usize,
-        outcome: impl Fn(&FoldKey) -> Outcome,
-    ) -> Option<Split> {
+        outcome: impl Fn(&FoldKey) -> FoldStanding,
+    ) -> Option<SplitScores> {
         if !self.is_halving() {
-            return Split::of(by, self.folds(place, stage).map(|fold| outcome(&fold)));
+            return SplitScores::of(by, self.folds(place, stage).map(|fold| outcome(&fold)));
         }
         let trial = self.on_rung(place, stage);
         let of = |(split, seeds): &(u32, Vec<u64>)| {
-            Split::of(by, seeds.iter().map(|seed| outcome(&FoldKey { trial, split: *split, seed: *seed })))
+            SplitScores::of(
+                by,
+                seeds.iter().map(|seed| outcome(&FoldKey { trial, split: *split, seed: *seed })),
+            )
         };
-        let splits: Vec<Split> = self.splits.iter().map(of).collect::<Option<_>>()?;
+        let splits: Vec<SplitScores> = self.splits.iter().map(of).collect::<Option<_>>()?;
         let (mut means, mut all) = (Vec::with_capacity(splits.len()), [0, 0]);
         for split in splits {
             match split {
-                Split::Failed => return Some(Split::Failed),
-                Split::Scored { mean, sizes } => {
+                SplitScores::Failed => return Some(SplitScores::Failed),
+                SplitScores::Scored { mean, sizes } => {
                     means.push(mean);
                     all = [all[0] + sizes[0], all[1] + sizes[1]];
                 }
             }
         }
-        Some(Split::Scored { mean: sum(&means) / means.len() as f64, sizes: all })
+        Some(SplitScores::Scored { mean: sum(&means) / means.len() as f64, sizes: all })
     }
 }
 

@@ -20,8 +20,8 @@ fn halved(share: Share, values: &[Vec<Option<f64>>]) -> Heat {
     while !heat.is_over() && heat.live().next().is_some() {
         let at = heat.looks() as usize;
         heat.look(|place| match values[place][at] {
-            Some(mean) => Split::Scored { mean, sizes: [0, 0] },
-            None => Split::Failed,
+            Some(mean) => SplitScores::Scored { mean, sizes: [0, 0] },
+            None => SplitScores::Failed,
         });
     }
     heat
@@ -89,22 +89,22 @@ fn a_rung_of_a_program_is_any_whole_number_that_it_declares() {
 #[test]
 fn a_rung_waits_for_all_its_folds_and_counts_splits_alike_whatever_seeds_they_have() {
     let trial = |n| TrialId::from_bytes([n; 16]);
-    let group = Group {
+    let group = RaceGroup {
         trials: vec![trial(1)],
         splits: vec![(0, vec![0, 1]), (1, vec![0])],
         rungs: vec![vec![trial(2)]],
     };
-    let score = |value| Outcome::Scored(Score::of(&example(value)));
+    let score = |value| FoldStanding::Scored(Score::of(&example(value)));
     let ended = |open: bool| {
         group.ended(Metric::ValidationAccuracy, 0, 0, |fold| match (fold.split, fold.seed) {
             (0, 0) => score(0.25),
             (0, _) => score(0.75),
-            (_, _) if open => Outcome::Open,
+            (_, _) if open => FoldStanding::Open,
             (_, _) => score(1.0),
         })
     };
     assert_eq!(ended(true), None);
-    let Some(Split::Scored { mean, .. }) = ended(false) else { panic!("ended") };
+    let Some(SplitScores::Scored { mean, .. }) = ended(false) else { panic!("ended") };
     assert!((mean - 0.75).abs() < 1e-12, "{mean}");
     assert!(group.folds(0, 1).all(|fold| fold.trial == trial(2)));
 }
@@ -120,7 +120,7 @@ fn later_rungs_are_held_until_their_turn_and_those_of_the_stopped_for_ever() {
             .collect()
     };
     assert_eq!(held(&heat), [false, true, true].repeat(3));
-    heat.look(|place| Split::Scored { mean: place as f64, sizes: [0, 0] });
+    heat.look(|place| SplitScores::Scored { mean: place as f64, sizes: [0, 0] });
     assert_eq!(held(&heat), [false, true, true, false, true, true, false, false, true]);
     assert_eq!(heat.stop(0).and_then(|stop| stop.leader), Some(2));
 }
@@ -132,10 +132,10 @@ fn results_beyond_the_rung_that_is_looked_at_have_no_say() {
     let group = &race.groups[0];
     let judged = |late: f64| {
         run(&race, group, |fold| match group.trials.iter().position(|trial| *trial == fold.trial) {
-            Some(place) => Outcome::Scored(Score::of(&example(0.2 + place as f64 / 10.0))),
+            Some(place) => FoldStanding::Scored(Score::of(&example(0.2 + place as f64 / 10.0))),
             // The worst of the first rung was quick to finish the last one, which nobody waited for.
-            None if fold.trial == group.rungs[1][0] => Outcome::Scored(Score::of(&example(late))),
-            None => Outcome::Open,
+            None if fold.trial == group.rungs[1][0] => FoldStanding::Scored(Score::of(&example(late))),
+            None => FoldStanding::Open,
         })
     };
     assert_eq!(judged(0.0), judged(1.0));

@@ -127,14 +127,14 @@ pub struct Race {
     /// How.
     pub terms: Terms,
     /// Who races with whom.
-    pub groups: Vec<Group>,
+    pub groups: Vec<RaceGroup>,
     /// What is looked at one after the other: the rungs of a halving, or none for a race over splits.
     pub rungs: Option<Rungs>,
 }
 
 /// Trials that race with each other: they differ only in what is raced among, and have the same folds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
+pub struct RaceGroup {
     /// In the order of the sweep, which decides between equals; of a halving those of the first rung.
     pub trials: Vec<TrialId>,
     /// The splits in the order written, each with its seeds.
@@ -143,7 +143,7 @@ pub struct Group {
     pub rungs: Vec<Vec<TrialId>>,
 }
 
-impl Group {
+impl RaceGroup {
     /// The folds of one of its trials that one look compares: those of a split, or of a whole rung.
     pub fn folds(&self, place: usize, stage: usize) -> impl Iterator<Item = FoldKey> + '_ {
         let (rung, splits) = match self.is_halving() {
@@ -167,18 +167,18 @@ impl RaceSpec {
 
 /// The trials of a sweep that differ in nothing but these settings, group by group. A trial without another one races with
 /// nobody and is in no group.
-pub fn groups(sweep: &SweepSpec, among: &[String]) -> Vec<Group> {
+pub fn groups(sweep: &SweepSpec, among: &[String]) -> Vec<RaceGroup> {
     let mut others = crate::settings::names_of(sweep.trials.iter().map(|trial| &trial.config));
     others.retain(|name| !among.contains(name));
     let mut found: std::collections::HashMap<_, usize> = std::collections::HashMap::new();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<RaceGroup> = Vec::new();
     for trial in &sweep.trials {
         let settings: Vec<Option<String>> = others.iter().map(|name| trial.config.show(name)).collect();
         let splits = splits_of(sweep, trial.id);
         let next = groups.len();
         let at = *found.entry((settings, splits.clone())).or_insert(next);
         if at == next {
-            groups.push(Group { trials: Vec::new(), splits, rungs: Vec::new() });
+            groups.push(RaceGroup { trials: Vec::new(), splits, rungs: Vec::new() });
         }
         groups[at].trials.push(trial.id);
     }
@@ -262,7 +262,7 @@ impl FromStr for Score {
 
 /// How a fold stands.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum FoldStanding {
     /// It has no result yet.
     Open,
     /// It will not have one by itself.
@@ -273,7 +273,7 @@ pub enum Outcome {
 
 /// How a trial did on one split.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Split {
+pub enum SplitScores {
     /// One of its folds failed.
     Failed,
     /// The mean over its seeds, and the sizes of the training and the validation part.
@@ -285,15 +285,15 @@ pub enum Split {
     },
 }
 
-impl Split {
+impl SplitScores {
     /// Of the folds of a split; none while one of them is open.
-    pub fn of(by: Metric, folds: impl Iterator<Item = Outcome>) -> Option<Self> {
+    pub fn of(by: Metric, folds: impl Iterator<Item = FoldStanding>) -> Option<Self> {
         let (mut sum, mut count, mut sizes, mut failed) = (0.0, 0.0, [0, 0], false);
         for fold in folds {
             match fold {
-                Outcome::Open => return None,
-                Outcome::Failed => failed = true,
-                Outcome::Scored(score) => {
+                FoldStanding::Open => return None,
+                FoldStanding::Failed => failed = true,
+                FoldStanding::Scored(score) => {
                     sum += score.value(by);
                     count += 1.0;
                     sizes = score.sizes.map(u64::from);
@@ -370,13 +370,13 @@ impl Heat {
     }
 
     /// Looks at the next split, or rung, of every live trial; they must all have come to an end. Nobody is judged by a later one.
-    pub fn look(&mut self, split: impl Fn(usize) -> Split) {
+    pub fn look(&mut self, split: impl Fn(usize) -> SplitScores) {
         self.looks += 1;
         let (look, entered) = (self.looks, self.live().count());
         for trial in self.live().collect::<Vec<_>>() {
             match split(trial) {
-                Split::Failed => self.stops[trial] = Some(Stop { look, leader: None }),
-                Split::Scored { mean, sizes } => {
+                SplitScores::Failed => self.stops[trial] = Some(Stop { look, leader: None }),
+                SplitScores::Scored { mean, sizes } => {
                     self.means[trial].push(mean);
                     self.sizes[trial] = [self.sizes[trial][0] + sizes[0], self.sizes[trial][1] + sizes[1]];
                 }
@@ -452,15 +452,15 @@ pub(crate) fn sum(values: &[f64]) -> f64 {
 }
 
 /// The race of a group, as far as these results take it.
-pub fn run(race: &Race, group: &Group, outcome: impl Fn(&FoldKey) -> Outcome) -> Heat {
+pub fn run(race: &Race, group: &RaceGroup, outcome: impl Fn(&FoldKey) -> FoldStanding) -> Heat {
     let mut heat = Heat::new(race.terms, group.trials.len(), group.stages());
     while !heat.is_over() {
         let at = heat.looks() as usize;
         let of = |trial: usize| group.ended(race.by, trial, at, &outcome);
-        let splits: Option<Vec<(usize, Split)>> =
+        let splits: Option<Vec<(usize, SplitScores)>> =
             heat.live().map(|trial| Some((trial, of(trial)?))).collect();
         let Some(splits) = splits.filter(|splits| !splits.is_empty()) else { break };
-        let found: std::collections::HashMap<usize, Split> = splits.into_iter().collect();
+        let found: std::collections::HashMap<usize, SplitScores> = splits.into_iter().collect();
         heat.look(|trial| found[&trial]);
     }
     heat

@@ -20,8 +20,8 @@ fn with_failures(terms: Terms, values: &[Vec<Option<f64>>]) -> Heat {
     while !heat.is_over() {
         let at = heat.looks() as usize;
         heat.look(|trial| match values[trial][at] {
-            Some(mean) => Split::Scored { mean, sizes: [80, 10] },
-            None => Split::Failed,
+            Some(mean) => SplitScores::Scored { mean, sizes: [80, 10] },
+            None => SplitScores::Failed,
         });
     }
     heat
@@ -75,18 +75,18 @@ fn a_failed_fold_stops_its_trial_at_its_own_look_and_no_earlier() {
 fn without_sizes_of_the_parts_the_test_refuses_and_stops_nobody() {
     let mut heat = Heat::new(TEST, 2, 10);
     while !heat.is_over() {
-        heat.look(|trial| Split::Scored { mean: 0.9 - trial as f64 / 2.0, sizes: [0, 0] });
+        heat.look(|trial| SplitScores::Scored { mean: 0.9 - trial as f64 / 2.0, sizes: [0, 0] });
     }
     assert_eq!(stops(&heat, 2), [None, None]);
 }
 
 #[test]
 fn a_split_is_the_mean_of_its_seeds_and_is_open_while_one_of_them_is() {
-    let score = |accuracy| Outcome::Scored(Score::of(&example(accuracy)));
-    let of = |folds: &[Outcome]| Split::of(Metric::ValidationAccuracy, folds.iter().copied());
-    assert_eq!(of(&[score(0.25), score(0.75)]), Some(Split::Scored { mean: 0.5, sizes: [80, 9] }));
-    assert_eq!(of(&[score(0.25), Outcome::Open]), None);
-    assert_eq!(of(&[Outcome::Failed, score(0.25)]), Some(Split::Failed));
+    let score = |accuracy| FoldStanding::Scored(Score::of(&example(accuracy)));
+    let of = |folds: &[FoldStanding]| SplitScores::of(Metric::ValidationAccuracy, folds.iter().copied());
+    assert_eq!(of(&[score(0.25), score(0.75)]), Some(SplitScores::Scored { mean: 0.5, sizes: [80, 9] }));
+    assert_eq!(of(&[score(0.25), FoldStanding::Open]), None);
+    assert_eq!(of(&[FoldStanding::Failed, score(0.25)]), Some(SplitScores::Failed));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn settings_that_a_program_declares_tell_who_races_with_whom() {
                  base: {dataset: own}\ngrid: {rate: [0.1, 0.2, 0.3], width: [8, 16]}\nsplits: {from: 0, to: 4}\n";
     let spec = SweepSpec::parse(sweep).expect("a sweep");
     let of = |among: &[&str]| groups(&spec, &among.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    let sizes = |groups: Vec<Group>| groups.iter().map(|group| group.trials.len()).collect::<Vec<_>>();
+    let sizes = |groups: Vec<RaceGroup>| groups.iter().map(|group| group.trials.len()).collect::<Vec<_>>();
     assert_eq!(sizes(of(&["rate"])), [3, 3], "trials of different width do not race");
     assert_eq!(sizes(of(&["rate", "width"])), [6]);
     assert_eq!(sizes(of(&["lr"])), [] as [usize; 0], "a setting of ours is none of the program");

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::race::{Alpha, Criterion, Heat, Score, Split, Terms};
+use crate::race::{Alpha, Criterion, Heat, Score, SplitScores, Terms};
 use crate::result::{FoldResult, ResultError, example, version_of};
 use crate::spec::Metric;
 use crate::{CheckedResult, SweepSpec};
@@ -149,8 +149,8 @@ proptest! {
             while !heat.is_over() {
                 let at = heat.looks() as usize;
                 heat.look(|trial| {
-                    let outcome = crate::race::Outcome::Scored(score(values[trial][at]));
-                    Split::of(Metric::ValidationAccuracy, [outcome].into_iter()).unwrap()
+                    let outcome = crate::race::FoldStanding::Scored(score(values[trial][at]));
+                    SplitScores::of(Metric::ValidationAccuracy, [outcome].into_iter()).unwrap()
                 });
             }
             ((0..values.len()).map(|trial| heat.stop(trial)).collect::<Vec<_>>(), heat.leader())

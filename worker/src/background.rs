@@ -8,7 +8,7 @@
 use std::future::pending;
 use std::time::Duration;
 
-use togl_agent::clock::Clock;
+use togl_agent::clock::AgentClock;
 use togl_agent::tasks;
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
@@ -71,7 +71,7 @@ pub async fn news(pauses: &mut Option<Pauses>) -> bool {
 }
 
 async fn look(limit: f64, pause: watch::Sender<bool>) {
-    let clock = Clock::start();
+    let clock = AgentClock::start();
     let mut courtesy = Courtesy { limit, busy_at: None };
     let mut every = tokio::time::interval(LOOK_EVERY);
     every.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
-use togl_agent::clock::Clock;
+use togl_agent::clock::AgentClock;
 use togl_data::SplitRule;
 use togl_learning::bench::{self, EpochTiming};
 use togl_learning::launches::StepLaunches;
@@ -109,7 +109,7 @@ impl Epochs {
             .data
             .open(&trial, &|text| eprintln!("{text}"))
             .map_err(|failure| Usage::new(failure.message))?;
-        let clock = Clock::start();
+        let clock = AgentClock::start();
         let seconds = || clock.seconds();
         let device = self.device.as_deref().map_or(Ok(Device::Cpu), devices::parse).map_err(Usage::new)?;
         let job = Job { trial: &trial, split: self.split, seed: 0, device, clock: &seconds };
@@ -220,7 +220,7 @@ fn network(name: &str, dataset: &str) -> anyhow::Result<TrialConfig> {
 
 impl Persistence {
     fn run(self) -> anyhow::Result<ExitCode> {
-        let clock = Clock::start();
+        let clock = AgentClock::start();
         let sizes = [("ENZYMES size", 33, 62), ("DD size", 284, 716)];
         let mut rows = Vec::new();
         for (name, vertices, edges) in sizes {

@@ -4,14 +4,14 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use togl_proto::client::{self, Access};
+use togl_proto::client::{self, ClientAccess};
 use togl_sweeps::bounded;
 
 use crate::Usage;
 
 /// The token of a worker, and what else a coordinator may ask for.
 #[derive(Debug, clap::Args)]
-pub struct Caller {
+pub struct AgentCaller {
     /// File that holds the worker token; otherwise TOGL_TOKEN
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -20,11 +20,11 @@ pub struct Caller {
     identity: Option<PathBuf>,
 }
 
-impl Caller {
+impl AgentCaller {
     /// The right to call the coordinator at `address`.
-    pub fn access(&self, address: &str) -> anyhow::Result<Access> {
+    pub fn access(&self, address: &str) -> anyhow::Result<ClientAccess> {
         client::check_address(address).map_err(Usage::new)?;
-        Ok(Access::new(self.token()?.trim(), self.identity.as_deref()).map_err(Usage::new)?)
+        Ok(ClientAccess::new(self.token()?.trim(), self.identity.as_deref()).map_err(Usage::new)?)
     }
 
     fn token(&self) -> anyhow::Result<String> {

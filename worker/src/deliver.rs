@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use togl_agent::agent::{Agent, Habits, Stopped};
+use togl_agent::agent::{Agent, AgentEnd, Habits};
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::spool::Spool;
 use togl_agent::{link, tasks};
-use togl_proto::client::Access;
+use togl_proto::client::ClientAccess;
 use tokio::sync::mpsc;
 
-use crate::calling::Caller;
+use crate::calling::AgentCaller;
 use crate::{Usage, host, version};
 
 /// Reports what a worker left.
@@ -24,7 +24,7 @@ pub struct Deliver {
     /// Where the coordinator listens, as HOST:PORT
     address: String,
     #[command(flatten)]
-    caller: Caller,
+    caller: AgentCaller,
     /// Give up after so many seconds without an answer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     patience: u64,
@@ -41,8 +41,8 @@ impl Deliver {
         let stopped = runtime.block_on(self.deliver(access, spool));
         let (left, rejected) = (reports(&folder), reports(&folder.join("rejected")));
         match stopped {
-            Some(Stopped::Refused { why, .. }) => anyhow::bail!(Usage::new(why)),
-            Some(Stopped::Asked | Stopped::Idle) => {}
+            Some(AgentEnd::Refused { why, .. }) => anyhow::bail!(Usage::new(why)),
+            Some(AgentEnd::Asked | AgentEnd::Idle) => {}
             None => eprintln!("no answer from {} within {} s", self.address, self.patience),
         }
         eprintln!("delivered {} of {before} results", before.saturating_sub(left));
@@ -71,7 +71,7 @@ impl Deliver {
     }
 
     /// Nothing if nobody answered for too long.
-    async fn deliver(&self, access: Access, spool: Spool) -> Option<Stopped> {
+    async fn deliver(&self, access: ClientAccess, spool: Spool) -> Option<AgentEnd> {
         let host = host::name();
         let (worker, code_version) = (unique_worker_id(&host), version::VERSION.to_owned());
         let (allocation, moves_checkpoints) = (host::allocation(), false);

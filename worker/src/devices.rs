@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Device, String> {
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Wish {
+pub struct DeviceRequest {
     /// Folds to train at the same time; the default is one per GPU, or one per CPU core
     #[arg(long, value_name = "N")]
     slots: Option<u32>,
@@ -48,7 +48,7 @@ struct Machine {
     cuda: String,
 }
 
-impl Wish {
+impl DeviceRequest {
     /// The device of each slot.
     pub fn choose(&self) -> anyhow::Result<Vec<String>> {
         let cores = host::cores();
@@ -175,12 +175,12 @@ fn look(cores: usize) -> anyhow::Result<Machine> {
 mod tests {
     use super::*;
 
-    fn planned(wish: Wish, gpus: usize, cores: usize) -> Result<Vec<String>, Usage> {
+    fn planned(wish: DeviceRequest, gpus: usize, cores: usize) -> Result<Vec<String>, Usage> {
         wish.plan(&Machine { gpus, cores, cuda: "for a reason".to_owned() })
     }
 
-    fn wish(device: Option<&str>, slots: Option<u32>) -> Wish {
-        Wish { device: device.map(str::to_owned), slots, ..Wish::default() }
+    fn wish(device: Option<&str>, slots: Option<u32>) -> DeviceRequest {
+        DeviceRequest { device: device.map(str::to_owned), slots, ..DeviceRequest::default() }
     }
 
     #[test]
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn several_slots_share_each_gpu_and_only_the_chosen_ones() {
-        let each = |devices: &[usize], each| Wish {
+        let each = |devices: &[usize], each| DeviceRequest {
             slots_per_gpu: Some(each),
             devices: devices.into(),
-            ..Wish::default()
+            ..DeviceRequest::default()
         };
         assert_eq!(planned(each(&[], 2), 2, 8).unwrap(), ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]);
         assert_eq!(planned(each(&[2, 0, 2], 2), 3, 8).unwrap(), ["cuda:2", "cuda:0", "cuda:2", "cuda:0"]);
-        let only = Wish { devices: vec![0, 2], ..Wish::default() };
+        let only = DeviceRequest { devices: vec![0, 2], ..DeviceRequest::default() };
         assert_eq!(planned(only, 3, 8).unwrap(), ["cuda:0", "cuda:2"]);
         for (wish, gpus, says) in [
             (each(&[], 2), 0, "no GPU is used (for a reason)"),

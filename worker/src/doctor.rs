@@ -9,10 +9,10 @@ use togl_agent::courier::{Courier, CourierError};
 use togl_agent::identity::unique_worker_id;
 use togl_learning::device::{self, CudaHalf, Inspection};
 
-use crate::calling::Caller;
+use crate::calling::AgentCaller;
 use crate::checkpoints::Usage;
 use crate::host;
-use crate::saving::Room;
+use crate::saving::CheckpointRoom;
 use crate::version::{Format, print};
 
 /// The oldest NVIDIA driver that libtorch's CUDA (13) works with.
@@ -24,12 +24,12 @@ pub struct Doctor {
     /// A coordinator, as HOST:PORT: try, too, how checkpoints move to it, or to the storage that it names
     address: Option<String>,
     #[command(flatten)]
-    caller: Caller,
+    caller: AgentCaller,
     /// How to print
     #[arg(long, value_enum, default_value = "human")]
     format: Format,
     #[command(flatten)]
-    room: Room,
+    room: CheckpointRoom,
 }
 
 /// What was found.

@@ -16,7 +16,7 @@ const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// What one device says at one moment.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reading {
+pub struct EnergyReading {
     /// Model and compute capability, such as `NVIDIA A100 8.0`: what decides the last digits.
     model: Option<String>,
     /// Joules since the driver was loaded, if the device counts them.
@@ -28,7 +28,7 @@ pub struct Reading {
 /// Somebody who can read the counters of all devices, in an order that does not change.
 pub trait Meter {
     /// One reading for each device.
-    fn read(&self) -> Vec<Reading>;
+    fn read(&self) -> Vec<EnergyReading>;
 }
 
 /// A meter for a device, if it can have one.
@@ -45,32 +45,32 @@ pub fn nvml() -> Option<Nvml> {
 }
 
 impl Meter for Nvml {
-    fn read(&self) -> Vec<Reading> {
+    fn read(&self) -> Vec<EnergyReading> {
         let reading = |index| {
             let device = self.device_by_index(index).ok()?;
             let processes = device.running_compute_processes().ok()?;
             let capability = |c: CudaComputeCapability| format!("{}.{}", c.major, c.minor);
             let model = device.name().ok().zip(device.cuda_compute_capability().ok().map(capability));
-            Some(Reading {
+            Some(EnergyReading {
                 model: model.map(|(name, capability)| format!("{name} {capability}")),
                 joules: device.total_energy_consumption().ok().map(|millijoules| millijoules as f64 / 1e3),
                 processes: processes.into_iter().map(|process| process.pid).collect(),
             })
         };
-        let unknown = Reading { model: None, joules: None, processes: Vec::new() };
+        let unknown = EnergyReading { model: None, joules: None, processes: Vec::new() };
         let count = self.device_count().unwrap_or(0);
         (0..count).map(|index| reading(index).unwrap_or_else(|| unknown.clone())).collect()
     }
 }
 
 /// Watches one fold from its start to its end.
-pub struct Watch {
+pub struct EnergyWatch {
     meter: Option<Box<dyn Meter>>,
-    before: Vec<Reading>,
+    before: Vec<EnergyReading>,
     process: u32,
 }
 
-impl Watch {
+impl EnergyWatch {
     /// Starts; `process` is the one that trains.
     pub fn start(meter: Option<Box<dyn Meter>>, process: u32) -> Self {
         let before = meter.as_ref().map(|meter| meter.read()).unwrap_or_default();
@@ -91,16 +91,16 @@ impl Watch {
 
 /// The model of the devices that this process is on. Process numbers differ within containers: where it is on none, all
 /// devices have to be of one model.
-fn model(readings: &[Reading], process: u32) -> Option<String> {
-    let is_here = |reading: &&Reading| reading.processes.contains(&process);
-    let here: Vec<&Reading> = readings.iter().filter(is_here).collect();
+fn model(readings: &[EnergyReading], process: u32) -> Option<String> {
+    let is_here = |reading: &&EnergyReading| reading.processes.contains(&process);
+    let here: Vec<&EnergyReading> = readings.iter().filter(is_here).collect();
     let candidates = if here.is_empty() { readings.iter().collect() } else { here };
     let first = candidates.first()?.model.clone()?;
     candidates.iter().all(|reading| reading.model.as_ref() == Some(&first)).then_some(first)
 }
 
-fn taken(before: &[Reading], after: &[Reading], process: u32) -> Option<f64> {
-    let alone = |reading: &Reading| reading.processes.iter().all(|id| *id == process);
+fn taken(before: &[EnergyReading], after: &[EnergyReading], process: u32) -> Option<f64> {
+    let alone = |reading: &EnergyReading| reading.processes.iter().all(|id| *id == process);
     let mut mine = before.iter().zip(after).filter(|(_, after)| after.processes.contains(&process));
     let (Some((before, after)), None) = (mine.next(), mine.next()) else { return None };
     let joules = after.joules? - before.joules?;
@@ -116,22 +116,22 @@ mod tests {
     const ME: u32 = 7;
     const OTHER: u32 = 8;
 
-    fn reading(joules: f64, processes: &[u32]) -> Reading {
-        Reading { model: None, joules: Some(joules), processes: processes.to_vec() }
+    fn reading(joules: f64, processes: &[u32]) -> EnergyReading {
+        EnergyReading { model: None, joules: Some(joules), processes: processes.to_vec() }
     }
 
     /// Plays what devices say, reading by reading.
-    struct Played(RefCell<Vec<Vec<Reading>>>);
+    struct Played(RefCell<Vec<Vec<EnergyReading>>>);
 
     impl Meter for Played {
-        fn read(&self) -> Vec<Reading> {
+        fn read(&self) -> Vec<EnergyReading> {
             self.0.borrow_mut().remove(0)
         }
     }
 
-    fn watched(before: &[Reading], after: &[Reading]) -> Option<f64> {
+    fn watched(before: &[EnergyReading], after: &[EnergyReading]) -> Option<f64> {
         let played = Played(RefCell::new(vec![before.to_vec(), after.to_vec()]));
-        Watch::start(Some(Box::new(played)), ME).joules()
+        EnergyWatch::start(Some(Box::new(played)), ME).joules()
     }
 
     #[test]
@@ -155,16 +155,16 @@ mod tests {
 
     #[test]
     fn where_it_cannot_be_known_nothing_is_said() {
-        let silent = [Reading { model: None, joules: None, processes: vec![ME] }];
+        let silent = [EnergyReading { model: None, joules: None, processes: vec![ME] }];
         assert_eq!(watched(&silent, &silent), None, "the device does not count");
         assert_eq!(watched(&[reading(9.0, &[])], &[reading(1.0, &[ME])]), None, "the driver was loaded anew");
         assert_eq!(watched(&[reading(1.0, &[])], &[reading(2.0, &[])]), None, "trained elsewhere");
-        assert_eq!(Watch::start(None, ME).joules(), None);
+        assert_eq!(EnergyWatch::start(None, ME).joules(), None);
         assert!(meter(Device::Cpu).is_none() && meter(Device::Mps).is_none());
     }
     #[test]
     fn the_model_is_that_of_the_device_it_ran_on_and_nothing_where_that_is_not_known() {
-        let of = |name: &str, processes: &[u32]| Reading {
+        let of = |name: &str, processes: &[u32]| EnergyReading {
             model: Some(name.to_owned()),
             ..reading(1.0, processes)
         };

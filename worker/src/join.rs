@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use togl_agent::agent::{Agent, Habits, Life, Stopped, Tidy};
+use togl_agent::agent::{Agent, AgentEnd, Habits, Life, Tidy};
 use togl_agent::courier::Courier;
 use togl_agent::identity::{WorkerIdentity, unique_worker_id};
 use togl_agent::library::Library;
@@ -14,19 +14,19 @@ use togl_agent::link::LinkRefusal;
 use togl_agent::slots::SlotEvent;
 use togl_agent::spool::Spool;
 use togl_agent::{agent, link, tasks};
-use togl_proto::client::{self, Access, ConnectError};
+use togl_proto::client::{self, ClientAccess, ConnectError};
 use togl_sweeps::{Capability, bounded};
 use tokio::sync::{mpsc, watch};
 
 use crate::background::Background;
 use crate::data::Data;
-use crate::devices::Wish;
+use crate::devices::DeviceRequest;
 use crate::fold::Keeping;
 use crate::moving::Moving;
 use crate::program::Setup;
 use crate::program::options::Options;
 use crate::saving::{Bringing, Saving};
-use crate::slot::Program;
+use crate::slot::TrainerProgram;
 use crate::{Usage, devices, host, own_coordinator, slot, version};
 
 /// Joins a coordinator and trains what it hands out.
@@ -42,7 +42,7 @@ pub struct Join {
     #[arg(long, value_name = "FILE", env = "TOGL_IDENTITY")]
     identity: Option<PathBuf>,
     #[command(flatten)]
-    devices: Wish,
+    devices: DeviceRequest,
     #[command(flatten)]
     data: Data,
     /// Threads of each slot; one is bit-reproducible, and several slots of one thread train faster than one of several
@@ -89,9 +89,9 @@ impl Join {
         let stopped = runtime.block_on(self.work(address, access, spool, (devices, programs), life))?;
         runtime.shutdown_timeout(Duration::from_secs(1));
         match stopped {
-            Stopped::Asked => Ok(told_to_leave),
-            Stopped::Idle => Ok(ExitCode::SUCCESS),
-            Stopped::Refused { why, kept } => anyhow::bail!(refused(&why, kept, &room)),
+            AgentEnd::Asked => Ok(told_to_leave),
+            AgentEnd::Idle => Ok(ExitCode::SUCCESS),
+            AgentEnd::Refused { why, kept } => anyhow::bail!(refused(&why, kept, &room)),
         }
     }
 
@@ -123,10 +123,11 @@ impl Join {
     }
 
     /// The right to call the coordinator at `address`.
-    fn access(&self, state: &Path, address: &str) -> anyhow::Result<Access> {
+    fn access(&self, state: &Path, address: &str) -> anyhow::Result<ClientAccess> {
         let usage = |error: ConnectError| Usage::new(error);
         client::check_address(address).map_err(usage)?;
-        let access = Access::new(&self.token(state, address)?, self.identity.as_deref()).map_err(usage)?;
+        let access =
+            ClientAccess::new(&self.token(state, address)?, self.identity.as_deref()).map_err(usage)?;
         if !access.is_encrypted() && !client::is_local(address) {
             tracing::warn!(
                 "the token has no `.ca` part, so the connection is not encrypted, which coordinators refuse from other \
@@ -163,11 +164,11 @@ impl Join {
     async fn work(
         self,
         address: String,
-        access: Access,
+        access: ClientAccess,
         spool: Spool,
         (devices, programs): (Vec<String>, Option<Setup>),
         life: Option<Life>,
-    ) -> anyhow::Result<Stopped> {
+    ) -> anyhow::Result<AgentEnd> {
         let keeping = self.saving.keeping();
         say_where_checkpoints_are(&keeping);
         let moves = self.saving.room().is_shared() || self.bringing.every().is_some();
@@ -177,7 +178,7 @@ impl Join {
         let (courier, library) = carriers(&identity, &access, &address);
         let moving = keeping.checkpoints.clone().zip(self.bringing.every());
         let moving = moving.map(|(checkpoints, every)| Moving { courier, checkpoints, every });
-        let program = Program {
+        let program = TrainerProgram {
             programs: programs.map(|setup| (setup, library)),
             moving,
             path,
@@ -205,7 +206,7 @@ impl Join {
 }
 
 /// Who carries checkpoints, and who fetches the files of programs.
-fn carriers(identity: &WorkerIdentity, access: &Access, address: &str) -> (Courier, Library) {
+fn carriers(identity: &WorkerIdentity, access: &ClientAccess, address: &str) -> (Courier, Library) {
     let to = (access.clone(), address.to_owned());
     let courier = Courier::new(identity.worker.clone(), move || {
         let (access, address) = to.clone();
@@ -252,7 +253,7 @@ fn identity(devices: Vec<String>, moves_checkpoints: bool, offers: Vec<Capabilit
     WorkerIdentity { worker, host, code_version, devices, memories, allocation, moves_checkpoints, offers }
 }
 
-fn start_slot(number: usize, program: &Program, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {
+fn start_slot(number: usize, program: &TrainerProgram, events: &mpsc::Sender<SlotEvent>) -> agent::SlotEnds {
     let (sender, receiver) = mpsc::channel(8);
     let (progress, latest) = watch::channel(None);
     tasks::spawn("slot", slot::run(number, program.clone(), receiver, events.clone(), progress));

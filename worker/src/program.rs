@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use togl_agent::clock::Clock;
+use togl_agent::clock::AgentClock;
 use togl_agent::slots::EpochReport;
 use togl_learning::Flow;
 use togl_learning::error::is_out_of_memory;
@@ -27,15 +27,15 @@ pub mod options;
 mod place;
 mod words;
 
-pub use account::Known;
+pub use account::KnownData;
 pub use checkpoint::epochs_of;
 pub use group::end_all;
 pub use place::Files;
 
 use account::Account;
-use events::Event;
-use group::Group;
-use place::Place;
+use events::ProgramEvent;
+use group::ProcessGroup;
+use place::ScratchFolder;
 use words::Words;
 
 /// How often the program is looked at while it says nothing.
@@ -72,7 +72,7 @@ pub struct Setup {
 }
 
 /// What is the same for the whole fold.
-pub struct Job<'a> {
+pub struct ProgramJob<'a> {
     /// What was asked for.
     pub request: &'a Request,
     /// The trial of it.
@@ -82,25 +82,25 @@ pub struct Job<'a> {
     /// Where data sets are.
     pub data_dir: PathBuf,
     /// What is known of the data set.
-    pub known: Known,
+    pub known: KnownData,
 }
 
 /// Runs the program of a fold to its end.
 pub fn train(
-    job: &Job<'_>,
+    job: &ProgramJob<'_>,
     program: &ProgramTrial,
     say: &mut dyn FnMut(&TrainerEvent),
 ) -> Result<FoldResult, Failure> {
-    let place = Place::make(job, program).map_err(|error| {
+    let place = ScratchFolder::make(job, program).map_err(|error| {
         Failure::new(FailureClass::Error, format!("cannot make the folder of the program: {error}"))
     })?;
-    let (mut group, heard, words) = Group::start(job, program, &place)?;
+    let (mut group, heard, words) = ProcessGroup::start(job, program, &place)?;
     say(&TrainerEvent::Runs(group.id()));
     let mut run = Run {
         job,
         place: &place,
         account: Account::going_on(&place.resumed, job.trial.scale()),
-        clock: Clock::start(),
+        clock: AgentClock::start(),
         weighed: 0.0,
         peak: 0,
         stopping: None,
@@ -117,10 +117,10 @@ pub fn train(
 
 /// A running program.
 struct Run<'a> {
-    job: &'a Job<'a>,
-    place: &'a Place,
+    job: &'a ProgramJob<'a>,
+    place: &'a ScratchFolder,
     account: Account,
-    clock: Clock,
+    clock: AgentClock,
     /// When it was last looked at what it takes.
     weighed: f64,
     /// Most memory that was seen.
@@ -138,7 +138,7 @@ struct Run<'a> {
 /// What comes from the program.
 pub enum Heard {
     /// An event.
-    Said(Box<Event>),
+    Said(Box<ProgramEvent>),
     /// What is no event.
     Rubbish(String),
 }
@@ -147,7 +147,7 @@ impl Run<'_> {
     /// Until there is a result, or a failure.
     fn follow(
         &mut self,
-        group: &mut Group,
+        group: &mut ProcessGroup,
         heard: &Receiver<Heard>,
         words: &Words,
         say: &mut dyn FnMut(&TrainerEvent),
@@ -186,14 +186,14 @@ impl Run<'_> {
         }
     }
 
-    fn hear(&mut self, event: Event, say: &mut dyn FnMut(&TrainerEvent)) -> Result<(), Failure> {
+    fn hear(&mut self, event: ProgramEvent, say: &mut dyn FnMut(&TrainerEvent)) -> Result<(), Failure> {
         if event.fold().is_some_and(|fold| fold != self.job.request.fold.to_string()) {
             let message = "the program speaks of another fold than the one that it was given";
             return Err(Failure::new(FailureClass::Error, message));
         }
         match event {
-            Event::Started { .. } => {}
-            Event::Epoch(line) => {
+            ProgramEvent::Started { .. } => {}
+            ProgramEvent::Epoch(line) => {
                 let (done, of) = (line.epoch.saturating_add(1), line.of);
                 let record = self.account.epoch(&line)?;
                 let report = EpochReport {
@@ -206,7 +206,7 @@ impl Run<'_> {
                 };
                 say(&TrainerEvent::Epoch(report));
             }
-            Event::Saved { epoch, .. } => {
+            ProgramEvent::Saved { epoch, .. } => {
                 self.saving = false;
                 match self.place.keep(self.job, &self.account, epoch, self.clock.seconds()) {
                     Ok(true) => say(&TrainerEvent::Saved),
@@ -216,14 +216,14 @@ impl Run<'_> {
                     }
                 }
             }
-            Event::Result(result) => self.account.finish(*result)?,
-            Event::Failed { class, message, .. } => return Err(events::failure(&class, &message)),
+            ProgramEvent::Result(result) => self.account.finish(*result)?,
+            ProgramEvent::Failed { class, message, .. } => return Err(events::failure(&class, &message)),
         }
         Ok(())
     }
 
     /// What the agent asks for is passed on. A program that does not read is left alone.
-    fn wishes(&mut self, group: &mut Group) {
+    fn wishes(&mut self, group: &mut ProcessGroup) {
         match signals::next() {
             Flow::Continue => {}
             Flow::Save if self.saving => {}
@@ -258,7 +258,7 @@ impl Run<'_> {
         }
     }
 
-    fn weigh(&mut self, group: &Group, words: &Words) -> Result<(), Failure> {
+    fn weigh(&mut self, group: &ProcessGroup, words: &Words) -> Result<(), Failure> {
         if words.bytes() > MOST_OUTPUT {
             let message = format!("the program printed more than {} MiB; let it say less", MOST_OUTPUT >> 20);
             return Err(Failure::new(FailureClass::Error, message));

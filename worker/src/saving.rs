@@ -9,7 +9,7 @@ use togl_proto::own_machine;
 
 /// Where checkpoints are, and how much room they have.
 #[derive(Debug, Clone, clap::Args)]
-pub struct Room {
+pub struct CheckpointRoom {
     /// Where unacknowledged results and checkpoints are kept [default: the user's state directory]
     #[arg(long, value_name = "DIR", env = "TOGL_STATE")]
     state: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct Room {
     checkpoint_megabytes: u64,
 }
 
-impl Room {
+impl CheckpointRoom {
     /// The state directory; none without a home.
     pub fn state(&self) -> Option<PathBuf> {
         self.state.clone().or_else(own_machine::state_folder)
@@ -44,7 +44,7 @@ impl Room {
 #[derive(Debug, Clone, clap::Args)]
 pub struct Saving {
     #[command(flatten)]
-    room: Room,
+    room: CheckpointRoom,
     /// Seconds between two checkpoints of a fold; 0 for one after every epoch
     #[arg(long, value_name = "SECONDS", env = "TOGL_CHECKPOINT_SECONDS", default_value_t = 60)]
     checkpoint_seconds: u64,
@@ -55,7 +55,7 @@ pub struct Saving {
 
 impl Saving {
     /// Where things are.
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &CheckpointRoom {
         &self.room
     }
 

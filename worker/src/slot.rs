@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use togl_agent::clock::{Clock, later};
+use togl_agent::clock::{AgentClock, later};
 use togl_agent::crash;
 use togl_agent::library::Library;
-use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
+use togl_agent::slots::{Assignment, EpochReport, Latest, SlotEvent, SlotOrder, SlotReport};
 use togl_learning::error::is_out_of_memory;
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -32,7 +32,7 @@ const TO_END: Duration = Duration::from_secs(3);
 
 /// How a trainer is started, and what is the same for all folds it trains.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct TrainerProgram {
     /// The program.
     pub path: PathBuf,
     /// Threads of its training.
@@ -51,7 +51,7 @@ pub struct Program {
     pub programs: Option<(Setup, Library)>,
 }
 
-impl Program {
+impl TrainerProgram {
     fn request(&self, assignment: Assignment) -> Request {
         let Assignment { fold, attempt, trial, device, time_limit: _, held: _ } = assignment;
         let (data, keeping) = (self.data.clone(), self.keeping.clone());
@@ -63,14 +63,14 @@ impl Program {
 /// Runs a slot until its orders end; the trainer dies with it.
 pub async fn run(
     slot: usize,
-    program: Program,
-    mut orders: mpsc::Receiver<Order>,
+    program: TrainerProgram,
+    mut orders: mpsc::Receiver<SlotOrder>,
     events: mpsc::Sender<SlotEvent>,
     latest: watch::Sender<Latest>,
 ) {
     let mut trainer = None;
     while let Some(order) = orders.recv().await {
-        let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
+        let SlotOrder::Train(assignment) = order else { continue }; // about a fold that has just ended
         let (fold, attempt) = (assignment.fold, assignment.attempt);
         let reporter = Reporter { slot, fold, attempt, events: events.clone(), latest: latest.clone() };
         let last = match take_or_start(&mut trainer, &program) {
@@ -81,22 +81,22 @@ pub async fn run(
             )),
         };
         let report = match last {
-            Ended::Clean(Report::Failed(failure)) if failure.class == FailureClass::Preempted => {
+            Ended::Clean(SlotReport::Failed(failure)) if failure.class == FailureClass::Preempted => {
                 kill(trainer.take()).await; // it was told to leave, by us or by a signal
                 if let Some(moving) = &program.moving {
                     // Before anybody hears that the fold is free.
                     moving.bring(fold, attempt, &|line| reporter.log(line)).await;
                 }
-                Report::Failed(failure)
+                SlotReport::Failed(failure)
             }
             Ended::Clean(report) => report,
             Ended::Broken(failure) => {
                 kill(trainer.take()).await;
-                Report::Failed(failure)
+                SlotReport::Failed(failure)
             }
             Ended::Abandoned => {
                 kill(trainer.take()).await;
-                Report::Abandoned
+                SlotReport::Abandoned
             }
         };
         reporter.send(report).await;
@@ -118,27 +118,27 @@ pub struct Reporter {
 
 impl Reporter {
     /// Waits until the agent has room for what must not be lost.
-    async fn send(&self, report: Report) {
+    async fn send(&self, report: SlotReport) {
         let _ = self.events.send(self.event(report)).await; // the agent is gone: nobody is left to tell
     }
 
     /// A line of the log, dropped if the agent is too busy for it: the trainer must never wait for a reader.
     pub fn log(&self, line: String) {
-        let _ = self.events.try_send(self.event(Report::Log(line)));
+        let _ = self.events.try_send(self.event(SlotReport::Log(line)));
     }
 
     fn epoch(&self, report: EpochReport) {
         self.latest.send_replace(Some((self.fold, self.attempt, report)));
     }
 
-    fn event(&self, report: Report) -> SlotEvent {
+    fn event(&self, report: SlotReport) -> SlotEvent {
         SlotEvent { slot: self.slot, fold: self.fold, attempt: self.attempt, report }
     }
 }
 
 enum Ended {
     /// The trainer said so itself and lives on.
-    Clean(Report),
+    Clean(SlotReport),
     /// The trainer must be replaced.
     Broken(Failure),
     /// Ordered; the trainer must be replaced, because training cannot be interrupted otherwise.
@@ -157,7 +157,7 @@ struct Trainer {
 
 fn take_or_start<'a>(
     trainer: &'a mut Option<Trainer>,
-    program: &Program,
+    program: &TrainerProgram,
 ) -> std::io::Result<&'a mut Trainer> {
     if let Some(Trainer { child, .. }) = trainer
         && child.try_wait()?.is_some()
@@ -170,7 +170,7 @@ fn take_or_start<'a>(
     }
 }
 
-fn start(program: &Program) -> std::io::Result<Trainer> {
+fn start(program: &TrainerProgram) -> std::io::Result<Trainer> {
     let threads = program.threads.to_string();
     let mut command = Command::new(&program.path);
     if program.pauses.is_some() {
@@ -224,9 +224,9 @@ impl Trainer {
 #[expect(clippy::too_many_lines, reason = "one loop that hears everybody")]
 async fn train(
     trainer: &mut Trainer,
-    program: &Program,
+    program: &TrainerProgram,
     assignment: Assignment,
-    orders: &mut mpsc::Receiver<Order>,
+    orders: &mut mpsc::Receiver<SlotOrder>,
     reporter: &Reporter,
 ) -> Ended {
     if let Some(ended) = fetch(program, &assignment, orders, reporter).await {
@@ -267,13 +267,13 @@ async fn train(
                 _ => return Ended::Broken(post_mortem(trainer, &last_words).await),
             },
             order = orders.recv() => match order {
-                Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
-                Some(Order::Stop) => {
+                Some(SlotOrder::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                Some(SlotOrder::Stop) => {
                     pauses = None; // only who runs can save
                     running.pause(trainer, false);
                     drop(tell(trainer, &Ask::Stop).await);
                 }
-                Some(Order::Bring) => if let Some(bringer) = &mut bringer {
+                Some(SlotOrder::Bring) => if let Some(bringer) = &mut bringer {
                     bringer.want_anew();
                     // One that is paused is asked when it goes on, as often as it always is.
                     if !running.is_paused() { drop(tell(trainer, &Ask::Save).await) }
@@ -292,9 +292,9 @@ async fn train(
 /// Fetches what the coordinator holds of the fold, if that is further than what is here. Says how the attempt has ended if it
 /// was told to end meanwhile.
 async fn fetch(
-    program: &Program,
+    program: &TrainerProgram,
     assignment: &Assignment,
-    orders: &mut mpsc::Receiver<Order>,
+    orders: &mut mpsc::Receiver<SlotOrder>,
     reporter: &Reporter,
 ) -> Option<Ended> {
     let (moving, held) = program.moving.as_ref().zip(assignment.held)?;
@@ -313,9 +313,9 @@ async fn fetch(
 
 /// Fetches the files of the trial's program, if they are not here. Says how the attempt has ended if that is not to be.
 async fn fetch_files(
-    program: &Program,
+    program: &TrainerProgram,
     assignment: &Assignment,
-    orders: &mut mpsc::Receiver<Order>,
+    orders: &mut mpsc::Receiver<SlotOrder>,
     reporter: &Reporter,
 ) -> Option<Ended> {
     let digest = assignment.trial.program.as_ref()?.code.bundle.clone()?;
@@ -326,7 +326,7 @@ async fn fetch_files(
         let failure = |error| {
             Failure::new(FailureClass::Data, format!("the files of the program are not here: {error}"))
         };
-        fetched.err().map(|error| Ended::Clean(Report::Failed(failure(error))))
+        fetched.err().map(|error| Ended::Clean(SlotReport::Failed(failure(error))))
     };
     meanwhile(fetching, orders, reporter).await
 }
@@ -346,7 +346,7 @@ async fn obtain(files: Files, library: &Library, digest: String) -> Result<(), S
 /// Does something before the trainer begins, unless the attempt is told to end meanwhile.
 async fn meanwhile(
     work: impl Future<Output = Option<Ended>>,
-    orders: &mut mpsc::Receiver<Order>,
+    orders: &mut mpsc::Receiver<SlotOrder>,
     reporter: &Reporter,
 ) -> Option<Ended> {
     tokio::pin!(work);
@@ -354,11 +354,11 @@ async fn meanwhile(
         tokio::select! {
             ended = &mut work => return ended,
             order = orders.recv() => match order {
-                Some(Order::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
-                Some(Order::Bring) => {} // there is nothing yet
-                Some(Order::Stop) => {
+                Some(SlotOrder::Abandon(fold, attempt)) if (fold, attempt) != (reporter.fold, reporter.attempt) => {}
+                Some(SlotOrder::Bring) => {} // there is nothing yet
+                Some(SlotOrder::Stop) => {
                     let failure = Failure::new(FailureClass::Preempted, "stopped before it had begun");
-                    return Some(Ended::Clean(Report::Failed(failure)));
+                    return Some(Ended::Clean(SlotReport::Failed(failure)));
                 }
                 _ => return Some(Ended::Abandoned),
             },
@@ -369,19 +369,19 @@ async fn meanwhile(
 /// How long a fold may still train. The time does not run while its trainer is paused.
 struct Running {
     left: Duration,
-    since: Option<Clock>,
+    since: Option<AgentClock>,
     timer: Pin<Box<Sleep>>,
 }
 
 impl Running {
     fn new(left: Duration) -> Self {
-        Self { left, since: Some(Clock::start()), timer: Box::pin(tokio::time::sleep(left)) }
+        Self { left, since: Some(AgentClock::start()), timer: Box::pin(tokio::time::sleep(left)) }
     }
 
     /// This much from now on.
     fn allow(&mut self, left: Duration) {
         self.left = left;
-        self.since = self.since.map(|_| Clock::start());
+        self.since = self.since.map(|_| AgentClock::start());
         self.timer.as_mut().reset(later(left));
     }
 
@@ -398,7 +398,7 @@ impl Running {
         }
         trainer.signal_group(signal);
         let ran = self.since.map_or(0.0, |since| since.seconds());
-        self.since = (!pause).then(Clock::start);
+        self.since = (!pause).then(AgentClock::start);
         self.allow(self.left.saturating_sub(Duration::from_secs_f64(ran)));
     }
 }
@@ -436,8 +436,8 @@ fn understand(line: &str, reporter: &Reporter) -> Step {
         }
         Ok(TrainerEvent::Runs(group)) => Step::Runs(group),
         Ok(TrainerEvent::Saved) => Step::Saved,
-        Ok(TrainerEvent::Done(result)) => Step::Ended(Ended::Clean(Report::Done(result))),
-        Ok(TrainerEvent::Failed(failure)) => Step::Ended(Ended::Clean(Report::Failed(failure))),
+        Ok(TrainerEvent::Done(result)) => Step::Ended(Ended::Clean(SlotReport::Done(result))),
+        Ok(TrainerEvent::Failed(failure)) => Step::Ended(Ended::Clean(SlotReport::Failed(failure))),
         Err(_) => {
             // A library printed to standard output; it belongs to the log.
             reporter.log(line.to_owned());

@@ -49,7 +49,7 @@ fn a_trainer_that_died_for_want_of_memory_is_told_from_one_that_crashed() {
 /// A slot whose trainer is this script; the request for the fold has been read when it begins.
 struct World {
     folder: tempfile::TempDir,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<SlotOrder>,
     events: mpsc::Receiver<SlotEvent>,
     pause: watch::Sender<bool>,
 }
@@ -65,7 +65,7 @@ impl World {
         let (data, keeping) = (Data::default(), Keeping::default());
         let (pause, pauses) = watch::channel(false);
         let pauses = Some(Pauses::new(pauses));
-        let program = Program {
+        let program = TrainerProgram {
             path: program,
             threads: THREADS,
             data,
@@ -94,14 +94,14 @@ impl World {
         let fold = FoldKey { trial: TrialId::from_bytes([1; 16]), split: 0, seed: 7 };
         let (trial, device, attempt) = (togl_sweeps::TrialConfig::default(), "cpu".to_owned(), Attempt(1));
         let assignment = Assignment { fold, attempt, trial, device, time_limit, held: None };
-        self.orders.send(Order::Train(Box::new(assignment))).await.unwrap();
+        self.orders.send(SlotOrder::Train(Box::new(assignment))).await.unwrap();
     }
 
     async fn failure(&mut self) -> Failure {
         loop {
             match self.events.recv().await.unwrap().report {
-                Report::Log(_) => {}
-                Report::Failed(failure) => return failure,
+                SlotReport::Log(_) => {}
+                SlotReport::Failed(failure) => return failure,
                 other => panic!("{other:?}"),
             }
         }
@@ -176,10 +176,10 @@ async fn a_trainer_is_asked_to_save_from_time_to_time_and_to_stop_when_the_worke
     assert_eq!(world.failure().await.message, "asked to save");
     let mut world = World::new(OBEYS, LONG);
     world.train(None).await;
-    world.orders.send(Order::Stop).await.unwrap();
+    world.orders.send(SlotOrder::Stop).await.unwrap();
     assert_eq!(world.failure().await, Failure::new(FailureClass::Preempted, "asked to stop"));
     world.train(None).await; // a trainer that was told to stop is replaced
-    world.orders.send(Order::Stop).await.unwrap();
+    world.orders.send(SlotOrder::Stop).await.unwrap();
     assert_eq!(world.failure().await.class, FailureClass::Preempted);
 }
 
@@ -201,7 +201,7 @@ async fn a_paused_trainer_stands_still_and_goes_on_and_can_be_told_to_leave() {
     world.until_trainer_is('S').await;
     world.pause.send(true).unwrap();
     world.until_trainer_is('T').await;
-    world.orders.send(Order::Stop).await.unwrap();
+    world.orders.send(SlotOrder::Stop).await.unwrap();
     assert_eq!(world.failure().await, Failure::new(FailureClass::Preempted, "asked to stop"));
 }
 
@@ -211,7 +211,7 @@ async fn the_time_of_a_fold_does_not_run_and_nobody_asks_it_to_save_while_it_is_
     let limit = Duration::from_millis(300);
     world.train(Some(limit)).await;
     world.pause.send(true).unwrap();
-    let waited = Clock::start();
+    let waited = AgentClock::start();
     while waited.seconds() < 2.0 * limit.as_secs_f64() {
         assert!(world.events.try_recv().is_err(), "it neither saved nor ran out of time");
         tokio::task::yield_now().await;

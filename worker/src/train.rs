@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use togl_agent::clock::Clock;
+use togl_agent::clock::AgentClock;
 use togl_learning::{Device, EpochProgress, Job, TrainError, baselines};
 use togl_sweeps::{Attempt, FailureClass, FoldKey, SweepSpec, TrialConfig, bounded};
 
 use crate::data::Data;
-use crate::energy::{self, Watch};
+use crate::energy::{self, EnergyWatch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
 use crate::saving::Saving;
@@ -110,8 +110,8 @@ impl Local {
         if self.fresh {
             self.forget_checkpoints(trial);
         }
-        let energy = Watch::start(energy::meter(fold::place(trial, self.device)), std::process::id());
-        let (clock, bar) = (Clock::start(), progress_bar(trial));
+        let energy = EnergyWatch::start(energy::meter(fold::place(trial, self.device)), std::process::id());
+        let (clock, bar) = (AgentClock::start(), progress_bar(trial));
         let seconds = || clock.seconds();
         let (split, seed, device) = (self.split, self.seed, self.device);
         let job = Job { trial, split, seed, device, clock: &seconds };

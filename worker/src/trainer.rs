@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use togl_agent::clock::{self, Clock};
+use togl_agent::clock::{self, AgentClock};
 use togl_agent::slots::EpochReport;
 use togl_data::{Dataset, FeatureChoice};
 use togl_learning::{EpochProgress, Flow, Job, TrainError, baselines, device};
@@ -15,10 +15,10 @@ use togl_sweeps::program::ProgramTrial;
 use togl_sweeps::{Failure, FailureClass, FoldKey, FoldResult, TrialConfig, hint};
 
 use crate::data::Data;
-use crate::energy::{self, Watch};
+use crate::energy::{self, EnergyWatch};
 use crate::fold::{self, Follower, Trained};
 use crate::host::PeakMemory;
-use crate::program::{self, Known};
+use crate::program::{self, KnownData};
 use crate::protocol::{self, Command, Request, TrainerEvent};
 use crate::{background, devices, host, signals, version};
 
@@ -149,8 +149,8 @@ fn train_ours(request: &Request, trial: &TrialConfig, shelf: &mut Shelf) -> Resu
     let dataset =
         shelf.get(trial, &request.data).inspect_err(|failure| note(&format!("failed: {failure}")))?;
     let _ = say(&TrainerEvent::Started); // if nobody reads any more, the reading thread notices and leaves
-    let energy = Watch::start(energy::meter(fold::place(trial, device)), std::process::id());
-    let clock = Clock::start();
+    let energy = EnergyWatch::start(energy::meter(fold::place(trial, device)), std::process::id());
+    let clock = AgentClock::start();
     let seconds = || clock.seconds();
     let FoldKey { split, seed, .. } = request.fold;
     let job = Job { trial, split, seed, device, clock: &seconds };
@@ -195,12 +195,12 @@ fn run_program(
     };
     let known = match shelf.get_if_known(trial, &request.data)? {
         Some(dataset) => known(dataset, request.fold.split)?,
-        None => Known::default(),
+        None => KnownData::default(),
     };
     let data_dir = request.data.folder().unwrap_or_default();
     let _ = say(&TrainerEvent::Started); // if nobody reads any more, the reading thread notices and leaves
     note(&format!("{} on {}, device {}", program.code.name(), trial.dataset, request.device));
-    let job = program::Job { request, trial, setup, data_dir, known };
+    let job = program::ProgramJob { request, trial, setup, data_dir, known };
     let mut tell = |event: &TrainerEvent| drop(say(event)); // as above
     let outcome = program::train(&job, program, &mut tell);
     match &outcome {
@@ -211,12 +211,12 @@ fn run_program(
 }
 
 /// What a program is told of a data set of ours.
-fn known(dataset: &Dataset, split: u32) -> Result<Known, Failure> {
+fn known(dataset: &Dataset, split: u32) -> Result<KnownData, Failure> {
     let split = dataset.split(split.into()).map_err(|error| {
         let message = error.hint().map_or_else(|| error.to_string(), |hint| hint::below(&error, hint));
         Failure::new(FailureClass::Config, message)
     })?;
-    Ok(Known {
+    Ok(KnownData {
         data_digest: dataset.digest().to_string(),
         split_digest: split.digest().to_string(),
         part_sizes: [&split.train, &split.validation, &split.test].map(|part| part.len() as u64),
@@ -225,7 +225,7 @@ fn known(dataset: &Dataset, split: u32) -> Result<Known, Failure> {
 }
 
 /// Adds what only the program knows, at the end of a fold; device, libtorch and vector instructions are already in.
-pub fn sign(trained: &mut Trained, memory: &PeakMemory, energy: &Watch) {
+pub fn sign(trained: &mut Trained, memory: &PeakMemory, energy: &EnergyWatch) {
     let result = &mut trained.result;
     result.finished_at = clock::milliseconds_since_1970();
     // What an earlier attempt took is not known, so neither is the sum.

@@ -13,7 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use togl_coordinator::service::{Coordinator, Settings};
+use togl_coordinator::service::{Coordinator, ServiceSettings};
 use togl_coordinator::store::address::StoreAddress;
 use togl_coordinator::store::{ResultKind, ResultQuery};
 use togl_proto::{client, wire};
@@ -41,7 +41,7 @@ impl Place {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (store, tokens) = (folder.path().join("store.sqlite"), folder.path().join("tokens.json"));
-        let settings = Settings::new(&store, &tokens, ([127, 0, 0, 1], 0).into());
+        let settings = ServiceSettings::new(&store, &tokens, ([127, 0, 0, 1], 0).into());
         let coordinator = Coordinator::start_with(settings).await.unwrap();
         let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
         let (stop, stopped) = oneshot::channel::<()>();

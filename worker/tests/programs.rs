@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 
 use processes::{Trainer, worker};
 use serde_json::{Value, json};
-use togl_sweeps::bundle::Bundle;
+use togl_sweeps::bundle::ProgramFiles;
 use togl_sweeps::program::freeze;
 use togl_sweeps::{FoldKey, SweepSpec, TrialConfig};
 
@@ -41,7 +41,8 @@ impl World {
 
     /// A program of one file on a data set.
     fn of(run: &str, name: &str, script: &str, dataset: &str) -> Self {
-        let bundle = Bundle::new(BTreeMap::from([(name.to_owned(), script.as_bytes().to_vec())])).unwrap();
+        let bundle =
+            ProgramFiles::new(BTreeMap::from([(name.to_owned(), script.as_bytes().to_vec())])).unwrap();
         let yaml = format!(
             "version: 1\nname: x\nprogram: {{run: {run}, files: [{name}], settings: {{lr: number, mode: [a, b]}}}}\n\
              base: {{dataset: {dataset}, lr: 0.25, mode: a}}\n"

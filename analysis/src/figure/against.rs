@@ -7,7 +7,7 @@ use togl_sweeps::spec::{FigureSpec, Metric, Selection, TableSpec};
 
 use super::Figure;
 use super::axis::{Spacing, XAxis};
-use super::lines::{Line, Panel, Plot, Point, Weight};
+use super::lines::{Line, LinePlot, Panel, Point, Weight};
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
 use crate::frame::FoldFrame;
@@ -89,7 +89,7 @@ fn draw(table: &Table, setting: &str, panels_of: Option<&str>, title: &str) -> R
     }
     tidy(&mut panels, table);
     let usual = format!("{} against {}", short_metric(table), words(setting));
-    let plot = Plot {
+    let plot = LinePlot {
         title: if title.is_empty() { usual } else { title.to_owned() },
         note: note(table, setting),
         x_label: axis_label(setting, along.scale),

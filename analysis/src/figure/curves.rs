@@ -9,7 +9,7 @@ use togl_sweeps::result::{EpochRecord, Metrics};
 
 use super::Figure;
 use super::axis::XAxis;
-use super::lines::{Line, Panel, Plot, Point, Weight};
+use super::lines::{Line, LinePlot, Panel, Point, Weight};
 use crate::curves::CurveGroups;
 use crate::distinct::Distinct;
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ fn draw(title: &str, note: String, panels: Vec<Panel>, across: Option<usize>) ->
         return Err(Error::Empty { origin: format!("the learning curves of {title}") });
     };
     let axis = XAxis::round(first, last);
-    Plot { title: title.to_owned(), note, x_label: "epoch".to_owned(), axis, across, panels }.draw()
+    LinePlot { title: title.to_owned(), note, x_label: "epoch".to_owned(), axis, across, panels }.draw()
 }
 
 /// What is finite of one curve, by epoch.

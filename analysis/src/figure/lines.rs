@@ -63,7 +63,7 @@ pub struct Panel {
 
 /// Panels that share the horizontal axis and one legend.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plot {
+pub struct LinePlot {
     pub title: String,
     /// What the numbers and bars are.
     pub note: String,
@@ -74,7 +74,7 @@ pub struct Plot {
     pub panels: Vec<Panel>,
 }
 
-impl Plot {
+impl LinePlot {
     /// The figure, as large as its panels and its legend need; more lines than can be told apart are refused.
     pub fn draw(&self) -> Result<Figure> {
         let labels = self.labels();
@@ -281,7 +281,7 @@ impl<'a> Legend<'a> {
         self.labels.len().div_ceil(self.per_line) as i32 * LINE
     }
 
-    fn draw(&self, area: &Area<'_>, at: (i32, i32), plot: &Plot) -> Result<()> {
+    fn draw(&self, area: &Area<'_>, at: (i32, i32), plot: &LinePlot) -> Result<()> {
         for (index, label) in self.labels.iter().enumerate() {
             let (column, line) = (index % self.per_line, index / self.per_line);
             let place = (at.0 + column as i32 * self.room, at.1 + line as i32 * LINE);

@@ -13,7 +13,7 @@ use crate::files::contents;
 const NOTHING: [&str; 5] = ["", "NaN", "nan", "null", "None"];
 
 /// One file, all fields as text.
-pub struct Export<'a> {
+pub struct ExportFile<'a> {
     path: &'a Path,
     names: Vec<String>,
     places: HashMap<String, usize>,
@@ -21,7 +21,7 @@ pub struct Export<'a> {
     records: Vec<(u64, StringRecord)>,
 }
 
-impl<'a> Export<'a> {
+impl<'a> ExportFile<'a> {
     /// Reads the file, which must have these columns.
     pub fn open<'n>(path: &'a Path, needed: impl Iterator<Item = &'n str>) -> Result<Self> {
         let bytes = contents(path)?;

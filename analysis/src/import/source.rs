@@ -5,7 +5,7 @@ use polars::prelude::{Column, DataFrame, PlSmallStr};
 use serde_json::{Map, Value, json};
 use togl_sweeps::{FoldKey, TrialConfig};
 
-use super::export::Export;
+use super::export::ExportFile;
 use super::mapping::{Mapping, NEEDED};
 use super::wandb::TRIAL;
 use crate::columns::{FoldIdentity, column, declared_columns, identity_columns, is_among};
@@ -23,7 +23,7 @@ pub struct ImportedRun {
 
 /// One file and how it is to be read.
 pub struct RunReader<'a> {
-    pub export: Export<'a>,
+    pub export: ExportFile<'a>,
     pub mapping: &'a Mapping,
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use togl_sweeps::{FoldKey, TrialId};
 
-use super::export::Export;
+use super::export::ExportFile;
 pub use super::mapping::Mapping;
 use super::network;
 use super::source::{ImportedRun, RunReader};
@@ -42,7 +42,7 @@ pub struct Imported {
 pub fn read(files: &[PathBuf], mapping: &Mapping) -> Result<Imported> {
     let own = mapping.of_our_own();
     let source = |path| {
-        let export = Export::open(path, mapping.needed())?;
+        let export = ExportFile::open(path, mapping.needed())?;
         let mapping = if export.has(OURS) { &own } else { mapping };
         Ok(RunReader { export, mapping })
     };

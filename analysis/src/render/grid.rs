@@ -8,7 +8,7 @@ use crate::table::{Cell, Table};
 
 /// A table in pieces.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Grid {
+pub struct TableGrid {
     /// What it is called.
     pub title: String,
     /// What stands over the labels of rows.
@@ -54,12 +54,12 @@ pub struct GridCell {
 }
 
 /// The table in pieces. `best` and `comparison` are what a page sets such cells off with.
-pub fn grid(table: &Table, best: &str, comparison: &str) -> Grid {
+pub fn grid(table: &Table, best: &str, comparison: &str) -> TableGrid {
     let row = |row: &crate::table::TableRow| GridRow {
         labels: row_labels_in_words(table, row),
         cells: row.cells.iter().map(|cell| piece(cell, table)).collect(),
     };
-    Grid {
+    TableGrid {
         title: table.title.clone(),
         label_headers: row_headers(table),
         above: lines_above(table),

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use csv::csv;
-pub use grid::{Grid, GridCell, GridRow, grid};
+pub use grid::{GridCell, GridRow, TableGrid, grid};
 pub(crate) use html::escape;
 pub use html::{fragment, html, page};
 pub use json::json;

@@ -20,14 +20,14 @@ use crate::words::SweepState;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Demand {
     /// By what they need, the most demanding first.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<FoldShape>,
     /// Free slots of workers that take folds, whether or not there is anything for them.
     pub free_slots: u64,
 }
 
 /// Folds that need the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct FoldShape {
     /// The kind of device.
     pub device: DeviceKind,
     /// Bytes of memory, with what was learnt; 0 if any will do.
@@ -46,11 +46,11 @@ pub struct Shape {
 impl Demand {
     /// Slots that would be busy at once if somebody brought them.
     pub fn slots_wanted(&self) -> u64 {
-        self.shapes.iter().map(Shape::slots_wanted).sum()
+        self.shapes.iter().map(FoldShape::slots_wanted).sum()
     }
 }
 
-impl Shape {
+impl FoldShape {
     /// Folds for which no slot is free.
     pub fn slots_wanted(&self) -> u64 {
         self.folds.saturating_sub(self.free_slots)
@@ -221,7 +221,7 @@ impl Scheduler {
 impl Demand {
     /// Versions are of no concern to whoever starts workers: needs that differ in nothing else are one shape.
     fn add(&mut self, need: Need, folds: u64, free_slots: u64) {
-        let shape = Shape {
+        let shape = FoldShape {
             device: need.device,
             memory: need.memory.0,
             resumable: need.resumable,
@@ -229,7 +229,7 @@ impl Demand {
             folds: 0,
             free_slots: 0,
         };
-        let same = |known: &Shape| Shape { folds: 0, free_slots: 0, ..known.clone() } == shape;
+        let same = |known: &FoldShape| FoldShape { folds: 0, free_slots: 0, ..known.clone() } == shape;
         if !self.shapes.last().is_some_and(same) {
             self.shapes.push(shape);
         }

@@ -12,7 +12,7 @@ use crate::fold::{Fold, State, Wait};
 use crate::limits::Timestamp;
 use crate::place::WorkerAt;
 use crate::queue::Sweep;
-use crate::race::Stopped;
+use crate::race::TrialStop;
 use crate::state::{Presence, Scheduler};
 use crate::verdict::bytes;
 use crate::words::{Ending, SweepState};
@@ -60,7 +60,7 @@ pub enum Reason {
         /// Which sweep.
         sweep: SweepName,
         /// Why.
-        stopped: Stopped,
+        stopped: TrialStop,
     },
     /// The sweep that has it trains only the best of a rung for longer, and has not come so far.
     WaitsForRung {
@@ -143,13 +143,13 @@ impl fmt::Display for Reason {
             Self::NotWanted => write!(f, "no sweep wants it: those that have it are cancelled or archived"),
             Self::Stopped {
                 sweep,
-                stopped: Stopped { look, of, leader: Some(leader), halving: true, .. },
+                stopped: TrialStop { look, of, leader: Some(leader), halving: true, .. },
             } => write!(
                 f,
                 "the halving of {sweep} stopped its trial after rung {look} of {of}: others of its group were better, {} the best",
                 leader.short()
             ),
-            Self::Stopped { sweep, stopped: Stopped { look, of, leader: None, halving: true, .. } } => {
+            Self::Stopped { sweep, stopped: TrialStop { look, of, leader: None, halving: true, .. } } => {
                 write!(
                     f,
                     "the halving of {sweep} stopped its trial after rung {look} of {of}, because a fold of it failed"
@@ -159,12 +159,12 @@ impl fmt::Display for Reason {
                 f,
                 "it waits for rung {rung} of its group: {sweep} trains only the best of each of its {of} rungs for longer"
             ),
-            Self::Stopped { sweep, stopped: Stopped { look, of, leader: Some(leader), .. } } => write!(
+            Self::Stopped { sweep, stopped: TrialStop { look, of, leader: Some(leader), .. } } => write!(
                 f,
                 "the race of {sweep} stopped its trial after {look} of {of} splits: {} was clearly better",
                 leader.short()
             ),
-            Self::Stopped { sweep, stopped: Stopped { look, of, leader: None, .. } } => {
+            Self::Stopped { sweep, stopped: TrialStop { look, of, leader: None, .. } } => {
                 write!(
                     f,
                     "the race of {sweep} stopped its trial after {look} of {of} splits, because a fold of it failed"

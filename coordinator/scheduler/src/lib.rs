@@ -51,13 +51,13 @@ pub use change::{
 };
 pub use checkpoint::Use;
 pub use data::Dispute;
-pub use demand::{Demand, Shape};
+pub use demand::{Demand, FoldShape};
 pub use event::{Event, Part, Submission, WorkerInfo};
 pub use explain::{Explanation, Reason};
 pub use follow::Followed;
 pub use invariants::BrokenInvariant;
 pub use limits::{Limits, Timestamp};
-pub use race::Stopped;
+pub use race::TrialStop;
 pub use reply::{
     Abandon, FailureAnswer, Joined, Lease, Order, Outcome, Refusal, Rejection, Reply, ResultAnswer, Submitted,
 };

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use togl_sweeps::race::{Group, Heat, Outcome, Race, Split, Stop};
+use togl_sweeps::race::{FoldStanding, Heat, Race, RaceGroup, SplitScores, Stop};
 use togl_sweeps::{FoldKey, TrialId};
 
 use crate::change::Change;
@@ -37,7 +37,7 @@ struct Running {
 
 /// A trial that is stopped, for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped {
+pub struct TrialStop {
     /// Which trial.
     pub trial: TrialId,
     /// Splits that were compared, or rungs of a halving.
@@ -61,7 +61,7 @@ impl Course {
         Self { race, heats, places }
     }
 
-    fn heat(race: &Race, group: &Group) -> Heat {
+    fn heat(race: &Race, group: &RaceGroup) -> Heat {
         Heat::new(race.terms, group.trials.len(), group.stages())
     }
 
@@ -93,7 +93,7 @@ impl Course {
         &mut self,
         at: usize,
         stopped: &HashSet<TrialId>,
-        outcome: impl Fn(&FoldKey) -> Outcome,
+        outcome: impl Fn(&FoldKey) -> FoldStanding,
     ) -> (Vec<TrialId>, Vec<TrialId>) {
         let (group, by) = (&self.race.groups[at], self.race.by);
         let Running { heat, missing, outdated } = &mut self.heats[at];
@@ -103,12 +103,12 @@ impl Course {
         while !heat.is_over() {
             let split = heat.looks() as usize;
             let folds = heat.live().flat_map(|trial| group.folds(trial, split));
-            *missing = folds.filter(|fold| outcome(fold) == Outcome::Open).count() as u64;
+            *missing = folds.filter(|fold| outcome(fold) == FoldStanding::Open).count() as u64;
             if *missing > 0 || heat.live().next().is_none() {
                 break;
             }
             let of = |trial: usize| group.ended(by, trial, split, &outcome);
-            heat.look(|trial| of(trial).unwrap_or(Split::Failed)); // nothing is open
+            heat.look(|trial| of(trial).unwrap_or(SplitScores::Failed)); // nothing is open
         }
         let changed = |to: bool| {
             let changes = |(place, rung, trial): &(usize, usize, TrialId)| {
@@ -120,7 +120,7 @@ impl Course {
     }
 
     /// Why a trial is stopped, if it is.
-    fn stopped(&self, trial: TrialId) -> Option<Stopped> {
+    fn stopped(&self, trial: TrialId) -> Option<TrialStop> {
         let (at, place, _) = *self.places.get(&trial)?;
         let Stop { look, leader } = self.heats[at].heat.stop(place)?;
         let group = &self.race.groups[at];
@@ -128,7 +128,7 @@ impl Course {
         let of = u32::try_from(group.stages()).unwrap_or(u32::MAX);
         // What was better was so on the rung that was looked at.
         let rung = if halving { look as usize - 1 } else { 0 };
-        Some(Stopped { trial, look, of, leader: leader.map(|leader| group.on_rung(leader, rung)), halving })
+        Some(TrialStop { trial, look, of, leader: leader.map(|leader| group.on_rung(leader, rung)), halving })
     }
 
     /// The rung that a trial waits for, and how many there are, if it waits.
@@ -168,7 +168,7 @@ pub(crate) fn is_ended(state: &State) -> bool {
 
 impl Scheduler {
     /// The trials of a sweep that its race has stopped, in the order of the groups.
-    pub fn stopped(&self, sweep: &togl_sweeps::SweepName) -> Vec<Stopped> {
+    pub fn stopped(&self, sweep: &togl_sweeps::SweepName) -> Vec<TrialStop> {
         let Some(at) = self.by_name.get(sweep) else { return Vec::new() };
         let course = self.sweeps[at.at()].course.as_deref();
         let trials = course.into_iter().flat_map(Course::all_stopped);
@@ -219,11 +219,11 @@ impl Scheduler {
     }
 
     /// How a fold stands, for a race: the result that counts, and nothing that is kept beside it.
-    pub(crate) fn outcome(&self, fold: &FoldKey) -> Outcome {
+    pub(crate) fn outcome(&self, fold: &FoldKey) -> FoldStanding {
         match self.place_of(fold).map(|at| &self.folds[at.at()].state) {
-            Some(State::Finished { score, .. }) => Outcome::Scored(*score),
-            Some(State::Failed(_)) => Outcome::Failed,
-            Some(State::Pending(_) | State::Leased { .. }) | None => Outcome::Open,
+            Some(State::Finished { score, .. }) => FoldStanding::Scored(*score),
+            Some(State::Failed(_)) => FoldStanding::Failed,
+            Some(State::Pending(_) | State::Leased { .. }) | None => FoldStanding::Open,
         }
     }
 
@@ -254,7 +254,7 @@ impl Scheduler {
 
 impl Sweep {
     /// Why the race has stopped a trial, if it has.
-    pub(crate) fn why_stopped(&self, trial: TrialId) -> Option<Stopped> {
+    pub(crate) fn why_stopped(&self, trial: TrialId) -> Option<TrialStop> {
         self.course.as_ref().filter(|_| self.has_stopped(trial))?.stopped(trial)
     }
 

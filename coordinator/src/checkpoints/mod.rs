@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use togl_durable::{Draft, MINE};
-use togl_proto::checkpoint::{Comparison, Held, Torn};
+use togl_proto::checkpoint::{DigestCheck, Held, Torn};
 use togl_proto::storage::StorageError;
 use togl_scheduler::{Timestamp, Use};
 use togl_sweeps::FoldKey;
@@ -51,7 +51,7 @@ pub enum UploadError {
 
 /// The checkpoints of one coordinator.
 #[derive(Clone)]
-pub struct Room(Arc<Inner>);
+pub struct HeldCheckpoints(Arc<Inner>);
 
 struct Inner {
     keeping: Keeping,
@@ -65,7 +65,7 @@ enum Keeping {
     Storage(Box<Stored>),
 }
 
-impl Room {
+impl HeldCheckpoints {
     /// The room in a bucket of storage, which nobody has looked into yet.
     pub fn in_storage(storage: Storage, most_bytes: u64) -> Self {
         Self::with(Keeping::Storage(Box::new(Stored::new(storage))), Book::with_room(most_bytes))
@@ -129,7 +129,7 @@ impl Room {
         let nowhere = || io::Error::other("it belongs into storage");
         let path = self.path(fold, promised).ok_or_else(nowhere)?;
         let draft = Draft::beside(&path, MINE)?;
-        Ok(Upload { room: self.clone(), fold, promised, draft, comparison: Comparison::with(promised) })
+        Ok(Upload { room: self.clone(), fold, promised, draft, comparison: DigestCheck::with(promised) })
     }
 
     /// The checkpoint of a fold, opened for reading.
@@ -184,11 +184,11 @@ impl Room {
 
 /// A checkpoint that is coming. Dropped before it is kept, it leaves nothing.
 pub struct Upload {
-    room: Room,
+    room: HeldCheckpoints,
     fold: FoldKey,
     promised: Held,
     draft: Draft,
-    comparison: Comparison,
+    comparison: DigestCheck,
 }
 
 impl Upload {

@@ -12,7 +12,7 @@ use togl_sweeps::{FoldKey, hint};
 use tokio::sync::Notify;
 
 use super::storage::{Storage, TRY};
-use super::{Declined, Keeping, Room, SUFFIX, UploadError, name, read_name};
+use super::{Declined, HeldCheckpoints, Keeping, SUFFIX, UploadError, name, read_name};
 
 /// Rounds between two looks at all of the bucket: an hour.
 const ROUNDS: u32 = 360;
@@ -70,7 +70,7 @@ impl Stored {
     }
 }
 
-impl Room {
+impl HeldCheckpoints {
     /// Whether checkpoints lie in storage.
     pub fn is_in_storage(&self) -> bool {
         self.stored().is_some()

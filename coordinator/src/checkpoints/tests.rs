@@ -6,7 +6,7 @@ use super::*;
 
 struct World {
     folder: tempfile::TempDir,
-    room: Room,
+    room: HeldCheckpoints,
 }
 
 fn fold(split: u32) -> FoldKey {
@@ -16,12 +16,12 @@ fn fold(split: u32) -> FoldKey {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let room = Room::open(&folder.path().join("held"), 1_000).unwrap();
+        let room = HeldCheckpoints::open(&folder.path().join("held"), 1_000).unwrap();
         Self { folder, room }
     }
 
     fn restart(&mut self) {
-        self.room = Room::open(&self.folder.path().join("held"), 1_000).unwrap();
+        self.room = HeldCheckpoints::open(&self.folder.path().join("held"), 1_000).unwrap();
         self.check();
     }
 

@@ -16,7 +16,7 @@ use tower_service::Service;
 use super::admission::{Admission, Shown};
 use super::complaints::Offence;
 use super::connections::From;
-use super::seats::{Kind, Seat, Seats};
+use super::seats::{CallKind, Seat, Seats};
 use super::token_watch::TokenWatch;
 use crate::tasks;
 use crate::tokens::Role;
@@ -26,40 +26,40 @@ const CHANGE: &[Role] = &[Role::Operator];
 const READ: &[Role] = &[Role::Operator, Role::Viewer];
 
 /// Who may call what, and what it takes. A test compares it with the services.
-pub const CALLS: &[(&str, &[Role], Kind)] = &[
-    ("/togl.v1.Workers/Session", TRAIN, Kind::Session),
-    ("/togl.v1.Workers/Program", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Checkpoints/Put", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Checkpoints/Get", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Checkpoints/Place", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Checkpoints/Placed", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Checkpoints/TryStorage", TRAIN, Kind::Checkpoint),
-    ("/togl.v1.Sweeps/Submit", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Adopt", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Preview", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Cancel", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Pause", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Resume", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Retry", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Archive", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Prioritise", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Drain", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/Demand", READ, Kind::Single),
-    ("/togl.v1.Sweeps/HoldPool", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/ListPools", READ, Kind::Single),
-    ("/togl.v1.Sweeps/Curves", READ, Kind::Single),
-    ("/togl.v1.Sweeps/SettleData", CHANGE, Kind::Single),
-    ("/togl.v1.Sweeps/ListDisputes", READ, Kind::Single),
-    ("/togl.v1.Sweeps/History", READ, Kind::Read),
-    ("/togl.v1.Sweeps/Acts", READ, Kind::Read),
-    ("/togl.v1.Sweeps/ListSweeps", READ, Kind::Single),
-    ("/togl.v1.Sweeps/ListWorkers", READ, Kind::Single),
-    ("/togl.v1.Sweeps/Status", READ, Kind::Single),
-    ("/togl.v1.Sweeps/Watch", READ, Kind::Watch),
-    ("/togl.v1.Sweeps/Follow", READ, Kind::Watch),
-    ("/togl.v1.Sweeps/Explain", READ, Kind::Read),
-    ("/togl.v1.Sweeps/Read", READ, Kind::Read),
-    ("/togl.v1.Sweeps/Log", READ, Kind::Read),
+pub const CALLS: &[(&str, &[Role], CallKind)] = &[
+    ("/togl.v1.Workers/Session", TRAIN, CallKind::Session),
+    ("/togl.v1.Workers/Program", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Checkpoints/Put", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Checkpoints/Get", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Checkpoints/Place", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Checkpoints/Placed", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Checkpoints/TryStorage", TRAIN, CallKind::Checkpoint),
+    ("/togl.v1.Sweeps/Submit", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Adopt", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Preview", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Cancel", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Pause", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Resume", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Retry", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Archive", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Prioritise", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Drain", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/Demand", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/HoldPool", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/ListPools", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/Curves", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/SettleData", CHANGE, CallKind::Single),
+    ("/togl.v1.Sweeps/ListDisputes", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/History", READ, CallKind::Read),
+    ("/togl.v1.Sweeps/Acts", READ, CallKind::Read),
+    ("/togl.v1.Sweeps/ListSweeps", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/ListWorkers", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/Status", READ, CallKind::Single),
+    ("/togl.v1.Sweeps/Watch", READ, CallKind::Watch),
+    ("/togl.v1.Sweeps/Follow", READ, CallKind::Watch),
+    ("/togl.v1.Sweeps/Explain", READ, CallKind::Read),
+    ("/togl.v1.Sweeps/Read", READ, CallKind::Read),
+    ("/togl.v1.Sweeps/Log", READ, CallKind::Read),
 ];
 
 /// Health says nothing but "serving", and whoever asks for it has no token.
@@ -68,12 +68,12 @@ const FREE: &str = "/grpc.health.v1.Health/";
 /// Reflection tells what calls there are: anybody with a token may know.
 const ANYBODY: &str = "/grpc.reflection.";
 
-fn rule(path: &str) -> (&'static [Role], Kind) {
+fn rule(path: &str) -> (&'static [Role], CallKind) {
     if path.starts_with(ANYBODY) {
-        return (&Role::ALL, Kind::Single);
+        return (&Role::ALL, CallKind::Single);
     }
     let call = CALLS.iter().find(|(call, ..)| *call == path);
-    call.map_or((CHANGE, Kind::Single), |(_, roles, kind)| (roles, *kind))
+    call.map_or((CHANGE, CallKind::Single), |(_, roles, kind)| (roles, *kind))
 }
 
 /// Lets only calls with a token of the right role pass.
@@ -229,9 +229,9 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_table_is_the_operators() {
-        assert_eq!(rule("/togl.v1.Sweeps/Surprise"), (CHANGE, Kind::Single));
-        assert_eq!(rule("/togl.v1.Workers/Session"), (TRAIN, Kind::Session));
+        assert_eq!(rule("/togl.v1.Sweeps/Surprise"), (CHANGE, CallKind::Single));
+        assert_eq!(rule("/togl.v1.Workers/Session"), (TRAIN, CallKind::Session));
         let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-        assert_eq!(rule(reflection), (&Role::ALL[..], Kind::Single));
+        assert_eq!(rule(reflection), (&Role::ALL[..], CallKind::Single));
     }
 }

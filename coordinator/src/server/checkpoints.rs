@@ -26,7 +26,7 @@ use super::Shared;
 use super::complaints::Offence;
 use super::connections::From;
 use super::worker_messages::invalid;
-use crate::checkpoints::{Declined, Room, UploadError};
+use crate::checkpoints::{Declined, HeldCheckpoints, UploadError};
 use crate::driver::Handle;
 use crate::tasks;
 
@@ -122,7 +122,7 @@ fn answer(taken: Result<(), Declined>) -> Response<wire::PutCheckpointReply> {
 }
 
 impl CheckpointsService {
-    fn room(&self) -> Result<&Room, Status> {
+    fn room(&self) -> Result<&HeldCheckpoints, Status> {
         let nobody = || Status::unimplemented("this coordinator holds no checkpoints");
         self.0.checkpoints.as_ref().ok_or_else(nobody)
     }
@@ -294,7 +294,7 @@ async fn hand_out(
 
 /// Removes, for as long as the coordinator lives, what is of no use any more: also what a process before this one did not come
 /// to, and what came while its fold ended.
-pub(super) async fn look_after(room: Option<Room>, handle: Handle) {
+pub(super) async fn look_after(room: Option<HeldCheckpoints>, handle: Handle) {
     let Some(room) = room else { return std::future::pending().await };
     let mut due = tokio::time::interval(REVIEW);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -16,7 +16,9 @@ use crate::reads::Pages;
 use crate::store::history::{Acted, Happened};
 use crate::store::reading::{Fact, FoldsWanted, Wanted};
 use crate::store::replicates::{Difference, Replicate};
-use crate::store::{FoldFilter, LogPiece, Outcome, ResultRow, StoredFold, StoredSweep, trials_beginning};
+use crate::store::{
+    FoldFilter, LogPiece, ResultRow, ResultSummary, StoredFold, StoredSweep, trials_beginning,
+};
 use crate::tasks;
 
 /// Facts that wait for the reader.
@@ -134,7 +136,7 @@ fn result(row: ResultRow) -> wire::ResultRow {
 }
 
 fn fold(stored: StoredFold) -> wire::FoldSummary {
-    let outcome = |Outcome { value, seconds, finished_at }| wire::Outcome {
+    let outcome = |ResultSummary { value, seconds, finished_at }| wire::Outcome {
         value,
         seconds,
         finished_at: finished_at.unwrap_or(0),

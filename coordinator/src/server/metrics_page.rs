@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use togl_scheduler::{Demand, Shape};
+use togl_scheduler::{Demand, FoldShape};
 use tokio::net::TcpListener;
 use tokio_stream::StreamExt;
 
@@ -22,7 +22,7 @@ use super::complaints::Offence;
 use super::connections::{Connections, Guarded};
 use super::visitors::Visitor;
 use crate::driver::Handle;
-use crate::metrics::Metrics;
+use crate::metrics::CoordinatorMetrics;
 use crate::tasks;
 use crate::tokens::Role;
 
@@ -36,7 +36,7 @@ pub(crate) async fn serve(
     listener: TcpListener,
     handle: Handle,
     protection: Protection,
-    metrics: Arc<Metrics>,
+    metrics: Arc<CoordinatorMetrics>,
 ) {
     let Protection { admission, tls, plaintext } = protection;
     let mut connections = Connections { admission, tls, plaintext, greetings: b"GH" }.open(listener);
@@ -48,7 +48,7 @@ pub(crate) async fn serve(
 
 struct Page {
     handle: Handle,
-    metrics: Arc<Metrics>,
+    metrics: Arc<CoordinatorMetrics>,
 }
 
 async fn answer(connection: Guarded, page: Arc<Page>) {
@@ -93,7 +93,7 @@ impl Page {
 
 /// The demand as JSON; the keys are a promise to those who read it.
 fn scale(demand: &Demand) -> String {
-    let shape = |shape: &Shape| {
+    let shape = |shape: &FoldShape| {
         serde_json::json!({
             "device": shape.device.as_str(),
             "memory": shape.memory,

@@ -52,14 +52,14 @@ use self::pools::Pools;
 use self::seats::Seats;
 use self::sweeps::SweepsService;
 use self::workers::WorkersService;
-use crate::checkpoints::Room;
+use crate::checkpoints::HeldCheckpoints;
 use crate::driver::{CallError, Handle};
 use crate::programs::Programs;
 use crate::store::StoreError;
 
 pub use self::admission::{Admission, Bounds};
 pub use self::authorisation::CALLS;
-pub use self::seats::Kind;
+pub use self::seats::CallKind;
 
 /// Bytes that a peer may send before somebody has read what came before. Also what a stranger can make us hold.
 const WINDOW: u32 = 256 << 10;
@@ -75,7 +75,7 @@ struct Shared {
     handle: Handle,
     admission: Arc<Admission>,
     /// None where no checkpoints are held.
-    checkpoints: Option<Room>,
+    checkpoints: Option<HeldCheckpoints>,
     /// None where no programs are run.
     programs: Option<Programs>,
     live_progress: LiveProgress,
@@ -109,7 +109,7 @@ impl Shared {
 #[derive(Clone, Default)]
 pub struct Rooms {
     /// Checkpoints of folds; none where none are held.
-    pub checkpoints: Option<Room>,
+    pub checkpoints: Option<HeldCheckpoints>,
     /// Files of programs; none where no programs are run.
     pub programs: Option<Programs>,
 }

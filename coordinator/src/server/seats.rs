@@ -14,7 +14,7 @@ use crate::tokens::TokenId;
 
 /// What a call asks of the coordinator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CallKind {
     /// The session of a worker.
     Session,
     /// A stream that goes on while a sweep does.
@@ -39,7 +39,7 @@ const MOST_CHECKPOINTS: usize = 24;
 /// Streams of one token.
 const MOST_WATCHES: usize = 128;
 
-impl Kind {
+impl CallKind {
     fn most(self) -> usize {
         match self {
             Self::Session => usize::MAX,
@@ -67,11 +67,11 @@ impl Kind {
 
 /// The seats that are taken, by token and kind.
 #[derive(Clone, Default)]
-pub(super) struct Seats(Arc<Mutex<HashMap<(TokenId, Kind), usize>>>);
+pub(super) struct Seats(Arc<Mutex<HashMap<(TokenId, CallKind), usize>>>);
 
 impl Seats {
     /// A seat for one more call.
-    pub(super) fn take(&self, token: TokenId, kind: Kind) -> Result<Seat, Status> {
+    pub(super) fn take(&self, token: TokenId, kind: CallKind) -> Result<Seat, Status> {
         let of = (token, kind);
         self.change(&of, |taken| {
             let free = *taken < kind.most();
@@ -81,7 +81,7 @@ impl Seats {
         Ok(Seat(Arc::new(Taken { seats: self.clone(), of })))
     }
 
-    fn change<T>(&self, of: &(TokenId, Kind), change: impl FnOnce(&mut usize) -> T) -> T {
+    fn change<T>(&self, of: &(TokenId, CallKind), change: impl FnOnce(&mut usize) -> T) -> T {
         // Every change is one step, so a panic elsewhere leaves nothing half done.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = all.entry(of.clone()).or_default();
@@ -99,7 +99,7 @@ pub(super) struct Seat(Arc<Taken>);
 
 struct Taken {
     seats: Seats,
-    of: (TokenId, Kind),
+    of: (TokenId, CallKind),
 }
 
 impl Seat {

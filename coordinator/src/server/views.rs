@@ -1,7 +1,7 @@
 //! What the scheduler shows, as wire messages. Converts and nothing else.
 
 use togl_proto::wire;
-use togl_scheduler::{Demand, Dispute, Shape, SweepView, WorkerView};
+use togl_scheduler::{Demand, Dispute, FoldShape, SweepView, WorkerView};
 
 pub(super) fn summary(view: SweepView) -> wire::SweepSummary {
     wire::SweepSummary {
@@ -33,7 +33,7 @@ pub(super) fn worker(view: WorkerView) -> wire::WorkerSummary {
 }
 
 pub(super) fn demand(demand: Demand) -> wire::DemandReply {
-    let shape = |shape: Shape| wire::Shape {
+    let shape = |shape: FoldShape| wire::Shape {
         device: shape.device.as_str().to_owned(),
         memory: shape.memory,
         resumable: shape.resumable,

@@ -9,7 +9,7 @@ use ::postgres::Config;
 use ::postgres::config::Host;
 
 use super::memory::MemoryStore;
-use super::postgres::{self, Access, PostgresStore};
+use super::postgres::{self, PostgresAccess, PostgresStore};
 use super::sqlite::{self, SqliteStore};
 use super::{Reader, Readers, Store, StoreError};
 
@@ -19,7 +19,7 @@ pub enum StoreAddress {
     /// A file on this machine.
     Sqlite(PathBuf),
     /// The schema `togl` of a database.
-    Postgres(Box<Access>),
+    Postgres(Box<PostgresAccess>),
     /// Gone when it is closed.
     Memory,
 }
@@ -75,7 +75,7 @@ impl FromStr for StoreAddress {
             "postgres" | "postgresql" => {
                 let settings = if rest.starts_with("//") { text } else { rest };
                 // The text may hold a password: it is not repeated.
-                let access: Access =
+                let access: PostgresAccess =
                     settings.parse().map_err(|reason: String| refuse("postgres:...", &reason))?;
                 Ok(Self::Postgres(Box::new(access)))
             }

@@ -76,12 +76,12 @@ pub(super) trait Target: Source {
 
 /// What a store holds, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
+pub struct StoreSummary {
     /// Table, rows, digest of all rows.
     pub tables: Vec<(&'static str, u64, String)>,
 }
 
-impl Summary {
+impl StoreSummary {
     /// Rows of a table.
     pub fn rows(&self, table: &str) -> u64 {
         self.tables.iter().find(|(name, ..)| *name == table).map_or(0, |(_, rows, _)| *rows)
@@ -129,7 +129,11 @@ impl Tally {
 }
 
 /// Copies everything, then reads the copy and compares. `incarnation` replaces the original's.
-fn copy(from: &mut dyn Source, to: &mut dyn Target, incarnation: Option<i64>) -> Result<Summary, StoreError> {
+fn copy(
+    from: &mut dyn Source,
+    to: &mut dyn Target,
+    incarnation: Option<i64>,
+) -> Result<StoreSummary, StoreError> {
     let mut tables = Vec::new();
     for table in &TABLES {
         let (mut tally, mut waiting) = (Tally::default(), Vec::new());
@@ -144,7 +148,7 @@ fn copy(from: &mut dyn Source, to: &mut dyn Target, incarnation: Option<i64>) ->
         to.put(table, waiting)?;
         tables.push(tally.named(table));
     }
-    let (original, copied) = (Summary { tables }, Summary::of(to)?);
+    let (original, copied) = (StoreSummary { tables }, StoreSummary::of(to)?);
     match original.tables.iter().zip(&copied.tables).find(|(one, other)| one != other) {
         Some(((table, ..), _)) => Err(StoreError::CopyDiffers { table }),
         None => Ok(original),
@@ -167,12 +171,12 @@ where
 }
 
 /// What a store holds now, in numbers.
-pub fn summary(of: &StoreAddress) -> Result<Summary, StoreError> {
-    read(of, |source| Summary::of(source))
+pub fn summary(of: &StoreAddress) -> Result<StoreSummary, StoreError> {
+    read(of, |source| StoreSummary::of(source))
 }
 
 /// Copies a store into a new file, while a coordinator serves it or not. The file appears when it is whole.
-pub fn backup(from: &StoreAddress, file: &std::path::Path) -> Result<Summary, StoreError> {
+pub fn backup(from: &StoreAddress, file: &std::path::Path) -> Result<StoreSummary, StoreError> {
     if file.exists() {
         let hint = "a backup never overwrites; name another file";
         return Err(StoreError::NotEmpty { place: file.display().to_string(), hint });
@@ -182,7 +186,7 @@ pub fn backup(from: &StoreAddress, file: &std::path::Path) -> Result<Summary, St
 
 /// Puts a backup in the place of a store that nobody serves. The store gets a new incarnation: reports that belong to
 /// what happened after the backup are not taken for its own.
-pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Result<Summary, StoreError> {
+pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Result<StoreSummary, StoreError> {
     let from = StoreAddress::Sqlite(file.to_owned());
     let incarnation = Some(super::postgres::random()?);
     let hint = "use --replace to give up what it holds";
@@ -191,7 +195,7 @@ pub fn restore(file: &std::path::Path, to: &StoreAddress, replace: bool) -> Resu
 
 /// Copies a store that nobody serves into an empty one of another kind or place. The copy is the same store: workers
 /// bring it what they have spooled. The original is left as it is and must not be served any more.
-pub fn migrate(from: &StoreAddress, to: &StoreAddress) -> Result<Summary, StoreError> {
+pub fn migrate(from: &StoreAddress, to: &StoreAddress) -> Result<StoreSummary, StoreError> {
     // Held until the copy is done, so that nothing is written to the original meanwhile.
     let _held: Box<dyn super::Store> = match from {
         StoreAddress::Sqlite(path) if !path.exists() => {
@@ -215,7 +219,7 @@ fn fill(
     (replace, hint): (bool, &'static str),
     incarnation: Option<i64>,
     what: &'static str,
-) -> Result<Summary, StoreError> {
+) -> Result<StoreSummary, StoreError> {
     let fill = |target: &mut dyn Target| read(from, |source| copy(source, target, incarnation));
     match to {
         StoreAddress::Sqlite(path) => {

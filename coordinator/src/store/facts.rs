@@ -8,8 +8,8 @@ use super::history::{ACTS, Acted, Happened};
 use super::queries::{self, Query};
 use super::rows::fold_state;
 use super::{
-    FoldAttempt, FoldDetail, FoldPage, FoldQuery, LogPiece, Outcome, PastWorker, Reader, ResultPage,
-    ResultQuery, ResultRow, StoreError, StoredFold, StoredSweep, SweepCounts, decode, impossible, lookup,
+    FoldAttempt, FoldDetail, FoldPage, FoldQuery, LogPiece, PastWorker, Reader, ResultPage, ResultQuery,
+    ResultRow, ResultSummary, StoreError, StoredFold, StoredSweep, SweepCounts, decode, impossible, lookup,
     unknown_sweep,
 };
 
@@ -167,7 +167,7 @@ fn stored_fold(row: &Row<'_>) -> Result<StoredFold, StoreError> {
         state: fold_state(row.get(4)?, row.get::<Option<_>>(7)?.zip(worker.clone()), failure)?,
         attempts: row.get(10)?,
         worker,
-        outcome: row.get::<Option<_>>(9)?.map(Outcome::read).transpose()?,
+        outcome: row.get::<Option<_>>(9)?.map(ResultSummary::read).transpose()?,
     })
 }
 

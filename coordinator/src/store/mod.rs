@@ -43,8 +43,8 @@ pub use togl_sweeps::plan::FoldWord;
 
 pub use self::lookup::{FoldLookupError, find_fold, trials_beginning};
 pub use self::rows::{
-    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, LogPiece, Outcome, PastWorker, ResultKind,
-    ResultPage, ResultQuery, ResultRow, StoredFold, StoredSweep, SweepCounts,
+    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, LogPiece, PastWorker, ResultKind, ResultPage,
+    ResultQuery, ResultRow, ResultSummary, StoredFold, StoredSweep, SweepCounts,
 };
 
 /// Bytes of trainer output that are kept for one attempt; older ones make room for newer ones.

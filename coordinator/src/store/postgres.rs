@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use togl_scheduler::{Change, Snapshot};
 
-pub use self::access::Access;
+pub use self::access::PostgresAccess;
 pub(super) use self::link::{Failed, Link, one_state};
 pub(crate) use self::shared_tokens::{Numbered, SharedTokens};
 use self::stage::Staged;
@@ -62,7 +62,7 @@ const PATIENCE: Patience = Patience { silence: Duration::from_secs(10), commit: 
 #[derive(Debug)]
 pub struct PostgresStore {
     link: Mutex<Link>,
-    access: Access,
+    access: PostgresAccess,
     address: String,
     incarnation: u64,
     /// Drawn at every opening: tells whether somebody else opened the store after us.
@@ -80,14 +80,14 @@ pub struct PostgresReader {
 
 impl PostgresStore {
     /// Opens the store in a database, making it if it is not there.
-    pub fn open(access: &Access) -> Result<Self, StoreError> {
+    pub fn open(access: &PostgresAccess) -> Result<Self, StoreError> {
         let mut link = Link::connect_to_session(access)?;
         lock_patiently(&mut link)?;
         Self::hold(link, access)
     }
 
     /// Opens the store over a connection that has its lock.
-    fn hold(mut link: Link, access: &Access) -> Result<Self, StoreError> {
+    fn hold(mut link: Link, access: &PostgresAccess) -> Result<Self, StoreError> {
         let address = shown(access);
         let holder = random()?;
         let (incarnation, commits) = link.with(|client| {
@@ -174,7 +174,12 @@ impl delete::Held for PostgresStore {
 }
 
 /// Looks for the server for a while. Gives a connection that has the lock, and how many transactions the server knows.
-fn look_for(access: &Access, old: i32, holder: i64, time: Duration) -> Result<(Link, i64), StoreError> {
+fn look_for(
+    access: &PostgresAccess,
+    old: i32,
+    holder: i64,
+    time: Duration,
+) -> Result<(Link, i64), StoreError> {
     let (since, mut looks) = (Stopwatch::start(), 0);
     loop {
         match look_again(access, old, holder, looks >= BEFORE_ENDING) {
@@ -187,7 +192,12 @@ fn look_for(access: &Access, old: i32, holder: i64, time: Duration) -> Result<(L
     }
 }
 
-fn look_again(access: &Access, old: i32, holder: i64, end_the_old: bool) -> Result<(Link, i64), StoreError> {
+fn look_again(
+    access: &PostgresAccess,
+    old: i32,
+    holder: i64,
+    end_the_old: bool,
+) -> Result<(Link, i64), StoreError> {
     let mut link = Link::connect(access)?;
     // Whoever took over keeps the lock: it would be waited for in vain.
     holder_is_still(&mut link, access, holder)?;
@@ -200,7 +210,7 @@ fn look_again(access: &Access, old: i32, holder: i64, end_the_old: bool) -> Resu
 }
 
 /// The transactions of the store, if nobody has opened it since this holder did.
-fn holder_is_still(link: &mut Link, access: &Access, holder: i64) -> Result<i64, StoreError> {
+fn holder_is_still(link: &mut Link, access: &PostgresAccess, holder: i64) -> Result<i64, StoreError> {
     let (commits, found) = link.with(|client| {
         schema::configure(client)?;
         let row = client.query_one("SELECT commits, holder FROM store", &[])?;
@@ -231,7 +241,7 @@ pub(super) fn random() -> Result<i64, StoreError> {
 }
 
 /// Opens a store for reading, also while a coordinator serves it.
-pub fn open_read_only(access: &Access) -> Result<PostgresReader, StoreError> {
+pub fn open_read_only(access: &PostgresAccess) -> Result<PostgresReader, StoreError> {
     let mut link = Link::connect(access)?;
     link.with(schema::recognise)?;
     Ok(PostgresReader { link: Mutex::new(link) })

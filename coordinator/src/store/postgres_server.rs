@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ::postgres::{Client, Config, NoTls};
 use tempfile::TempDir;
 
-use super::postgres::Access;
+use super::postgres::PostgresAccess;
 
 /// A running server.
 pub(crate) struct Server {
@@ -153,7 +153,7 @@ impl Server {
     }
 
     /// A new, empty database.
-    pub(crate) fn database(&self) -> Access {
+    pub(crate) fn database(&self) -> PostgresAccess {
         let name = format!("db{}", self.databases.fetch_add(1, Ordering::SeqCst));
         let mut client = self.config("postgres").connect(NoTls).unwrap();
         client.batch_execute(&format!("CREATE DATABASE {name}")).unwrap();
@@ -161,7 +161,7 @@ impl Server {
     }
 
     /// A way to an existing database.
-    pub(crate) fn config(&self, database: &str) -> Access {
+    pub(crate) fn config(&self, database: &str) -> PostgresAccess {
         let mut config = Config::new();
         config.host_path(self.folder.path()).user("postgres").dbname(database);
         config.into()
@@ -173,7 +173,7 @@ impl Server {
     }
 
     /// The same as text, for another process.
-    pub(crate) fn text(&self, config: &Access) -> String {
+    pub(crate) fn text(&self, config: &PostgresAccess) -> String {
         let folder = self.folder.path().display();
         format!("postgres:host={folder} user=postgres dbname={}", config.get_dbname().unwrap())
     }

@@ -11,16 +11,16 @@ use super::*;
 use crate::store::contract::{History, fill, fold, sweep, worker};
 use crate::store::postgres_server::{Server, signal};
 
-fn sql(config: &Access, text: &str) {
+fn sql(config: &PostgresAccess, text: &str) {
     config.connect(NoTls).unwrap().batch_execute(text).unwrap();
 }
 
-fn refused(config: &Access) -> String {
+fn refused(config: &PostgresAccess) -> String {
     PostgresStore::open(config).map(|_| ()).unwrap_err().to_string()
 }
 
 /// Opens a store whose lock goes with a session that takes a moment to end.
-fn open_again(config: &Access) -> PostgresStore {
+fn open_again(config: &PostgresAccess) -> PostgresStore {
     loop {
         if let Ok(store) = PostgresStore::open(config) {
             break store;
@@ -54,7 +54,7 @@ fn stores_in_postgres_are_refused_or_mended_as_files_are() {
 }
 
 /// The tables of a store as PostgreSQL understands them.
-fn understood(config: &Access) -> Vec<String> {
+fn understood(config: &PostgresAccess) -> Vec<String> {
     let questions = "
         SELECT concat_ws(' ', table_name, column_name, ordinal_position, data_type, is_nullable, is_identity)
         FROM information_schema.columns WHERE table_schema = 'togl'

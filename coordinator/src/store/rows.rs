@@ -172,12 +172,12 @@ pub struct StoredFold {
     /// Who has it, finished it or had it last.
     pub worker: Option<WorkerId>,
     /// What its result says, in short.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ResultSummary>,
 }
 
 /// What people want to know of a result at a glance.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Outcome {
+pub struct ResultSummary {
     /// The data set's metric on the test part.
     pub value: f64,
     /// Seconds of training.
@@ -186,7 +186,7 @@ pub struct Outcome {
     pub finished_at: Option<u64>,
 }
 
-impl Outcome {
+impl ResultSummary {
     /// From a stored result, of which the rest is not looked at.
     pub(super) fn read(body: &str) -> Result<Self, StoreError> {
         #[derive(Deserialize)]

@@ -9,13 +9,13 @@ use super::{TokenError, failed};
 use crate::private;
 use crate::store::StoreError;
 use crate::store::address::StoreAddress;
-use crate::store::postgres::{Access, Numbered, SharedTokens};
+use crate::store::postgres::{Numbered, PostgresAccess, SharedTokens};
 
 /// See the file's documentation.
 #[derive(Debug, Clone)]
 pub struct TokenPlace {
     file: PathBuf,
-    shared: Option<Access>,
+    shared: Option<PostgresAccess>,
 }
 
 impl TokenPlace {
@@ -35,7 +35,7 @@ impl TokenPlace {
     }
 
     /// The store of those who share theirs.
-    pub(super) fn shared(&self) -> Option<&Access> {
+    pub(super) fn shared(&self) -> Option<&PostgresAccess> {
         self.shared.as_ref()
     }
 

@@ -13,7 +13,7 @@ use togl_proto::token::{Pin, Role};
 use super::list::{self, Entry, List, Read, TokenId};
 use super::place::TokenPlace;
 use super::{Caller, TokenError, Tokens, UnixSeconds, own_token};
-use crate::store::postgres::{Access, SharedTokens};
+use crate::store::postgres::{PostgresAccess, SharedTokens};
 
 /// Between two looks at a list that is shared.
 const LOOK: Duration = Duration::from_millis(250);
@@ -187,7 +187,7 @@ impl Known {
 }
 
 /// Takes the list from the store for as long as the registry is there.
-fn follow(place: TokenPlace, access: Access, known: &Arc<RwLock<Known>>) -> Result<(), TokenError> {
+fn follow(place: TokenPlace, access: PostgresAccess, known: &Arc<RwLock<Known>>) -> Result<(), TokenError> {
     let known = Arc::downgrade(known);
     let thread = std::thread::Builder::new().name("togl-tokens".to_owned());
     let started = thread.spawn(move || {
@@ -216,7 +216,7 @@ fn look(follower: &mut Follower, known: &Weak<RwLock<Known>>) -> bool {
 /// Whoever asks the store for its list.
 struct Follower {
     place: TokenPlace,
-    access: Access,
+    access: PostgresAccess,
     /// Gone after an error; made again with the next look.
     link: Option<SharedTokens>,
     number: i64,

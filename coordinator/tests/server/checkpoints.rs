@@ -5,7 +5,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use togl_coordinator::tokens::Role;
 use togl_proto::checkpoint::{CHUNK, Held, LARGEST};
-use togl_proto::client::{Access, AuthorisedChannel};
+use togl_proto::client::{AuthorisedChannel, ClientAccess};
 use togl_proto::wire;
 use togl_proto::wire::checkpoint_chunk::Kind;
 use togl_proto::wire::checkpoints_client::CheckpointsClient;
@@ -29,7 +29,7 @@ impl Moving {
         Self::with(|_| {}).await
     }
 
-    async fn with(edit: impl FnOnce(&mut togl_coordinator::service::Settings)) -> Self {
+    async fn with(edit: impl FnOnce(&mut togl_coordinator::service::ServiceSettings)) -> Self {
         let world = World::with(edit).await;
         submit(&world).await;
         let mut one = world.worker("one", Vec::new()).await;
@@ -76,7 +76,7 @@ impl Moving {
 }
 
 async fn client(world: &World, token: &str) -> CheckpointsClient<AuthorisedChannel> {
-    let client = Access::new(token, None).unwrap().checkpoints(&world.address).await.unwrap();
+    let client = ClientAccess::new(token, None).unwrap().checkpoints(&world.address).await.unwrap();
     client.max_encoding_message_size(usize::MAX)
 }
 

@@ -1,6 +1,6 @@
 //! A coordinator on a loopback port, callers and a worker that are played by hand. What every story needs.
 
-use togl_coordinator::service::{Coordinator, Settings};
+use togl_coordinator::service::{Coordinator, ServiceSettings};
 use togl_coordinator::tokens::{self, Role, Tokens};
 use togl_proto::client::{self, AuthorisedChannel};
 use togl_proto::token::Pin;
@@ -37,20 +37,20 @@ impl World {
     }
 
     /// A coordinator with other settings than the usual ones.
-    pub async fn with(edit: impl FnOnce(&mut Settings)) -> Self {
+    pub async fn with(edit: impl FnOnce(&mut ServiceSettings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut settings = Self::settings(&folder);
         edit(&mut settings);
         Self::start(folder, settings).await
     }
 
-    fn settings(folder: &tempfile::TempDir) -> Settings {
+    fn settings(folder: &tempfile::TempDir) -> ServiceSettings {
         let (store, tokens) = (folder.path().join("store.sqlite"), folder.path().join("tokens.json"));
-        Settings::new(&store, &tokens, ([127, 0, 0, 1], 0).into())
+        ServiceSettings::new(&store, &tokens, ([127, 0, 0, 1], 0).into())
     }
 
     #[expect(clippy::disallowed_methods, reason = "a test may spawn")]
-    async fn start(folder: tempfile::TempDir, settings: Settings) -> Self {
+    async fn start(folder: tempfile::TempDir, settings: ServiceSettings) -> Self {
         let coordinator = Coordinator::start_with(settings).await.unwrap();
         let (address, tokens) = (coordinator.address().to_string(), coordinator.tokens().clone());
         let (pin, metrics) = (coordinator.pin().clone(), coordinator.metrics_address());

@@ -8,7 +8,7 @@ use prost::Message;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use togl_coordinator::server::CALLS;
 use togl_coordinator::tokens::Role;
-use togl_proto::client::{self, Access, Bearer, ConnectError};
+use togl_proto::client::{self, Bearer, ClientAccess, ConnectError};
 use togl_proto::token::{Pin, Token};
 use togl_proto::wire;
 use tonic::Code;
@@ -160,16 +160,16 @@ async fn with_a_client_ca_a_token_alone_is_not_enough() {
 
     let world = World::with(|settings| settings.client_ca = Some(ca_file.clone())).await;
     let token = pinned(&world.tokens.operator, &world.pin);
-    let list = async |access: Access| {
+    let list = async |access: ClientAccess| {
         let mut client = access.sweeps(&world.address).await.map_err(|error| error.to_string())?;
         let listed = client.list_sweeps(wire::ListSweepsRequest::default()).await;
         listed
             .map(drop)
             .map_err(|status| client::broken(&status).unwrap_or_else(|| format!("an answer: {status}")))
     };
-    assert_eq!(list(Access::new(&token, Some(&identity)).unwrap()).await, Ok(()));
-    let refused = list(Access::new(&token, None).unwrap()).await.unwrap_err();
+    assert_eq!(list(ClientAccess::new(&token, Some(&identity)).unwrap()).await, Ok(()));
+    let refused = list(ClientAccess::new(&token, None).unwrap()).await.unwrap_err();
     assert!(!refused.contains("an answer") && !refused.contains("transport error"), "{refused}");
-    let refused = Access::new(&token, Some(&ca_file)).err().unwrap().to_string();
+    let refused = ClientAccess::new(&token, Some(&ca_file)).err().unwrap().to_string();
     assert!(refused.contains("no private key"), "{refused}");
 }

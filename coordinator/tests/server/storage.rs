@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use togl_agent::courier::{Brought, Courier};
 use togl_coordinator::checkpoints::Storage;
 use togl_proto::checkpoint::Held;
-use togl_proto::client::Access;
+use togl_proto::client::ClientAccess;
 use togl_proto::wire;
 use togl_sweeps::{Attempt, FoldKey, result};
 
@@ -190,7 +190,7 @@ impl Story {
     }
 
     fn courier(&self) -> Courier {
-        let access = Access::new(&self.world.tokens.worker, None).unwrap();
+        let access = ClientAccess::new(&self.world.tokens.worker, None).unwrap();
         let address = self.world.address.clone();
         Courier::new("one".parse().unwrap(), move || {
             let (access, address) = (access.clone(), address.clone());
@@ -309,7 +309,7 @@ async fn storage_that_is_full_refuses_lies_or_is_away_costs_time_only_and_is_one
 async fn who_was_not_given_a_fold_gets_no_url_and_who_knows_none_is_declined() {
     let story = Story::new().await;
     assert_eq!(story.bring(1, SOME).await, Ok(Brought::Kept));
-    let access = Access::new(&story.world.tokens.worker, None).unwrap();
+    let access = ClientAccess::new(&story.world.tokens.worker, None).unwrap();
     let mut client = access.checkpoints(&story.world.address).await.unwrap();
     let (fold, worker) = (story.lease.fold.clone(), "one".to_owned());
     let held = Some(Held::of(2, SOME).into());

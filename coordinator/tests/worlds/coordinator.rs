@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use togl_coordinator::checkpoints::{Room, USUAL_ROOM};
+use togl_coordinator::checkpoints::{HeldCheckpoints, USUAL_ROOM};
 use togl_coordinator::driver::{Driver, Handle};
 use togl_coordinator::server::{self, Rooms};
 use togl_coordinator::tokens::Tokens;
@@ -41,7 +41,7 @@ pub async fn run(
     ledger: Ledger,
     dead: Arc<AtomicBool>,
 ) -> turmoil::Result {
-    let rooms = Rooms { checkpoints: Some(Room::open(&checkpoints, USUAL_ROOM)?), programs: None };
+    let rooms = Rooms { checkpoints: Some(HeldCheckpoints::open(&checkpoints, USUAL_ROOM)?), programs: None };
     let (handle, driver) = Driver::new(Box::new(store), Arc::new(JumpingClock::new(jumps)), limits())?;
     tokio::spawn(watch_books(handle.clone(), ledger));
     let driver = tokio::spawn(async move {

@@ -95,7 +95,7 @@ async fn connect_to(host: &'static str, patience: Duration) -> Result<Channel, t
 pub type Found = Arc<Mutex<&'static str>>;
 
 /// A connection for a worker's courier.
-pub async fn checkpoints(token: String, found: Found) -> courier::Connected {
+pub async fn checkpoints(token: String, found: Found) -> courier::CourierConnection {
     let (host, channel) = find().await.map_err(unreachable)?;
     *found.lock().unwrap() = host;
     Ok(client::checkpoints_on(channel, Bearer::new(&token)?))

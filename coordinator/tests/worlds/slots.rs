@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng as SmallRng;
-use togl_agent::slots::{Assignment, EpochReport, Latest, Order, Report, SlotEvent};
+use togl_agent::slots::{Assignment, EpochReport, Latest, SlotEvent, SlotOrder, SlotReport};
 use togl_proto::checkpoint::Held;
 use togl_sweeps::result::{Metrics, example};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, FoldResult};
@@ -35,24 +35,24 @@ impl Slot {
     /// Runs until its orders end.
     pub async fn run(
         mut self,
-        mut orders: mpsc::Receiver<Order>,
+        mut orders: mpsc::Receiver<SlotOrder>,
         events: mpsc::Sender<SlotEvent>,
         latest: watch::Sender<Latest>,
     ) {
         while let Some(order) = orders.recv().await {
-            let Order::Train(assignment) = order else { continue }; // about a fold that has just ended
+            let SlotOrder::Train(assignment) = order else { continue }; // about a fold that has just ended
             let Assignment { fold, attempt, held, .. } = *assignment;
             let (slot, place) = (self.number, (self.worker.clone(), self.number));
             let event = |report| SlotEvent { slot, fold, attempt, report };
             self.ledger.notes().training.insert(place.clone(), (fold, attempt));
             self.ledger.count("leases");
             if self.rng.random_range(0..4) == 0 {
-                _ = events.try_send(event(Report::Log("a line of the log".to_owned())));
+                _ = events.try_send(event(SlotReport::Log("a line of the log".to_owned())));
             }
             latest.send_replace(Some((fold, attempt, epoch())));
             let report = self.train(fold, attempt, held, &mut orders).await;
             self.ledger.notes().training.remove(&place);
-            if let Report::Done(result) = &report {
+            if let SlotReport::Done(result) = &report {
                 let bits = result.test.accuracy.to_bits();
                 self.ledger.notes().trained.insert((fold, attempt, bits));
             }
@@ -66,8 +66,8 @@ impl Slot {
         fold: FoldKey,
         attempt: Attempt,
         held: Option<Held>,
-        orders: &mut mpsc::Receiver<Order>,
-    ) -> Report {
+        orders: &mut mpsc::Receiver<SlotOrder>,
+    ) -> SlotReport {
         let takes = *pick(&mut self.rng, &[20, 700, 2_000, 5_000, 9_000]);
         self.ledger.leased_with(fold, attempt, held);
         let (moving, heard) = (self.moving.clone(), self.ledger.clone());
@@ -109,24 +109,24 @@ impl Slot {
     /// What an order means for the attempt in training: its end, or nothing.
     async fn hear(
         &mut self,
-        order: Option<Order>,
+        order: Option<SlotOrder>,
         fold: FoldKey,
         attempt: Attempt,
         epoch: u32,
-    ) -> Option<Report> {
+    ) -> Option<SlotReport> {
         match order {
-            Some(Order::Abandon(of, which)) if (of, which) != (fold, attempt) => None,
-            Some(Order::Abandon(..)) => {
+            Some(SlotOrder::Abandon(of, which)) if (of, which) != (fold, attempt) => None,
+            Some(SlotOrder::Abandon(..)) => {
                 self.ledger.count("abandoned");
-                Some(Report::Abandoned)
+                Some(SlotReport::Abandoned)
             }
-            Some(Order::Stop) => Some(self.save(fold, attempt, epoch).await),
-            Some(Order::Bring) => {
+            Some(SlotOrder::Stop) => Some(self.save(fold, attempt, epoch).await),
+            Some(SlotOrder::Bring) => {
                 self.ledger.brings_anew(&self.worker, fold, attempt);
                 tokio::spawn(self.moving.clone().bring(fold, attempt, How::Well));
                 None
             }
-            Some(Order::Train(other)) => {
+            Some(SlotOrder::Train(other)) => {
                 let (worker, slot, other) = (&self.worker, self.number, other.fold);
                 self.ledger.broken(format!("slot {slot} of {worker} trains {fold} and was given {other}"));
                 None
@@ -137,7 +137,7 @@ impl Slot {
 
     /// Told to stop: the epoch in hand is finished first, and sometimes it was the last one. The checkpoint is brought
     /// before anybody hears that the fold is free.
-    async fn save(&mut self, fold: FoldKey, attempt: Attempt, epoch: u32) -> Report {
+    async fn save(&mut self, fold: FoldKey, attempt: Attempt, epoch: u32) -> SlotReport {
         tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..400))).await;
         if self.rng.random_range(0..4) == 0 {
             return self.outcome(fold);
@@ -147,21 +147,21 @@ impl Slot {
         let bringing = self.moving.clone().bring(fold, attempt, How::Well);
         _ = tokio::time::timeout(Duration::from_secs(1), bringing).await;
         self.ledger.count("saved and stopped");
-        Report::Failed(Failure::new(FailureClass::Preempted, "simulated stop"))
+        SlotReport::Failed(Failure::new(FailureClass::Preempted, "simulated stop"))
     }
 
     /// What training would have come to: mostly the same for a fold, wherever it runs.
-    fn outcome(&mut self, fold: FoldKey) -> Report {
+    fn outcome(&mut self, fold: FoldKey) -> SlotReport {
         if self.rng.random_range(0..100) < self.failing {
             use FailureClass::{Crashed, Error, NotFinite, OutOfMemory, TimeLimit};
             let class = *pick(&mut self.rng, &[Crashed, Error, NotFinite, OutOfMemory, TimeLimit]);
-            return Report::Failed(Failure::new(class, "simulated"));
+            return SlotReport::Failed(Failure::new(class, "simulated"));
         }
         let luck = if self.rng.random_range(0..10) == 0 { 0.25 } else { 0.5 };
         // Some trials are better than others, so that races have somebody to stop.
         let trial = f64::from(fold.trial.as_bytes()[0] % 4) / 16.0;
         let result: FoldResult = example(luck + trial + f64::from(fold.split) / 1024.0);
-        Report::Done(Box::new(result))
+        SlotReport::Done(Box::new(result))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng as SmallRng;
 use tempfile::TempDir;
-use togl_agent::agent::{Agent, Habits, Stopped};
+use togl_agent::agent::{Agent, AgentEnd, Habits};
 use togl_agent::identity::WorkerIdentity;
 use togl_agent::link;
 use togl_agent::spool::Spool;
@@ -208,10 +208,10 @@ impl Worker {
         Habits { grace: GRACE, idle_exit: None, life: None, tidy }
     }
 
-    fn judge(&self, worker: &str, ended: &Stopped) {
+    fn judge(&self, worker: &str, ended: &AgentEnd) {
         let told = self.strings.lock().unwrap().told();
         match (ended, told) {
-            (Stopped::Asked, Some(told)) => {
+            (AgentEnd::Asked, Some(told)) => {
                 self.ledger.count("left when told");
                 // Whoever stands still leaves later.
                 let told = told.max(self.strings.lock().unwrap().paused_until);
@@ -220,7 +220,7 @@ impl Worker {
                     self.ledger.broken(format!("{worker} took {took:?} to leave"));
                 }
             }
-            (Stopped::Asked, None) => self.ledger.count("left when drained"),
+            (AgentEnd::Asked, None) => self.ledger.count("left when drained"),
             (other, _) => self.ledger.broken(format!("{worker} ended: {other:?}")),
         }
     }

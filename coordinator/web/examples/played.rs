@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use played::Played;
-use togl_web::{Settings, Web};
+use togl_web::{PageSettings, Web};
 use tokio::net::TcpListener;
 
 #[expect(clippy::disallowed_methods, reason = "a program has to begin somewhere")]
@@ -47,7 +47,7 @@ async fn main() {
     let port = listener.local_addr().unwrap().port();
     let source = Arc::new(Played::default());
     let may_steer = std::env::args().all(|word| word != "--look");
-    let web = Web::new(source.clone(), Settings { port, may_steer, now, secret });
+    let web = Web::new(source.clone(), PageSettings { port, may_steer, now, secret });
     println!("{}", web.link());
     let steered = web.clone();
     let (ended, end) = tokio::sync::oneshot::channel::<()>();

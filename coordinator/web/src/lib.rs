@@ -25,7 +25,7 @@ use self::sessions::Sessions;
 pub use self::source::{Source, Trouble};
 
 /// What the page is to know of the world around it.
-pub struct Settings {
+pub struct PageSettings {
     /// The port that browsers are told, which names the cookie.
     pub port: u16,
     /// Whether who comes may change anything; without it no route but the sign-in takes a `POST`.
@@ -39,13 +39,13 @@ pub struct Settings {
 /// The page, ready to be served.
 pub struct Web<S> {
     pub(crate) source: Arc<S>,
-    pub(crate) settings: Settings,
+    pub(crate) settings: PageSettings,
     sessions: Mutex<Sessions>,
 }
 
 impl<S: Source> Web<S> {
     /// The page of a source.
-    pub fn new(source: Arc<S>, settings: Settings) -> Arc<Self> {
+    pub fn new(source: Arc<S>, settings: PageSettings) -> Arc<Self> {
         Arc::new(Self { source, settings, sessions: Mutex::default() })
     }
 

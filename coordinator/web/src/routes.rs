@@ -140,7 +140,7 @@ struct SignIn {
 
 #[derive(Serialize)]
 struct Me {
-    about: view::About,
+    about: view::AboutPage,
     may_steer: bool,
 }
 

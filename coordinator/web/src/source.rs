@@ -94,7 +94,7 @@ pub enum FigureAsked {
 /// Something that knows a coordinator.
 pub trait Source: Send + Sync + 'static {
     /// Where it is and whether it answers.
-    fn about(&self) -> impl Future<Output = view::About> + Send;
+    fn about(&self) -> impl Future<Output = view::AboutPage> + Send;
     /// All sweeps and workers.
     fn overview(&self) -> impl Future<Output = Answer<view::Overview>> + Send;
     /// One sweep.
@@ -102,7 +102,7 @@ pub trait Source: Send + Sync + 'static {
     /// A number that changes whenever the table of a sweep may have changed.
     fn table_version(&self, name: &str) -> impl Future<Output = Answer<u64>> + Send;
     /// The table of a sweep as far as it is.
-    fn table(&self, name: &str, asked: TableAsked) -> impl Future<Output = Answer<view::Table>> + Send;
+    fn table(&self, name: &str, asked: TableAsked) -> impl Future<Output = Answer<view::TableOnPage>> + Send;
     /// The same table as text.
     fn table_as(
         &self,
@@ -111,7 +111,7 @@ pub trait Source: Send + Sync + 'static {
         form: TableForm,
     ) -> impl Future<Output = Answer<String>> + Send;
     /// Some folds of a sweep.
-    fn folds(&self, name: &str, asked: FoldsAsked) -> impl Future<Output = Answer<view::Folds>> + Send;
+    fn folds(&self, name: &str, asked: FoldsAsked) -> impl Future<Output = Answer<view::FoldsOnPage>> + Send;
     /// Why folds of a sweep failed.
     fn failures(&self, name: &str) -> impl Future<Output = Answer<view::Failures>> + Send;
     /// Who did what to a sweep, or at all, the newest first.
@@ -127,9 +127,14 @@ pub trait Source: Send + Sync + 'static {
     /// One worker.
     fn worker(&self, name: &str) -> impl Future<Output = Answer<view::WorkerNow>> + Send;
     /// Two trials beside each other.
-    fn compare(&self, name: &str, a: &str, b: &str) -> impl Future<Output = Answer<view::Comparison>> + Send;
+    fn compare(
+        &self,
+        name: &str,
+        a: &str,
+        b: &str,
+    ) -> impl Future<Output = Answer<view::ComparisonOnPage>> + Send;
     /// One fold.
-    fn fold(&self, fold: &str) -> impl Future<Output = Answer<view::Fold>> + Send;
+    fn fold(&self, fold: &str) -> impl Future<Output = Answer<view::FoldOnPage>> + Send;
     /// Does something with a sweep and says what came of it.
     fn steer_sweep(&self, name: &str, act: view::SweepAct)
     -> impl Future<Output = Answer<view::Done>> + Send;

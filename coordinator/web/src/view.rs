@@ -10,7 +10,7 @@ pub use crate::view_figures::*;
 
 /// What the page is connected to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct About {
+pub struct AboutPage {
     /// Version of this program.
     pub version: String,
     /// Address of the coordinator.
@@ -23,11 +23,11 @@ pub struct About {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overview {
     /// The last ones, in the order of their submission, without archived ones.
-    pub sweeps: Vec<Sweep>,
+    pub sweeps: Vec<SweepOnPage>,
     /// All of them, shown or not.
     pub sweeps_total: u64,
     /// Those that are connected or were a moment ago, the first of them.
-    pub workers: Vec<Worker>,
+    pub workers: Vec<WorkerOnPage>,
     /// All of them by state.
     pub worker_states: BTreeMap<String, u64>,
     /// Slots of all of them.
@@ -40,7 +40,7 @@ pub struct Overview {
 
 /// A sweep and how far it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sweep {
+pub struct SweepOnPage {
     /// Its name.
     pub name: String,
     /// `active`, `paused`, `cancelled`, `archived`, `done` or `failed`.
@@ -67,7 +67,7 @@ pub struct Sweep {
 
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Worker {
+pub struct WorkerOnPage {
     /// Its id.
     pub worker: String,
     /// Host name.
@@ -92,7 +92,7 @@ pub struct Worker {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WorkerNow {
     /// What the list says of it, too.
-    pub worker: Worker,
+    pub worker: WorkerOnPage,
     /// What it trains.
     pub in_training: Vec<InTraining>,
     /// Folds that it finished or lost and that were looked at.
@@ -128,7 +128,7 @@ pub struct Stretch {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SweepNow {
     /// Counts.
-    pub sweep: Sweep,
+    pub sweep: SweepOnPage,
     /// Trials all of whose folds are finished.
     pub trials_finished: u64,
     /// Estimate of the coordinator, from the mean fold; 0 if there is none.
@@ -184,7 +184,7 @@ pub struct ShownScore {
 
 /// The table of a sweep as far as it is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Table {
+pub struct TableOnPage {
     /// Changes whenever the table may have changed.
     pub version: u64,
     /// Finished folds that it is made of.
@@ -200,7 +200,7 @@ pub struct Table {
     /// What stands over each column.
     pub headers: Vec<String>,
     /// The rows, the first of them where there are very many.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RowOnPage>,
     /// All of them.
     pub total: u64,
     /// Caption and notes.
@@ -218,16 +218,16 @@ pub struct Span {
 
 /// A row of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct RowOnPage {
     /// One for each of the label headers.
     pub labels: Vec<String>,
     /// A cell for each column.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<CellOnPage>,
 }
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cell {
+pub struct CellOnPage {
     /// Such as `61.2 ± 2.1`.
     pub number: String,
     /// `n=7/10` where folds are missing.
@@ -246,7 +246,7 @@ pub struct Cell {
 
 /// Some folds of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Folds {
+pub struct FoldsOnPage {
     /// All that fit, shown or not.
     pub total: u64,
     /// So many were left out before the first.
@@ -342,7 +342,7 @@ pub struct FailureGroup {
 
 /// One fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Fold {
+pub struct FoldOnPage {
     /// `TRIAL/split/seed`.
     pub fold: String,
     /// What is trained on what.
@@ -354,15 +354,15 @@ pub struct Fold {
     /// The sweeps that have it.
     pub sweeps: Vec<String>,
     /// Attempts so far.
-    pub attempts: Vec<Attempt>,
+    pub attempts: Vec<AttemptOnPage>,
     /// What happened, in order.
-    pub history: Vec<Happened>,
+    pub history: Vec<EventOnPage>,
     /// What its trainers wrote last.
-    pub log: Vec<Log>,
+    pub log: Vec<LogOnPage>,
     /// Settings of the trial that are not the default, as JSON spells them.
     pub settings: BTreeMap<String, String>,
     /// Its result, if it has one.
-    pub result: Option<Outcome>,
+    pub result: Option<OutcomeOnPage>,
     /// How it came along so far, while it is in training; as much as was heard since the coordinator started.
     pub growing: Vec<Along>,
     /// Further results of it, which do not count.
@@ -386,7 +386,7 @@ pub struct Again {
 
 /// An attempt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Attempt {
+pub struct AttemptOnPage {
     /// Its number, from 1.
     pub attempt: u32,
     /// Who had it.
@@ -397,7 +397,7 @@ pub struct Attempt {
 
 /// Something that happened to a fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Happened {
+pub struct EventOnPage {
     /// When; 0 if unknown.
     pub at: i64,
     /// What.
@@ -412,7 +412,7 @@ pub struct Happened {
 
 /// The end of what a trainer wrote.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Log {
+pub struct LogOnPage {
     /// Of which attempt.
     pub attempt: u32,
     /// Lines.
@@ -421,7 +421,7 @@ pub struct Log {
 
 /// The result of a fold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct OutcomeOnPage {
     /// How values are written.
     pub score: ShownScore,
     /// The metric on the test part.

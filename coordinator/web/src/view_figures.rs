@@ -109,12 +109,12 @@ pub struct Trials {
     /// Settings that vary, in order.
     pub settings: Vec<String>,
     /// The trials, from best to worst.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<TrialOnPage>,
 }
 
 /// A trial with what came out of it, in percent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Trial {
+pub struct TrialOnPage {
     /// Its id.
     pub trial: String,
     /// Name of the network.
@@ -135,13 +135,13 @@ pub struct Trial {
 
 /// Two trials beside each other.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct ComparisonOnPage {
     /// What they are called.
     pub names: [String; 2],
     /// Settings that differ: name, value of the one, value of the other.
     pub settings: Vec<[String; 3]>,
     /// Folds that both have.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<PairOnPage>,
     /// What can be said of the difference, or why nothing can.
     pub verdict: String,
     /// How values are written; the factor is already in.
@@ -165,7 +165,7 @@ pub struct MeanDifference {
 
 /// A fold that both trials have, in percent where values are shares.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Pair {
+pub struct PairOnPage {
     /// Which split.
     pub split: u32,
     /// Which seed.

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use crate::clock::later;
 use crate::identity::WorkerIdentity;
 use crate::link::{LinkEvent, LinkRefusal};
-use crate::slots::{EpochReport, Latest, Order, SlotEvent};
+use crate::slots::{EpochReport, Latest, SlotEvent, SlotOrder};
 use crate::spool::{Spool, SpooledOutcome};
 
 /// Removes what a fold left on disk to go on from.
@@ -48,11 +48,11 @@ pub struct Life {
 }
 
 /// The agent's ends of a slot: where its orders go, and where its progress comes from.
-pub type SlotEnds = (mpsc::Sender<Order>, watch::Receiver<Latest>);
+pub type SlotEnds = (mpsc::Sender<SlotOrder>, watch::Receiver<Latest>);
 
 /// Why the agent stopped.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Stopped {
+pub enum AgentEnd {
     /// It was told to, or its time was over.
     Asked,
     /// The coordinator will never take it.
@@ -69,7 +69,7 @@ pub enum Stopped {
 /// A slot as the agent sees it.
 struct Slot {
     device: String,
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::Sender<SlotOrder>,
     latest: watch::Receiver<Latest>,
     work: Option<Work>,
 }
@@ -143,7 +143,7 @@ impl Agent {
         mut link: mpsc::Receiver<LinkEvent>,
         mut slots: mpsc::Receiver<SlotEvent>,
         mut stop: mpsc::Receiver<()>,
-    ) -> Stopped {
+    ) -> AgentEnd {
         let idle = tokio::time::sleep(self.habits.idle_exit.unwrap_or(Duration::MAX));
         let grace = tokio::time::sleep(Duration::MAX);
         let (closing, over) = self.begin_life();
@@ -167,14 +167,14 @@ impl Agent {
                 _ = beat.tick() => self.send_heartbeat().await,
                 Some(()) = stop.recv() => {
                     if self.leaving {
-                        break self.say_goodbye(&mut link, Stopped::Asked).await; // told twice: at once
+                        break self.say_goodbye(&mut link, AgentEnd::Asked).await; // told twice: at once
                     }
                     self.begin_to_leave(grace.as_mut()).await;
                 }
                 () = &mut closing, if !self.closing => self.close().await,
                 () = &mut over, if !self.leaving => self.begin_to_leave(grace.as_mut()).await,
-                () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, Stopped::Asked).await,
-                () = &mut idle, if !busy => break self.say_goodbye(&mut link, Stopped::Idle).await,
+                () = &mut grace, if self.leaving => break self.say_goodbye(&mut link, AgentEnd::Asked).await,
+                () = &mut idle, if !busy => break self.say_goodbye(&mut link, AgentEnd::Idle).await,
             }
             if let (true, Some(allowed)) = (busy, self.habits.idle_exit) {
                 idle.as_mut().reset(later(allowed));
@@ -183,11 +183,11 @@ impl Agent {
     }
 
     /// Why there is nothing left to do here.
-    fn is_done(&self, busy: bool) -> Option<Stopped> {
+    fn is_done(&self, busy: bool) -> Option<AgentEnd> {
         if self.slots.is_empty() && self.has_delivered() {
-            return Some(Stopped::Idle);
+            return Some(AgentEnd::Idle);
         }
-        ((self.leaving || self.closing) && !busy).then_some(Stopped::Asked)
+        ((self.leaving || self.closing) && !busy).then_some(AgentEnd::Asked)
     }
 
     /// The moments from which nothing new is taken and at which what is in training is saved.
@@ -212,9 +212,9 @@ impl Agent {
         met.is_some_and(|store| self.spool.waiting(store).next().is_none())
     }
 
-    fn refused(&self, why: LinkRefusal) -> Stopped {
+    fn refused(&self, why: LinkRefusal) -> AgentEnd {
         let results = self.spool.all().filter(|entry| matches!(entry.outcome, SpooledOutcome::Result(_)));
-        Stopped::Refused { why, kept: results.count() }
+        AgentEnd::Refused { why, kept: results.count() }
     }
 
     /// Asks every trainer to save and end its fold, within the grace that begins now.
@@ -223,13 +223,13 @@ impl Agent {
         self.leaving = true;
         grace.reset(later(self.habits.grace));
         for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
-            let _ = slot.orders.send(Order::Stop).await;
+            let _ = slot.orders.send(SlotOrder::Stop).await;
         }
     }
 
     /// Tells the coordinator that the leases are free again, and waits a moment for the words to leave and for what
     /// it still has to acknowledge.
-    async fn say_goodbye(&mut self, link: &mut mpsc::Receiver<LinkEvent>, why: Stopped) -> Stopped {
+    async fn say_goodbye(&mut self, link: &mut mpsc::Receiver<LinkEvent>, why: AgentEnd) -> AgentEnd {
         self.send(worker_message::Kind::Goodbye(wire::Goodbye {})).await;
         self.session = None;
         let ended = async {

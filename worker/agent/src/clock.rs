@@ -4,9 +4,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Seconds since this clock was made; monotonic.
 #[derive(Debug, Clone, Copy)]
-pub struct Clock(Instant);
+pub struct AgentClock(Instant);
 
-impl Clock {
+impl AgentClock {
     /// A clock that starts at zero.
     #[expect(clippy::disallowed_methods, reason = "this is the clock file")]
     pub fn start() -> Self {

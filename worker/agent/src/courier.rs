@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use togl_proto::checkpoint::{CHUNK, Comparison, Held, LARGEST, LARGEST_STORED, Torn};
+use togl_proto::checkpoint::{CHUNK, DigestCheck, Held, LARGEST, LARGEST_STORED, Torn};
 use togl_proto::client::{AuthorisedChannel, ConnectError};
 use togl_proto::convert::ConvertError;
 use togl_proto::storage::{self, StorageError};
@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSES: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(2)];
 
 /// What a connection gives: somebody to bring checkpoints to.
-pub type Connected = Result<CheckpointsClient<AuthorisedChannel>, ConnectError>;
+pub type CourierConnection = Result<CheckpointsClient<AuthorisedChannel>, ConnectError>;
 
-type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = Connected> + Send>> + Send + Sync;
+type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = CourierConnection> + Send>> + Send + Sync;
 
 /// Why a checkpoint was not carried.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,7 @@ impl Courier {
     /// A courier that makes each connection by `connect`.
     pub fn new<C>(worker: WorkerId, connect: impl Fn() -> C + Send + Sync + 'static) -> Self
     where
-        C: Future<Output = Connected> + Send + 'static,
+        C: Future<Output = CourierConnection> + Send + 'static,
     {
         Self { worker, connect: Arc::new(move || Box::pin(connect())), nobody_holds: Arc::default() }
     }
@@ -234,14 +234,14 @@ impl Courier {
     async fn receive(
         &self,
         request: GetCheckpointRequest,
-    ) -> Result<(Held, String, Vec<u8>, Comparison), CourierError> {
+    ) -> Result<(Held, String, Vec<u8>, DigestCheck), CourierError> {
         let mut client = (self.connect)().await?;
         let mut chunks = client.get(request).await?.into_inner();
         let Some(Kind::Head(head)) = next(&mut chunks).await? else {
             return Err(ConvertError::Missing("head").into());
         };
         let held = Held::try_from(head.held.ok_or(ConvertError::Missing("held"))?)?;
-        let (mut comparison, mut came) = (Comparison::with(held), Vec::new());
+        let (mut comparison, mut came) = (DigestCheck::with(held), Vec::new());
         while let Some(kind) = next(&mut chunks).await? {
             let Kind::Bytes(bytes) = kind else { return Err(ConvertError::Missing("bytes").into()) };
             comparison.take(&bytes)?;

@@ -19,9 +19,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSES: [Duration; 3] = [Duration::from_millis(300), Duration::from_secs(1), Duration::from_secs(3)];
 
 /// What a connection gives: somebody to ask.
-pub type Connected = Result<WorkersClient<AuthorisedChannel>, ConnectError>;
+pub type LibraryConnection = Result<WorkersClient<AuthorisedChannel>, ConnectError>;
 
-type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = Connected> + Send>> + Send + Sync;
+type Connect = dyn Fn() -> Pin<Box<dyn Future<Output = LibraryConnection> + Send>> + Send + Sync;
 
 /// Why files were not fetched.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ impl Library {
     /// A library that makes each connection by `connect`.
     pub fn new<C>(connect: impl Fn() -> C + Send + Sync + 'static) -> Self
     where
-        C: Future<Output = Connected> + Send + 'static,
+        C: Future<Output = LibraryConnection> + Send + 'static,
     {
         Self(Arc::new(move || Box::pin(connect())))
     }

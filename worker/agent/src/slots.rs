@@ -10,7 +10,7 @@ use togl_sweeps::{Attempt, Failure, FoldKey, FoldResult, TrialConfig};
 
 /// What a slot is told to do.
 #[derive(Debug)]
-pub enum Order {
+pub enum SlotOrder {
     /// Train this fold. Only a slot that trains nothing is told so.
     Train(Box<Assignment>),
     /// Forget the fold in training, if it is this one.
@@ -40,7 +40,7 @@ pub struct Assignment {
 
 /// What a slot reports about the attempt in training. Each attempt ends with one that is not a log.
 #[derive(Debug)]
-pub enum Report {
+pub enum SlotReport {
     /// What the trainer wrote to its standard error.
     Log(String),
     /// Finished.
@@ -61,7 +61,7 @@ pub struct SlotEvent {
     /// Which attempt.
     pub attempt: Attempt,
     /// What happened.
-    pub report: Report,
+    pub report: SlotReport,
 }
 
 /// How far the fold has come.

@@ -7,7 +7,7 @@ use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Task};
 use crate::error::Error;
 use crate::splits::{Split, SplitRule};
-use crate::streams::{Purpose, Stream};
+use crate::streams::{Purpose, RandomStream};
 use crate::synthetic::graph_count;
 
 pub(crate) const SPLIT_RULE: SplitRule = SplitRule::Published { splits: 1 };
@@ -34,14 +34,15 @@ impl BlockModel {
     pub(crate) fn generate(
         &self,
         options: &OpenOptions,
-        draw: impl Fn(&mut Stream, usize) -> TokenGraph,
+        draw: impl Fn(&mut RandomStream, usize) -> TokenGraph,
     ) -> Result<Dataset, Error> {
         options.refuse_features(self.name)?;
         let sizes = self.part_sizes(graph_count(self.name, options, self.sizes.iter().sum())?);
         let mut builder = DatasetBuilder::new(self.name, Task::NodeClassification, self.classes, self.tokens);
         let positions = sizes.iter().flat_map(|size| 0..*size);
         for (index, position) in positions.enumerate() {
-            let mut stream = Stream::new(options.data_seed, 0, Purpose::Generate(self.name), 0, index as u64);
+            let mut stream =
+                RandomStream::new(options.data_seed, 0, Purpose::Generate(self.name), 0, index as u64);
             let graph = draw(&mut stream, position);
             let mut rows = vec![0.0; graph.tokens.len() * self.tokens];
             for (row, token) in rows.chunks_exact_mut(self.tokens).zip(&graph.tokens) {
@@ -63,13 +64,13 @@ impl BlockModel {
 }
 
 /// A community size: uniform on 5 to 34.
-pub(crate) fn community_size(stream: &mut Stream) -> usize {
+pub(crate) fn community_size(stream: &mut RandomStream) -> usize {
     5 + stream.uniform_below(30) as usize
 }
 
 /// Every pair of nodes in ascending order, kept with the probability of its roles.
 pub(crate) fn random_edges<R>(
-    stream: &mut Stream,
+    stream: &mut RandomStream,
     roles: &[R],
     probability: impl Fn(&R, &R) -> f64,
 ) -> Vec<(u32, u32)> {

@@ -5,7 +5,7 @@
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::streams::Stream;
+use crate::streams::RandomStream;
 use crate::synthetic::{Sketch, SketchFeatures, generate};
 
 const NODES: u32 = 100;
@@ -19,7 +19,7 @@ pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     })
 }
 
-fn random_graph(stream: &mut Stream, planted: bool) -> Vec<(u32, u32)> {
+fn random_graph(stream: &mut RandomStream, planted: bool) -> Vec<(u32, u32)> {
     let mut in_clique = [false; NODES as usize];
     if planted {
         for vertex in &stream.permutation(NODES)[..CLIQUE] {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_planted_graph_holds_a_clique_of_seventeen() {
-        let mut stream = Stream::new(0, 0, crate::Purpose::Generate("test"), 0, 0);
+        let mut stream = RandomStream::new(0, 0, crate::Purpose::Generate("test"), 0, 0);
         let members: Vec<u32> = stream.clone().permutation(NODES)[..CLIQUE].to_vec();
         let edges = random_graph(&mut stream, true);
         for (position, u) in members.iter().enumerate() {

@@ -5,7 +5,7 @@ use crate::block_model::{BlockModel, TokenGraph, community_size, random_edges};
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::streams::Stream;
+use crate::streams::RandomStream;
 
 const COMMUNITIES: u32 = 6;
 const MODEL: BlockModel = BlockModel {
@@ -21,7 +21,7 @@ pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     MODEL.generate(options, |stream, _| draw(stream))
 }
 
-fn draw(stream: &mut Stream) -> TokenGraph {
+fn draw(stream: &mut RandomStream) -> TokenGraph {
     let mut classes: Vec<u32> = Vec::new();
     for community in 0..COMMUNITIES {
         let size = community_size(stream);
@@ -41,7 +41,7 @@ fn draw(stream: &mut Stream) -> TokenGraph {
 }
 
 /// Token 0, but for one node of each community, whose token is the community's number from 1.
-fn mark_one_each(stream: &mut Stream, classes: &[u32]) -> Vec<u32> {
+fn mark_one_each(stream: &mut RandomStream, classes: &[u32]) -> Vec<u32> {
     let mut tokens = vec![0; classes.len()];
     for community in 0..COMMUNITIES {
         let members: Vec<usize> = (0..classes.len()).filter(|node| classes[*node] == community).collect();

@@ -184,7 +184,7 @@ mod tests {
             seed in any::<u64>(),
             size_digits in prop_oneof![Just(1usize), Just(3), Just(6)],
         ) {
-            let mut stream = crate::Stream::new(seed, 0, crate::Purpose::Generate("graph6"), 0, 0);
+            let mut stream = crate::RandomStream::new(seed, 0, crate::Purpose::Generate("graph6"), 0, 0);
             let pairs = (0..nodes).flat_map(|u| (u + 1..nodes).map(move |v| (u, v)));
             let graph = SimpleGraph { nodes, edges: pairs.filter(|_| stream.coin()).collect() };
             let all = (nodes as usize * (nodes as usize).saturating_sub(1)) / 2;

@@ -97,7 +97,7 @@ pub use obtain::{ObtainError, Supply, obtain};
 pub use origins::{Origin, origins};
 pub use progress::{DataObserver, DataProgress, DataWork};
 pub use splits::{Split, SplitError, SplitRule, ValidSplits};
-pub use streams::{Purpose, Stage, Stream};
+pub use streams::{Purpose, RandomStream, Stage};
 pub use structure::StructureError;
 pub use structure_only::{STRUCTURE_ONLY_WIDTH, fill_structure_only};
 pub use tu::{read_tu, unlisted};

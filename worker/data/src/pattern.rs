@@ -6,7 +6,7 @@ use crate::block_model::{BlockModel, TokenGraph, community_size, random_edges};
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::streams::{Purpose, Stream};
+use crate::streams::{Purpose, RandomStream};
 
 const MODEL: BlockModel =
     BlockModel { name: "pattern", classes: 2, tokens: 3, sizes: [10_000, 2_000, 2_000] };
@@ -31,14 +31,16 @@ enum Role {
 
 pub(crate) fn open(options: &OpenOptions) -> Result<Dataset, Error> {
     let templates: Vec<Template> = (0..PATTERNS as u64)
-        .map(|number| Stream::new(options.data_seed, 0, Purpose::Generate("pattern templates"), 0, number))
+        .map(|number| {
+            RandomStream::new(options.data_seed, 0, Purpose::Generate("pattern templates"), 0, number)
+        })
         .map(|mut stream| draw_template(&mut stream))
         .collect();
     // Taking turns gives each pattern the same share of every part, at every size.
     MODEL.generate(options, |stream, position| hide(stream, &templates[position % PATTERNS]))
 }
 
-fn draw_template(stream: &mut Stream) -> Template {
+fn draw_template(stream: &mut RandomStream) -> Template {
     let size = community_size(stream);
     let tokens = draw_tokens(stream, size);
     let mut adjacent = vec![vec![false; size]; size];
@@ -49,7 +51,7 @@ fn draw_template(stream: &mut Stream) -> Template {
     Template { tokens, adjacent }
 }
 
-fn hide(stream: &mut Stream, template: &Template) -> TokenGraph {
+fn hide(stream: &mut RandomStream, template: &Template) -> TokenGraph {
     let mut roles: Vec<Role> = (0..template.tokens.len()).map(Role::Pattern).collect();
     for community in 0..COMMUNITIES {
         let size = community_size(stream);
@@ -72,7 +74,7 @@ fn hide(stream: &mut Stream, template: &Template) -> TokenGraph {
     TokenGraph { edges, tokens, classes }
 }
 
-fn draw_tokens(stream: &mut Stream, count: usize) -> Vec<u32> {
+fn draw_tokens(stream: &mut RandomStream, count: usize) -> Vec<u32> {
     (0..count).map(|_| stream.uniform_below(MODEL.tokens as u64) as u32).collect()
 }
 
@@ -119,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_same_pattern_returns_with_its_tokens_and_edges_in_another_place() {
-        let mut stream = Stream::new(0, 0, Purpose::Generate("test"), 0, 0);
+        let mut stream = RandomStream::new(0, 0, Purpose::Generate("test"), 0, 0);
         let template = draw_template(&mut stream);
         let signature = |graph: &TokenGraph| {
             let inside = |node: u32| graph.classes[node as usize] == 1;

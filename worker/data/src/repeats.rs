@@ -4,7 +4,7 @@
 
 use crate::dataset::{Dataset, Task};
 use crate::splits::{Split, SplitError, SplitRule, ValidSplits, deal_into_folds};
-use crate::streams::{Purpose, Stream};
+use crate::streams::{Purpose, RandomStream};
 
 /// Where the stream of a split has the epoch; 0 and 1 belong to a data set's own splits.
 const DRAWN_BY_REPEAT: u64 = 2;
@@ -23,7 +23,7 @@ impl Dataset {
         if !valid.contains(fold) {
             return Err(SplitError::OutOfRange { dataset: dataset(), split: fold, valid });
         }
-        let shuffle = |class| Stream::new(repeat, 0, Purpose::Split, DRAWN_BY_REPEAT, class);
+        let shuffle = |class| RandomStream::new(repeat, 0, Purpose::Split, DRAWN_BY_REPEAT, class);
         let (test, train) = deal_into_folds(self, folds, fold as usize, shuffle);
         for (part, members) in [("training", &train), ("test", &test)] {
             if members.is_empty() {

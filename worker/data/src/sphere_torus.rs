@@ -5,7 +5,7 @@
 use crate::catalogue::OpenOptions;
 use crate::dataset::Dataset;
 use crate::error::Error;
-use crate::streams::Stream;
+use crate::streams::RandomStream;
 use crate::synthetic::{Sketch, SketchFeatures, generate};
 
 const POINTS: u32 = 50;
@@ -32,7 +32,7 @@ fn embedded(width: usize, options: &OpenOptions) -> Result<Dataset, Error> {
     })
 }
 
-fn point_on_sphere(stream: &mut Stream) -> [f64; 3] {
+fn point_on_sphere(stream: &mut RandomStream) -> [f64; 3] {
     loop {
         let point: [f64; 3] = std::array::from_fn(|_| stream.standard_normal());
         let length = dot(&point, &point).sqrt();
@@ -43,7 +43,7 @@ fn point_on_sphere(stream: &mut Stream) -> [f64; 3] {
     }
 }
 
-fn point_on_torus(stream: &mut Stream) -> [f64; 3] {
+fn point_on_torus(stream: &mut RandomStream) -> [f64; 3] {
     let around_tube = stream.uniform() * std::f64::consts::TAU;
     let around_axis = stream.uniform() * std::f64::consts::TAU;
     let ring = TORUS_RADIUS + TUBE_RADIUS * libm::cos(around_tube);
@@ -51,7 +51,7 @@ fn point_on_torus(stream: &mut Stream) -> [f64; 3] {
 }
 
 /// Three orthonormal vectors in random position: normal draws, made orthonormal one after the other.
-fn random_frame(stream: &mut Stream, width: usize) -> [Vec<f64>; 3] {
+fn random_frame(stream: &mut RandomStream, width: usize) -> [Vec<f64>; 3] {
     let mut frame: [Vec<f64>; 3] = Default::default();
     let mut found = 0;
     while found < 3 {

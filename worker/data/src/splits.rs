@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::dataset::{Dataset, Task};
 use crate::digest::{ContentHasher, SplitDigest};
-use crate::streams::{Purpose, Stream};
+use crate::streams::{Purpose, RandomStream};
 
 /// The shuffle of all stratified folds; one partition serves every fold number.
 const STRATIFIED_SHUFFLE_SEED: u64 = 42;
@@ -178,7 +178,7 @@ impl SplitRule {
 
 fn random_split(graphs: usize, seed: u64) -> Split {
     let (train, validation) = random_sizes(graphs);
-    let mut order = Stream::new(0, seed, Purpose::Split, 0, 0).permutation(graphs as u32);
+    let mut order = RandomStream::new(0, seed, Purpose::Split, 0, 0).permutation(graphs as u32);
     let test = order.split_off(train + validation);
     let validation = order.split_off(train);
     Split { train: order, validation, test }
@@ -197,9 +197,9 @@ fn stratified_split(dataset: &Dataset, folds: u32, test_fold: u64) -> Result<Spl
     if dataset.task() == Task::NodeClassification {
         return Err(SplitError::NoStrata { dataset: dataset.name().to_string() });
     }
-    let shuffle = |class| Stream::new(STRATIFIED_SHUFFLE_SEED, 0, Purpose::Split, 0, class);
+    let shuffle = |class| RandomStream::new(STRATIFIED_SHUFFLE_SEED, 0, Purpose::Split, 0, class);
     let (test, mut train) = deal_into_folds(dataset, folds, test_fold as usize, shuffle);
-    Stream::new(STRATIFIED_SHUFFLE_SEED, test_fold, Purpose::Split, 1, 0).shuffle(&mut train);
+    RandomStream::new(STRATIFIED_SHUFFLE_SEED, test_fold, Purpose::Split, 1, 0).shuffle(&mut train);
     let validation_size = (train.len() as f64 * STRATIFIED_VALIDATION_FRACTION).ceil() as usize;
     let validation = train.split_off(train.len() - validation_size);
     Ok(Split { train, validation, test })
@@ -212,7 +212,7 @@ pub(crate) fn deal_into_folds(
     dataset: &Dataset,
     folds: u32,
     test_fold: usize,
-    shuffle: impl Fn(u64) -> Stream,
+    shuffle: impl Fn(u64) -> RandomStream,
 ) -> (Vec<u32>, Vec<u32>) {
     let mut fold_of = vec![0usize; dataset.graph_count()];
     let mut dealt = 0;

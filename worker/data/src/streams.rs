@@ -91,19 +91,19 @@ impl Purpose<'_> {
 /// assert_eq!(first.permutation(10), again.permutation(10));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct RandomStream {
     generator: ChaCha8Rng,
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream at these coordinates; a coordinate that plays no role is 0.
-    pub fn new(seed: u64, split: u64, purpose: Purpose<'_>, epoch: u64, graph: u64) -> Stream {
+    pub fn new(seed: u64, split: u64, purpose: Purpose<'_>, epoch: u64, graph: u64) -> RandomStream {
         let mut hasher = blake3::Hasher::new_derive_key(KEY_DOMAIN);
         for coordinate in [seed, split, epoch, graph] {
             hasher.update(&coordinate.to_le_bytes());
         }
         purpose.update(&mut hasher);
-        Stream { generator: ChaCha8Rng::from_seed(*hasher.finalize().as_bytes()) }
+        RandomStream { generator: ChaCha8Rng::from_seed(*hasher.finalize().as_bytes()) }
     }
 
     /// The next 64 random bits; everything else is computed from these.
@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    fn stream() -> Stream {
-        Stream::new(421, 3, Purpose::Features(Stage::Training), 7, 11)
+    fn stream() -> RandomStream {
+        RandomStream::new(421, 3, Purpose::Features(Stage::Training), 7, 11)
     }
 
     fn digest_of(words: impl Iterator<Item = u64>) -> String {
@@ -222,7 +222,9 @@ mod tests {
             for [seed, split, epoch, graph] in
                 [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
             {
-                assert!(first_words.insert(Stream::new(seed, split, purpose, epoch, graph).next_bits()));
+                assert!(
+                    first_words.insert(RandomStream::new(seed, split, purpose, epoch, graph).next_bits())
+                );
             }
         }
     }

@@ -2,7 +2,7 @@
 //! graph. It owns which draws change with the epoch: training and validation do, test does not, so a trained
 //! model has one test result.
 
-use crate::streams::{Purpose, Stage, Stream};
+use crate::streams::{Purpose, RandomStream, Stage};
 
 /// Random features per node.
 pub const STRUCTURE_ONLY_WIDTH: usize = 3;
@@ -14,7 +14,7 @@ pub fn fill_structure_only(seed: u64, split: u64, stage: Stage, epoch: u64, grap
         Stage::Training | Stage::Validation => epoch,
         Stage::Test => 0,
     };
-    Stream::new(seed, split, Purpose::Features(stage), epoch, graph).fill_standard_normal(buffer);
+    RandomStream::new(seed, split, Purpose::Features(stage), epoch, graph).fill_standard_normal(buffer);
 }
 
 #[cfg(test)]

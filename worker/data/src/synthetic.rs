@@ -6,7 +6,7 @@ use crate::builder::DatasetBuilder;
 use crate::catalogue::OpenOptions;
 use crate::dataset::{Dataset, Task};
 use crate::error::Error;
-use crate::streams::{Purpose, Stream};
+use crate::streams::{Purpose, RandomStream};
 
 const DEFAULT_GRAPHS: usize = 1000;
 const MOST_GRAPHS: usize = 1_000_000;
@@ -31,13 +31,13 @@ pub(crate) enum SketchFeatures {
 pub(crate) fn generate(
     name: &str,
     options: &OpenOptions,
-    draw: impl Fn(&mut Stream, bool) -> Sketch,
+    draw: impl Fn(&mut RandomStream, bool) -> Sketch,
 ) -> Result<Dataset, Error> {
     let graphs = graph_count(name, options, DEFAULT_GRAPHS)?;
     options.refuse_features(name)?;
     let mut builder = None;
     for index in 0..graphs {
-        let mut stream = Stream::new(options.data_seed, 0, Purpose::Generate(name), 0, index as u64);
+        let mut stream = RandomStream::new(options.data_seed, 0, Purpose::Generate(name), 0, index as u64);
         let label = stream.coin();
         let Sketch { nodes, edges, features } = draw(&mut stream, label);
         let (width, rows) = match features {
@@ -53,7 +53,7 @@ pub(crate) fn generate(
 }
 
 /// The number of nodes of the small shapes: uniform on 10 to 19.
-pub(crate) fn ten_to_nineteen(stream: &mut Stream) -> u32 {
+pub(crate) fn ten_to_nineteen(stream: &mut RandomStream) -> u32 {
     10 + stream.uniform_below(10) as u32
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn graph_count(name: &str, options: &OpenOptions, default: usize) -> 
     Err(Error::bad_option(name, "graphs", graphs, reason))
 }
 
-fn normal_rows(stream: &mut Stream, nodes: usize) -> Vec<f32> {
+fn normal_rows(stream: &mut RandomStream, nodes: usize) -> Vec<f32> {
     let mut rows = vec![0.0; nodes * NORMAL_FEATURES];
     stream.fill_standard_normal(&mut rows);
     rows

@@ -107,12 +107,12 @@ impl Adam {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parameters::Init;
+    use crate::parameters::Initialisation;
 
     /// Minimises sum((w - target)^2 * scale) for some steps and returns w.
     fn descend(kind: Kind, weight_decay: f64, steps: usize, interrupt: bool) -> Vec<f64> {
         let mut parameters = Parameters::of_kind(1, 0, Device::Cpu, kind);
-        let weight = parameters.root().parameter("w", &[3], Init::Constant(1.0));
+        let weight = parameters.root().parameter("w", &[3], Initialisation::Constant(1.0));
         let target = Tensor::from_slice(&[0.5, -1.0, 3.0]).to_kind(kind);
         let mut adam = Adam::new(&parameters, weight_decay);
         for step in 0..steps {

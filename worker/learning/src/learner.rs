@@ -2,7 +2,7 @@
 //! random numbers a step has. Knows no epochs, no schedule and no checkpoints.
 
 use tch::Tensor;
-use togl_data::{Dataset, Purpose, Stage, Stream, Task};
+use togl_data::{Dataset, Purpose, RandomStream, Stage, Task};
 
 use crate::adam::Adam;
 use crate::batch::{Batch, Collator, DrawKey};
@@ -97,7 +97,7 @@ impl Learner {
 /// graphs than a batch holds, all of them are one batch.
 pub(crate) fn training_batches(job: &Job<'_>, train: &[u32], epoch: u64) -> Vec<Vec<u32>> {
     let mut order = train.to_vec();
-    Stream::new(job.seed, job.split.into(), Purpose::Shuffle, epoch, 0).shuffle(&mut order);
+    RandomStream::new(job.seed, job.split.into(), Purpose::Shuffle, epoch, 0).shuffle(&mut order);
     let size = (job.trial.batch_size as usize).min(order.len()).max(1);
     order.chunks_exact(size).map(<[u32]>::to_vec).collect()
 }

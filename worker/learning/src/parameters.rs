@@ -3,13 +3,13 @@
 //! generator, and snapshots of all values.
 
 use tch::{Device, Kind, Tensor};
-use togl_data::{Purpose, Stream};
+use togl_data::{Purpose, RandomStream};
 
 use crate::error::{Result, TrainError};
 
 /// Where initial values come from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Init {
+pub enum Initialisation {
     /// Uniform between minus and plus this bound.
     Uniform(f64),
     /// Normal with mean 0 and this standard deviation.
@@ -18,7 +18,7 @@ pub enum Init {
     Constant(f64),
 }
 
-impl Init {
+impl Initialisation {
     /// Uniform with the bound sqrt(6 / (fan in + fan out)).
     pub fn glorot(fan_in: i64, fan_out: i64) -> Self {
         Self::Uniform((6.0 / (fan_in + fan_out) as f64).sqrt())
@@ -140,13 +140,17 @@ impl Parameters {
         }
     }
 
-    fn make(&self, name: &str, shape: &[i64], init: Init) -> Tensor {
+    fn make(&self, name: &str, shape: &[i64], init: Initialisation) -> Tensor {
         let count = shape.iter().product::<i64>() as usize;
-        let mut stream = Stream::new(self.seed, self.split, Purpose::Initialisation(name), 0, 0);
+        let mut stream = RandomStream::new(self.seed, self.split, Purpose::Initialisation(name), 0, 0);
         let values: Vec<f64> = match init {
-            Init::Constant(value) => vec![value; count],
-            Init::Uniform(bound) => (0..count).map(|_| (2.0 * stream.uniform() - 1.0) * bound).collect(),
-            Init::Normal(deviation) => (0..count).map(|_| stream.standard_normal() * deviation).collect(),
+            Initialisation::Constant(value) => vec![value; count],
+            Initialisation::Uniform(bound) => {
+                (0..count).map(|_| (2.0 * stream.uniform() - 1.0) * bound).collect()
+            }
+            Initialisation::Normal(deviation) => {
+                (0..count).map(|_| stream.standard_normal() * deviation).collect()
+            }
         };
         Tensor::from_slice(&values).reshape(shape).to_kind(self.kind).to_device(self.device)
     }
@@ -183,16 +187,16 @@ impl Scope<'_> {
     }
 
     /// Makes a trainable parameter.
-    pub fn parameter(&mut self, name: &str, shape: &[i64], init: Init) -> Tensor {
+    pub fn parameter(&mut self, name: &str, shape: &[i64], init: Initialisation) -> Tensor {
         self.add(name, shape, init, true)
     }
 
     /// Makes a buffer: saved and restored, not trained.
     pub fn buffer(&mut self, name: &str, shape: &[i64], value: f64) -> Tensor {
-        self.add(name, shape, Init::Constant(value), false)
+        self.add(name, shape, Initialisation::Constant(value), false)
     }
 
-    fn add(&mut self, name: &str, shape: &[i64], init: Init, trainable: bool) -> Tensor {
+    fn add(&mut self, name: &str, shape: &[i64], init: Initialisation, trainable: bool) -> Tensor {
         let name = self.name(name);
         let tensor = self.parameters.make(&name, shape, init).set_requires_grad(trainable);
         self.parameters.entries.push(Parameter { name, tensor: tensor.shallow_clone(), trainable });
@@ -208,8 +212,9 @@ mod tests {
     fn initial_values_depend_on_seed_split_and_name_only() {
         let draw = |seed, first: &str| {
             let mut parameters = Parameters::new(seed, 0, Device::Cpu);
-            let _ = parameters.root().child(first).parameter("weight", &[4], Init::fan_in(4));
-            let after = parameters.root().child("second").parameter("weight", &[3], Init::Normal(0.1));
+            let _ = parameters.root().child(first).parameter("weight", &[4], Initialisation::fan_in(4));
+            let after =
+                parameters.root().child("second").parameter("weight", &[3], Initialisation::Normal(0.1));
             Vec::<f32>::try_from(&after.detach()).unwrap()
         };
         assert_eq!(draw(1, "a"), draw(1, "b"), "what came before plays no role");
@@ -219,7 +224,7 @@ mod tests {
     #[test]
     fn initial_values_keep_their_bounds() {
         let mut parameters = Parameters::new(7, 0, Device::Cpu);
-        let weight = parameters.root().parameter("weight", &[100, 16], Init::fan_in(16));
+        let weight = parameters.root().parameter("weight", &[100, 16], Initialisation::fan_in(16));
         let most = weight.abs().max().double_value(&[]);
         assert!((0.24..0.25).contains(&most), "{most}");
         assert_eq!(parameters.count(), 1600);
@@ -228,7 +233,7 @@ mod tests {
     #[test]
     fn a_snapshot_brings_back_parameters_and_buffers() {
         let mut parameters = Parameters::new(7, 0, Device::Cpu);
-        let weight = parameters.root().parameter("weight", &[3], Init::Normal(1.0));
+        let weight = parameters.root().parameter("weight", &[3], Initialisation::Normal(1.0));
         let mean = parameters.root().buffer("mean", &[3], 0.0);
         let before = Vec::<f32>::try_from(&weight.detach()).unwrap();
         let snapshot = parameters.snapshot();

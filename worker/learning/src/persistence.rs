@@ -5,7 +5,7 @@
 use std::cell::OnceCell;
 
 use tch::{Device, Kind, Tensor};
-use togl_data::{Purpose, Stage, Stream};
+use togl_data::{Purpose, RandomStream, Stage};
 use togl_topology::{EdgeLists, IndexTables, Indices};
 
 use crate::batch::DrawKey;
@@ -89,7 +89,7 @@ impl<'a> Diagrams<'a> {
         for (graph, id) in graph_ids.iter().enumerate() {
             let (edges, first) = (topology.edges(graph), topology.edge_offsets()[graph]);
             let purpose = Purpose::StaticEdges(draws.stage);
-            let mut stream = Stream::new(draws.seed, draws.split, purpose, epoch, u64::from(*id));
+            let mut stream = RandomStream::new(draws.seed, draws.split, purpose, epoch, u64::from(*id));
             for filtration in 0..filtrations {
                 let chosen = stream.uniform_below(edges.len() as u64) as usize;
                 let Some([u, w]) = edges.get(chosen) else { continue };

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests panic like the tests themselves")]
 
 use tch::{Device, Kind, Tensor};
-use togl_data::{Dataset, DatasetBuilder, Stage, Stream, Task};
+use togl_data::{Dataset, DatasetBuilder, RandomStream, Stage, Task};
 use togl_learning::batch::{BatchNeeds, Collator, DrawKey};
 use togl_learning::layers::Pass;
 use togl_learning::model::{Model, Shape};
@@ -68,7 +68,7 @@ fn without_counting_cycles_they_look_the_same() {
 
 /// A random graph: edges (u < w) and three features a node.
 fn random_graph(seed: u64, nodes: u32, percent: u64) -> (Edges, Vec<f32>) {
-    let mut stream = Stream::new(seed, 0, togl_data::Purpose::Shuffle, 0, 0);
+    let mut stream = RandomStream::new(seed, 0, togl_data::Purpose::Shuffle, 0, 0);
     let pairs = (0..nodes).flat_map(|u| (u + 1..nodes).map(move |w| (u, w)));
     let edges = pairs.filter(|_| stream.uniform_below(100) < percent).collect();
     let mut features = vec![0.0; 3 * nodes as usize];
@@ -80,7 +80,7 @@ fn random_graph(seed: u64, nodes: u32, percent: u64) -> (Edges, Vec<f32>) {
 fn node_results_move_with_the_nodes_when_cycles_are_not_used() {
     for seed in 0..5 {
         let (edges, features) = random_graph(seed, 9, 35);
-        let mut stream = Stream::new(seed, 1, togl_data::Purpose::Shuffle, 0, 0);
+        let mut stream = RandomStream::new(seed, 1, togl_data::Purpose::Shuffle, 0, 0);
         let place = stream.permutation(9);
         let mut moved: Edges = edges.iter().map(|(u, w)| (place[*u as usize], place[*w as usize])).collect();
         stream.shuffle(&mut moved);

@@ -5,7 +5,7 @@ use togl_agent::clock;
 use togl_sweeps::result::{EpochRecord, Metrics, version_of};
 use togl_sweeps::{Failure, FailureClass, FoldResult, Scale};
 
-use super::Job;
+use super::ProgramJob;
 use super::checkpoint::Resumed;
 use super::events::{EpochLine, ResultLine};
 use crate::{host, version};
@@ -18,7 +18,7 @@ const LONGEST: usize = 1_000;
 
 /// What is known of the data set that a program is given.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct KnownData {
     /// Digest of the data; empty where only the program knows what it reads.
     pub data_digest: String,
     /// Digest of the split.
@@ -92,7 +92,7 @@ impl Account {
     }
 
     /// The result of the fold.
-    pub fn result(self, job: &Job<'_>, seconds: f64, peak: u64) -> Result<FoldResult, Failure> {
+    pub fn result(self, job: &ProgramJob<'_>, seconds: f64, peak: u64) -> Result<FoldResult, Failure> {
         let seconds = self.seconds(seconds);
         let Self { history, scale, finished, .. } = self;
         let Some(line) = finished else { return Err(error("the program has no result".to_owned())) };
@@ -131,7 +131,7 @@ impl Account {
 }
 
 /// Sizes of the parts: as we know them, else as the program says them. The corrected test of races and tables needs them.
-fn part_sizes(known: &Known, said: Option<[u64; 3]>) -> [u64; 3] {
+fn part_sizes(known: &KnownData, said: Option<[u64; 3]>) -> [u64; 3] {
     if known.part_sizes == [0; 3] { said.unwrap_or_default() } else { known.part_sizes }
 }
 
@@ -151,7 +151,7 @@ fn outcome(scale: &Scale, line: &ResultLine, history: &[EpochRecord]) -> Result<
 }
 
 /// Where it came from: the files by their digest, what ran them by what it says of itself.
-fn provenance(job: &Job<'_>, environment: &str) -> togl_sweeps::result::Provenance {
+fn provenance(job: &ProgramJob<'_>, environment: &str) -> togl_sweeps::result::Provenance {
     let code = job.trial.program.as_ref().map(|program| &program.code);
     let commit = code.and_then(|code| code.bundle.clone().or(code.version.clone())).unwrap_or_default();
     let environment = if environment.is_empty() { "unknown environment" } else { environment };

@@ -15,7 +15,7 @@ const LONGEST: usize = 1 << 20;
 /// An event of a program.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
-pub enum Event {
+pub enum ProgramEvent {
     /// It has read what it was asked for.
     Started { fold: Option<String> },
     /// An epoch is done.
@@ -66,7 +66,7 @@ pub struct ResultLine {
     pub fold: Option<String>,
 }
 
-impl Event {
+impl ProgramEvent {
     /// The fold that it says it is about.
     pub fn fold(&self) -> Option<&str> {
         match self {
@@ -122,7 +122,7 @@ pub fn hear(mut from: impl Read, heard: &SyncSender<Heard>) {
 
 /// Says whether to go on.
 fn pass(line: &[u8], heard: &SyncSender<Heard>) -> bool {
-    match serde_json::from_slice::<Event>(&without_nan(line)) {
+    match serde_json::from_slice::<ProgramEvent>(&without_nan(line)) {
         Ok(event) => heard.send(Heard::Said(Box::new(event))).is_ok(),
         Err(_) => {
             let _ = heard.send(Heard::Rubbish(String::from_utf8_lossy(line).into_owned()));
@@ -178,7 +178,7 @@ mod tests {
         hear(&b"{\"event\": \"result\", \"test\": NaN, \"validation\": 0.5}\n"[..], &sender);
         drop(sender);
         let Some(Heard::Said(event)) = receiver.iter().next() else { panic!("an event") };
-        let Event::Result(line) = *event else { panic!("a result") };
+        let ProgramEvent::Result(line) = *event else { panic!("a result") };
         assert_eq!((line.test, line.validation), (None, Some(0.5)));
     }
 

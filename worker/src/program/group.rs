@@ -16,9 +16,9 @@ use togl_sweeps::program::ProgramTrial;
 use togl_sweeps::{Failure, FailureClass};
 
 use super::events::{self};
-use super::place::Place;
+use super::place::ScratchFolder;
 use super::words::Words;
-use super::{Heard, Job, write_at_once};
+use super::{Heard, ProgramJob, write_at_once};
 use crate::devices;
 
 /// Where the program writes its events.
@@ -37,7 +37,7 @@ const SECRET: [&str; 8] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"
 static RUNNING: AtomicI32 = AtomicI32::new(0);
 
 /// A running program.
-pub struct Group {
+pub struct ProcessGroup {
     child: Child,
     commands: Option<ChildStdin>,
     id: i32,
@@ -45,12 +45,12 @@ pub struct Group {
     sandboxed: bool,
 }
 
-impl Group {
+impl ProcessGroup {
     /// Starts the program and tells it what it is to train.
     pub fn start(
-        job: &Job<'_>,
+        job: &ProgramJob<'_>,
         program: &ProgramTrial,
-        place: &Place,
+        place: &ScratchFolder,
     ) -> Result<(Self, Receiver<Heard>, Words), Failure> {
         let started = Self::spawn(job, program, place);
         let (mut group, events, words) = started.map_err(|error| cannot_run(job, program, &error))?;
@@ -74,7 +74,11 @@ impl Group {
         }
     }
 
-    fn spawn(job: &Job<'_>, program: &ProgramTrial, place: &Place) -> io::Result<(Self, PipeReader, Words)> {
+    fn spawn(
+        job: &ProgramJob<'_>,
+        program: &ProgramTrial,
+        place: &ScratchFolder,
+    ) -> io::Result<(Self, PipeReader, Words)> {
         become_heir();
         take_third()?;
         let (events, to_events) = io::pipe()?;
@@ -164,7 +168,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
         self.end();
     }
@@ -191,7 +195,7 @@ pub fn end_all() {
 }
 
 /// What is to be run, by itself or by bubblewrap.
-fn command(job: &Job<'_>, program: &ProgramTrial, place: &Place) -> Command {
+fn command(job: &ProgramJob<'_>, program: &ProgramTrial, place: &ScratchFolder) -> Command {
     let first = program.code.run.first().map(String::as_str).unwrap_or_default();
     let python = job.setup.python.as_deref().filter(|_| matches!(first, "python" | "python3"));
     let is_own = |name: &str| !name.starts_with('/') && place.scratch.join(name).is_file();
@@ -220,7 +224,7 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// What the program finds around it: no secret of whoever runs the worker, its own folder, its device.
-fn surroundings(command: &mut Command, job: &Job<'_>, place: &Place) {
+fn surroundings(command: &mut Command, job: &ProgramJob<'_>, place: &ScratchFolder) {
     for (name, _) in std::env::vars_os() {
         let upper = name.to_string_lossy().to_uppercase();
         if is_secret(&upper) {
@@ -324,7 +328,7 @@ fn resident(id: i32) -> u64 {
 }
 
 /// Why it did not start, and what helps.
-fn cannot_run(job: &Job<'_>, program: &ProgramTrial, error: &io::Error) -> Failure {
+fn cannot_run(job: &ProgramJob<'_>, program: &ProgramTrial, error: &io::Error) -> Failure {
     let first = program.code.run.first().map(String::as_str).unwrap_or_default();
     let name = match &job.setup.python {
         Some(python) if matches!(first, "python" | "python3") => python.display().to_string(),

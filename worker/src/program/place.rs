@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::json;
 use togl_agent::durable;
-use togl_sweeps::bundle::{Bundle, is_digest};
+use togl_sweeps::bundle::{ProgramFiles, is_digest};
 use togl_sweeps::program::ProgramTrial;
 
 use super::checkpoint::Resumed;
-use super::{Account, Job};
+use super::{Account, ProgramJob};
 use crate::protocol::Request;
 
 /// The helper for programs in Python; all Python of the project is in its package.
@@ -37,7 +37,7 @@ impl Files {
     pub fn get(&self, digest: &str) -> Option<PathBuf> {
         let folder = self.0.join(digest);
         let found = is_digest(digest).then(|| read_all(&folder)).and_then(Result::ok)?;
-        let bundle = Bundle::new(found).ok()?;
+        let bundle = ProgramFiles::new(found).ok()?;
         (bundle.digest() == digest).then_some(folder)
     }
 
@@ -49,7 +49,7 @@ impl Files {
         if self.get(digest).is_some() {
             return Ok(());
         }
-        let bundle = Bundle::from_bytes(bytes).map_err(io::Error::other)?;
+        let bundle = ProgramFiles::from_bytes(bytes).map_err(io::Error::other)?;
         if bundle.digest() != digest {
             return Err(io::Error::other("the files are not those of the digest"));
         }
@@ -111,7 +111,7 @@ fn read_all(folder: &Path) -> io::Result<BTreeMap<String, Vec<u8>>> {
 }
 
 /// The place of one fold; gone when dropped.
-pub struct Place {
+pub struct ScratchFolder {
     /// Its own folder, in which it begins.
     pub scratch: PathBuf,
     /// Where the helper is.
@@ -122,9 +122,9 @@ pub struct Place {
     pub resumed: Option<Resumed>,
 }
 
-impl Place {
+impl ScratchFolder {
     /// Makes it.
-    pub fn make(job: &Job<'_>, program: &ProgramTrial) -> io::Result<Self> {
+    pub fn make(job: &ProgramJob<'_>, program: &ProgramTrial) -> io::Result<Self> {
         let fold = job.request.fold;
         let name = format!("{}-{}-{}.{}", fold.trial, fold.split, fold.seed, std::process::id());
         let scratch = job.setup.folder.join("scratch").join(name);
@@ -160,7 +160,7 @@ impl Place {
     }
 
     /// Keeps what the program has saved. Says whether there is anywhere to keep it.
-    pub fn keep(&self, job: &Job<'_>, account: &Account, epoch: u32, now: f64) -> io::Result<bool> {
+    pub fn keep(&self, job: &ProgramJob<'_>, account: &Account, epoch: u32, now: f64) -> io::Result<bool> {
         let Some(checkpoints) = &job.request.keeping.checkpoints else { return Ok(false) };
         let Request { fold, attempt, .. } = job.request;
         let before = account.history.iter().filter(|record| record.epoch <= epoch).copied();
@@ -194,7 +194,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         if let Err(error) = remove(&self.scratch) {
             eprintln!("warning: cannot remove {}: {error}", self.scratch.display());
@@ -215,7 +215,12 @@ fn helper(folder: &Path) -> io::Result<PathBuf> {
 }
 
 /// What the program is asked for.
-fn ask(job: &Job<'_>, program: &ProgramTrial, place: &Place, resume: &Path) -> io::Result<String> {
+fn ask(
+    job: &ProgramJob<'_>,
+    program: &ProgramTrial,
+    place: &ScratchFolder,
+    resume: &Path,
+) -> io::Result<String> {
     let indices = match &job.known.indices {
         Some(parts) => {
             let path = place.scratch.join("split.json");

@@ -2,7 +2,7 @@
 //! that will not live long is given only what it can end. That the counts are what one finds by asking fold by fold is
 //! checked by the world after every event of every story.
 
-use togl_scheduler::{Event, FailureAnswer, Reason, Shape};
+use togl_scheduler::{Event, FailureAnswer, FoldShape, Reason};
 use togl_sweeps::FailureClass;
 use togl_sweeps::result::example;
 use togl_sweeps::spec::{DeviceKind, Resources};
@@ -11,11 +11,11 @@ use crate::world::{World, fold, info, submission, sweep, worker};
 
 const GIB: u64 = 1 << 30;
 
-fn shape(folds: u64, free_slots: u64) -> Shape {
-    Shape { device: DeviceKind::Any, memory: 0, resumable: true, p90_seconds: None, folds, free_slots }
+fn shape(folds: u64, free_slots: u64) -> FoldShape {
+    FoldShape { device: DeviceKind::Any, memory: 0, resumable: true, p90_seconds: None, folds, free_slots }
 }
 
-fn shapes(world: &World) -> Vec<Shape> {
+fn shapes(world: &World) -> Vec<FoldShape> {
     world.scheduler.demand(world.now).shapes
 }
 
@@ -79,13 +79,13 @@ fn shapes_tell_device_and_memory_with_what_was_learnt_and_no_slot_counts_twice()
     world.submit(wants);
     world.submit(submission("any", 4..8));
     world.join_devices("w", "h", &[("cuda:0", 8 * GIB), ("cpu", 0)]);
-    let gpu = Shape { device: DeviceKind::Cuda, memory: 8 * GIB, ..shape(4, 1) };
+    let gpu = FoldShape { device: DeviceKind::Cuda, memory: 8 * GIB, ..shape(4, 1) };
     assert_eq!(shapes(&world), [gpu.clone(), shape(4, 1)]);
     world.tell(Event::Pause { sweep: sweep("any") });
     world.join_devices("larger", "i", &[("cuda:0", 80 * GIB)]);
     let lease = world.lease("w");
     world.fail("w", &lease, FailureClass::OutOfMemory);
-    let learnt = Shape { memory: 8 * GIB + 1, folds: 4, free_slots: 1, ..gpu };
+    let learnt = FoldShape { memory: 8 * GIB + 1, folds: 4, free_slots: 1, ..gpu };
     assert_eq!(shapes(&world), [learnt], "the floor is the trial's, and only one slot is above it");
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use togl_scheduler::{
-    Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Stopped, Submission, WorkerInfo,
+    Abandon, Event, FoldState, Lease, Reason, ResultAnswer, Submission, TrialStop, WorkerInfo,
 };
-use togl_sweeps::race::{self, Alpha, Criterion, Group, Outcome, Race, Score, Terms};
+use togl_sweeps::race::{self, Alpha, Criterion, FoldStanding, Race, RaceGroup, Score, Terms};
 use togl_sweeps::result::example;
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{Attempt, Capability, FailureClass, FoldKey, FoldResult};
@@ -17,18 +17,18 @@ use crate::world::{World, info, submission, sweep, trial, worker};
 
 const SPLITS: u32 = 8;
 
-fn group(trials: u32, splits: u32, seeds: u64) -> Group {
+fn group(trials: u32, splits: u32, seeds: u64) -> RaceGroup {
     let splits = (0..splits).rev().map(|split| (split, (0..seeds).collect())).collect(); // written from the last on
-    Group { trials: (0..trials).map(trial).collect(), splits, rungs: vec![] }
+    RaceGroup { trials: (0..trials).map(trial).collect(), splits, rungs: vec![] }
 }
 
-fn race_of(group: Group) -> Race {
+fn race_of(group: RaceGroup) -> Race {
     let terms = Terms { after: 4, criterion: Criterion::Test(Alpha::Fortieth) };
     Race { by: Metric::ValidationAccuracy, terms, groups: vec![group], rungs: None }
 }
 
 /// A sweep whose trials race, in the order of the race: all first splits, then all second ones.
-fn racing(name: &str, group: Group) -> Submission {
+fn racing(name: &str, group: RaceGroup) -> Submission {
     submitted(name, race_of(group))
 }
 
@@ -71,7 +71,7 @@ fn report(world: &mut World, lease: &Lease) -> ResultAnswer {
     world.report_result("w", lease.fold, lease.attempt, result(value(&lease.fold)))
 }
 
-fn stopped(world: &World) -> Vec<Stopped> {
+fn stopped(world: &World) -> Vec<TrialStop> {
     world.scheduler.stopped(&sweep("s"))
 }
 
@@ -90,7 +90,7 @@ fn a_clearly_worse_trial_is_stopped_and_its_other_folds_are_not_trained() {
         let lease = world.lease("w");
         report(&mut world, &lease);
     }
-    let stop = Stopped { trial: trial(0), look: 4, of: SPLITS, leader: Some(trial(1)), halving: false };
+    let stop = TrialStop { trial: trial(0), look: 4, of: SPLITS, leader: Some(trial(1)), halving: false };
     assert_eq!(stopped(&world), [stop]);
     let left = world.leases("w", 20);
     assert_eq!(left.iter().map(|lease| lease.fold.trial).collect::<Vec<_>>(), [trial(1); 4]);
@@ -187,7 +187,7 @@ fn a_failed_fold_stops_its_trial_and_a_retry_brings_it_back() {
     }
     assert_eq!(
         stopped(&world),
-        [Stopped { trial: trial(1), look: 1, of: SPLITS, leader: None, halving: false }]
+        [TrialStop { trial: trial(1), look: 1, of: SPLITS, leader: None, halving: false }]
     );
     world.tell(Event::Retry { sweep: sweep("s") });
     assert!(stopped(&world).is_empty());
@@ -304,12 +304,12 @@ proptest! {
             0.2 + place as f64 / 10.0 + f64::from(noise) / 8000.0
         };
         let race = race_of(group.clone());
-        let score = |fold: &FoldKey| Outcome::Scored(Score::of(&result(values(fold))));
+        let score = |fold: &FoldKey| FoldStanding::Scored(Score::of(&result(values(fold))));
         let heat = race::run(&race, &group, score);
         let expected: Vec<_> = (0..5).filter_map(|place| {
             let stop = heat.stop(place)?;
             let leader = stop.leader.map(|leader| group.trials[leader]);
-            Some(Stopped { trial: group.trials[place], look: stop.look, of: 6, leader, halving: false })
+            Some(TrialStop { trial: group.trials[place], look: stop.look, of: 6, leader, halving: false })
         }).collect();
         // Whoever pins the data first is right: results of other data are nonsense, so nobody may report them first.
         let calm: Luck = (0..8).flat_map(|n| [(0, n), (4, n)]).chain(luck.iter().copied()).collect();

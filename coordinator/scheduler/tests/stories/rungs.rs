@@ -2,9 +2,9 @@
 //! in whatever order they come and whatever happens meanwhile.
 
 use proptest::prelude::*;
-use togl_scheduler::{Event, FoldState, Reason, ResultAnswer, Stopped};
+use togl_scheduler::{Event, FoldState, Reason, ResultAnswer, TrialStop};
 use togl_sweeps::halve::Rungs;
-use togl_sweeps::race::{Criterion, Group, Outcome, Race, Score, Terms, run};
+use togl_sweeps::race::{Criterion, FoldStanding, Race, RaceGroup, Score, Terms, run};
 use togl_sweeps::spec::Metric;
 use togl_sweeps::{FailureClass, FoldKey, TrialId};
 
@@ -12,13 +12,13 @@ use crate::race::{Luck, played, result, submitted};
 use crate::world::{World, sweep, trial};
 
 /// So many places on three rungs, with two splits of these seeds. Trials of later rungs have later numbers.
-fn group(places: u32, seeds: u64) -> Group {
+fn group(places: u32, seeds: u64) -> RaceGroup {
     let on = |rung: u32| (0..places).map(|place| trial(rung * places + place)).collect::<Vec<TrialId>>();
     let splits = [1, 0].map(|split| (split, (0..seeds).collect()));
-    Group { trials: on(0), splits: splits.to_vec(), rungs: vec![on(1), on(2)] }
+    RaceGroup { trials: on(0), splits: splits.to_vec(), rungs: vec![on(1), on(2)] }
 }
 
-fn halving(group: Group) -> Race {
+fn halving(group: RaceGroup) -> Race {
     let terms = Terms { after: 1, criterion: Criterion::Best("1/2".parse().unwrap()) };
     let rungs = Rungs { over: "max_epochs", values: vec![20, 40, 60] };
     Race { by: Metric::ValidationAccuracy, terms, groups: vec![group], rungs: Some(rungs) }
@@ -134,12 +134,12 @@ proptest! {
             f64::from(values[number * 4 + fold.split as usize * 2 + fold.seed as usize]) / 40.0
         };
         let race = halving(group.clone());
-        let heat = run(&race, &group, |fold| Outcome::Scored(Score::of(&result(values(fold)))));
+        let heat = run(&race, &group, |fold| FoldStanding::Scored(Score::of(&result(values(fold)))));
         let expected: Vec<_> = (0..7).filter_map(|place| {
             let stop = heat.stop(place)?;
             let leader = stop.leader.map(|leader| group.on_rung(leader, stop.look as usize - 1));
             let trial = group.on_rung(place, stop.look as usize);
-            Some(Stopped { trial, look: stop.look, of: 3, leader, halving: true })
+            Some(TrialStop { trial, look: stop.look, of: 3, leader, halving: true })
         }).collect();
         // Whoever pins the data first is right: results of other data are nonsense, so nobody may report them first.
         let calm: Luck = (0..8).flat_map(|n| [(0, n), (4, n)]).chain(luck.iter().copied()).collect();

@@ -4,10 +4,10 @@ use ::postgres::Transaction;
 use ::postgres::types::ToSql;
 
 use super::super::database::{Database, Postgres, Value};
-use super::super::postgres::{self, Access, PostgresStore};
+use super::super::postgres::{self, PostgresAccess, PostgresStore};
 use super::super::tables::{Kind, TABLES, Table};
 use super::super::{StoreError, impossible};
-use super::{Row, Source, Summary, Target};
+use super::{Row, Source, StoreSummary, Target};
 
 struct Tables<'a, 'b> {
     transaction: &'a mut Transaction<'b>,
@@ -49,7 +49,7 @@ impl Target for Tables<'_, '_> {
 
 /// Reads a store in one transaction.
 pub(super) fn read<T: Send>(
-    access: &Access,
+    access: &PostgresAccess,
     work: impl FnOnce(&mut dyn Source) -> Result<T, StoreError> + Send,
 ) -> Result<T, StoreError> {
     let reader = postgres::open_read_only(access)?;
@@ -63,8 +63,8 @@ pub(super) fn read<T: Send>(
 pub(super) fn fill(
     store: &mut PostgresStore,
     (replace, hint): (bool, &'static str),
-    fill: impl FnOnce(&mut dyn Target) -> Result<Summary, StoreError> + Send,
-) -> Result<Summary, StoreError> {
+    fill: impl FnOnce(&mut dyn Target) -> Result<StoreSummary, StoreError> + Send,
+) -> Result<StoreSummary, StoreError> {
     let (place, holder) = (store.address().to_owned(), store.holder());
     store.link().with(|client| {
         let mut transaction = client.transaction()?;

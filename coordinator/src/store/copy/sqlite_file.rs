@@ -10,7 +10,7 @@ use super::super::check::FoldRow;
 use super::super::database::{Database, Value};
 use super::super::sqlite::{self, beside};
 use super::super::tables::Table;
-use super::{Row, Source, Summary, Target};
+use super::{Row, Source, StoreSummary, Target};
 
 /// Borrowed for good measure: a copy may be made from another thread.
 struct File<'a>(&'a mut Connection);
@@ -71,8 +71,8 @@ pub(super) fn read<T>(
 /// Makes a new file and fills it; it appears under its name when it is whole and on disk.
 pub(super) fn write(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Target) -> Result<Summary, StoreError>,
-) -> Result<Summary, StoreError> {
+    fill: impl FnOnce(&mut dyn Target) -> Result<StoreSummary, StoreError>,
+) -> Result<StoreSummary, StoreError> {
     let draft = beside(path, ".partial");
     let written = sqlite::draft(&draft, |connection| {
         connection.execute_batch("BEGIN; DELETE FROM store")?;
@@ -92,8 +92,8 @@ pub(super) fn write(
 /// The same, in the place of a store, whose lock the caller holds. What was there is kept under another name.
 pub(super) fn replace(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Target) -> Result<Summary, StoreError>,
-) -> Result<Summary, StoreError> {
+    fill: impl FnOnce(&mut dyn Target) -> Result<StoreSummary, StoreError>,
+) -> Result<StoreSummary, StoreError> {
     let draft = beside(path, ".incoming");
     let summary = write(&draft, fill)?;
     sqlite::put_aside(path)?;
@@ -104,7 +104,7 @@ pub(super) fn replace(
 }
 
 /// Copies what a connection still reads although its file is no longer at its place.
-pub(in super::super) fn rescue(connection: &mut Connection, path: &Path) -> Result<Summary, StoreError> {
+pub(in super::super) fn rescue(connection: &mut Connection, path: &Path) -> Result<StoreSummary, StoreError> {
     write(path, |target| super::copy(&mut File(connection), target, None))
 }
 

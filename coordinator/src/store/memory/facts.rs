@@ -7,9 +7,9 @@ use togl_sweeps::{Attempt, FoldKey, SweepName, TrialId};
 
 use super::super::history::{ACTS, Acted, Happened};
 use super::super::{
-    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, FoldWord, LogPiece, Outcome, PastWorker,
-    Reader, ResultKind, ResultPage, ResultQuery, ResultRow, StoreError, StoredFold, StoredSweep, SweepCounts,
-    lookup, unknown_sweep,
+    FoldAttempt, FoldDetail, FoldFilter, FoldPage, FoldQuery, FoldWord, LogPiece, PastWorker, Reader,
+    ResultKind, ResultPage, ResultQuery, ResultRow, ResultSummary, StoreError, StoredFold, StoredSweep,
+    SweepCounts, lookup, unknown_sweep,
 };
 use super::{Contents, MemoryStore};
 
@@ -50,7 +50,7 @@ impl Contents {
             state,
             attempts: saved.attempts.len() as u32,
             worker,
-            outcome: result.map(Outcome::of),
+            outcome: result.map(ResultSummary::of),
         })
     }
 

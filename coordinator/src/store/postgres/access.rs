@@ -11,7 +11,7 @@ use ::postgres::config::{Host, SslMode};
 
 /// A server, a database, and how far the server is trusted.
 #[derive(Clone)]
-pub struct Access {
+pub struct PostgresAccess {
     config: Config,
     trust: Trust,
 }
@@ -29,7 +29,7 @@ pub(super) enum Trust {
     AuthorityAndName(PathBuf),
 }
 
-impl Access {
+impl PostgresAccess {
     /// What the server has to show. A socket of this machine needs no TLS, and PostgreSQL offers none there.
     pub(super) fn trust(&self) -> &Trust {
         let reached_by_network = self.config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
@@ -37,7 +37,7 @@ impl Access {
     }
 }
 
-impl From<Config> for Access {
+impl From<Config> for PostgresAccess {
     fn from(mut config: Config) -> Self {
         config.ssl_mode(SslMode::Disable);
         Self { config, trust: Trust::Plain }
@@ -45,7 +45,7 @@ impl From<Config> for Access {
 }
 
 /// What the client library knows about it.
-impl Deref for Access {
+impl Deref for PostgresAccess {
     type Target = Config;
 
     fn deref(&self) -> &Config {
@@ -54,13 +54,13 @@ impl Deref for Access {
 }
 
 /// Without the password.
-impl fmt::Debug for Access {
+impl fmt::Debug for PostgresAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Access").field("config", &self.config).field("trust", &self.trust).finish()
     }
 }
 
-impl FromStr for Access {
+impl FromStr for PostgresAccess {
     type Err = String;
 
     /// Reads `postgres://...` or `host=... user=...`. The error never repeats the text, which may hold a password.
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<(Trust, Config), String> {
-        text.parse::<Access>().map(|access| (access.trust.clone(), access.config.clone()))
+        text.parse::<PostgresAccess>().map(|access| (access.trust.clone(), access.config.clone()))
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn a_socket_of_this_machine_is_not_encrypted() {
-        let access: Access = "host=/run/postgresql user=me sslmode=require".parse().unwrap();
+        let access: PostgresAccess = "host=/run/postgresql user=me sslmode=require".parse().unwrap();
         assert_eq!(access.trust(), &Trust::Plain);
     }
 }

@@ -13,7 +13,7 @@ use ::postgres::{Client, IsolationLevel, NoTls, Transaction};
 
 use super::super::StoreError;
 use super::super::address::{said, shown};
-use super::access::{Access, Trust};
+use super::access::{PostgresAccess, Trust};
 use super::tls::{Connector, Distrust};
 use super::write::{Answers, Statements};
 
@@ -120,7 +120,7 @@ impl std::fmt::Debug for Link {
 
 impl Link {
     /// Connects, with as much TLS as was asked for.
-    pub(in super::super) fn connect(access: &Access) -> Result<Self, StoreError> {
+    pub(in super::super) fn connect(access: &PostgresAccess) -> Result<Self, StoreError> {
         let mut config = ::postgres::Config::clone(access);
         config.connect_timeout(PATIENCE).tcp_user_timeout(SILENCE);
         let (idle, interval, count) = KEEPALIVE;
@@ -157,7 +157,7 @@ impl Link {
 
     /// Connects to take the lock of the store, which only a session of the server itself can have. A pooler that swaps sessions
     /// gives itself away while two connections are in a transaction: it hands the one that was let go last to whoever asks next.
-    pub(super) fn connect_to_session(access: &Access) -> Result<Self, StoreError> {
+    pub(super) fn connect_to_session(access: &PostgresAccess) -> Result<Self, StoreError> {
         let mut link = Self::connect(access)?;
         let Ok(mut other) = Self::connect(access) else { return Ok(link) }; // none to spare: `prove` looks later
         for sql in ["BEGIN", "COMMIT"] {

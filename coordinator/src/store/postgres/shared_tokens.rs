@@ -5,7 +5,7 @@
 use ::postgres::Client;
 
 use super::super::StoreError;
-use super::access::Access;
+use super::access::PostgresAccess;
 use super::link::{Failed, Link};
 
 /// Held while the list is changed: the letters `tok`.
@@ -19,7 +19,7 @@ pub(crate) type Numbered = (i64, Vec<u8>);
 pub(crate) struct SharedTokens(Link);
 
 impl SharedTokens {
-    pub(crate) fn connect(access: &Access) -> Result<Self, StoreError> {
+    pub(crate) fn connect(access: &PostgresAccess) -> Result<Self, StoreError> {
         Ok(Self(Link::connect(access)?))
     }
 

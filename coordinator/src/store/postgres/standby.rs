@@ -3,13 +3,13 @@
 
 use super::super::StoreError;
 use super::PostgresStore;
-use super::access::Access;
+use super::access::PostgresAccess;
 use super::link::Link;
 
 /// See the file's documentation.
 #[derive(Debug)]
 pub struct Waiting {
-    access: Access,
+    access: PostgresAccess,
     /// Gone after an error; made again with the next question.
     link: Option<Link>,
 }
@@ -28,7 +28,7 @@ pub enum Asked {
 
 impl Waiting {
     /// Waits for the store of this database.
-    pub fn new(access: Access) -> Self {
+    pub fn new(access: PostgresAccess) -> Self {
         Self { access, link: None }
     }
 

@@ -17,7 +17,7 @@ use axum::http::{Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use played::Played;
 use serde_json::Value;
-use togl_web::{Settings, Web};
+use togl_web::{PageSettings, Web};
 use tower_service::Service;
 
 /// A page with a visitor, who keeps his cookie.
@@ -62,7 +62,7 @@ impl Seen {
 impl World {
     fn new(may_steer: bool) -> Self {
         let source = Arc::new(Played::default());
-        let settings = Settings { port: 7448, may_steer, now: || CLOCK.get(), secret };
+        let settings = PageSettings { port: 7448, may_steer, now: || CLOCK.get(), secret };
         let web = Web::new(source.clone(), settings);
         Self { source, router: web.router(), web, cookie: None }
     }

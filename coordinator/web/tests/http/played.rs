@@ -30,9 +30,9 @@ impl Played {
         }
     }
 
-    fn counted(&self) -> Sweep {
+    fn counted(&self) -> SweepOnPage {
         let finished = self.finished.load(Ordering::SeqCst);
-        Sweep {
+        SweepOnPage {
             name: "played".into(),
             state: "active".into(),
             trials: 100,
@@ -48,8 +48,8 @@ impl Played {
     }
 }
 
-fn here() -> Worker {
-    Worker {
+fn here() -> WorkerOnPage {
+    WorkerOnPage {
         worker: "w".into(),
         host: HOSTILE.into(),
         state: "connected".into(),
@@ -83,8 +83,8 @@ fn rising(at: u64, points: u64) -> Vec<Along> {
 }
 
 /// A cell of the table in a row and a column.
-fn cell(row: u64, column: u64) -> Cell {
-    Cell {
+fn cell(row: u64, column: u64) -> CellOnPage {
+    CellOnPage {
         number: format!("{:.1} ± 2.1", 61.2 + row as f64 + 2.0 * column as f64),
         count: if column == 0 { "n=7/10".into() } else { String::new() },
         marks: if column == 0 { "*".into() } else { String::new() },
@@ -121,7 +121,7 @@ fn score() -> ShownScore {
 }
 
 /// The result of every fold that has one.
-fn outcome() -> Outcome {
+fn outcome() -> OutcomeOnPage {
     let point = |[epoch, share]: Along| CurvePoint {
         epoch: epoch as u32,
         train_loss: 1.0 - share,
@@ -129,7 +129,7 @@ fn outcome() -> Outcome {
         train: share,
         validation: share - 0.05,
     };
-    Outcome {
+    OutcomeOnPage {
         score: score(),
         test: 0.5,
         validation: 0.5,
@@ -150,16 +150,20 @@ fn told(act: &str) -> String {
 }
 
 impl Source for Played {
-    async fn about(&self) -> About {
+    async fn about(&self) -> AboutPage {
         let away_since = if *self.away.lock().unwrap() { "12:00:00 UTC" } else { "" };
-        About { version: "1".into(), coordinator: "127.0.0.1:7447".into(), away_since: away_since.into() }
+        AboutPage { version: "1".into(), coordinator: "127.0.0.1:7447".into(), away_since: away_since.into() }
     }
 
     async fn overview(&self) -> Answer<Overview> {
         self.known("played")?;
-        let gone =
-            Worker { worker: HOSTILE.into(), state: "quarantined".into(), note: HOSTILE.into(), ..here() };
-        let idle = Sweep {
+        let gone = WorkerOnPage {
+            worker: HOSTILE.into(),
+            state: "quarantined".into(),
+            note: HOSTILE.into(),
+            ..here()
+        };
+        let idle = SweepOnPage {
             name: "second".into(),
             state: "paused".into(),
             failed: 7,
@@ -198,18 +202,18 @@ impl Source for Played {
         Ok(self.version.load(Ordering::SeqCst))
     }
 
-    async fn table(&self, name: &str, asked: TableAsked) -> Answer<Table> {
+    async fn table(&self, name: &str, asked: TableAsked) -> Answer<TableOnPage> {
         self.known(name)?;
         if asked.columns == "nonsense" {
             return Err(Trouble::Bad("no setting `nonsense`".into()));
         }
         let columns = if asked.columns.is_empty() { 3 } else { 1 };
         let methods = ["GCN", "GCN-TOGL-1", "GIN", HOSTILE];
-        let row = |(at, method): (usize, &&str)| Row {
+        let row = |(at, method): (usize, &&str)| RowOnPage {
             labels: vec![(*method).into()],
             cells: (0..columns).map(|column| cell(at as u64, column)).collect(),
         };
-        Ok(Table {
+        Ok(TableOnPage {
             version: self.version.load(Ordering::SeqCst),
             folds: 7,
             reading: false,
@@ -235,13 +239,13 @@ impl Source for Played {
         Ok(format!("{form:?}{}", asked.columns))
     }
 
-    async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<Folds> {
+    async fn folds(&self, name: &str, asked: FoldsAsked) -> Answer<FoldsOnPage> {
         self.known(name)?;
         let total = 100_000;
         let folds: Vec<FoldLine> =
             (asked.from..total.min(asked.from.saturating_add(asked.limit))).map(line).collect();
         let next = Some(asked.from.saturating_add(asked.limit)).filter(|next| *next < total);
-        Ok(Folds { total, from: asked.from, next, folds })
+        Ok(FoldsOnPage { total, from: asked.from, next, folds })
     }
 
     async fn failures(&self, name: &str) -> Answer<Failures> {
@@ -318,7 +322,7 @@ impl Source for Played {
     async fn trials(&self, name: &str, from: u64, limit: u64) -> Answer<Trials> {
         self.known(name)?;
         let total = 5_000;
-        let trial = |at: u64| Trial {
+        let trial = |at: u64| TrialOnPage {
             trial: format!("{at:032x}"),
             method: if at == 0 { HOSTILE.into() } else { format!("GCN-{}", at % 4) },
             values: vec![
@@ -331,7 +335,7 @@ impl Source for Played {
             n: 9,
             planned: 10,
         };
-        let trials: Vec<Trial> = (from..total.min(from.saturating_add(limit))).map(trial).collect();
+        let trials: Vec<TrialOnPage> = (from..total.min(from.saturating_add(limit))).map(trial).collect();
         let next = Some(from.saturating_add(limit)).filter(|next| *next < total);
         let settings = vec!["depth".into(), "lr".into()];
         Ok(Trials { total, from, next, caption: "c".into(), score: score(), settings, trials })
@@ -362,35 +366,35 @@ impl Source for Played {
         })
     }
 
-    async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<Comparison> {
+    async fn compare(&self, name: &str, a: &str, b: &str) -> Answer<ComparisonOnPage> {
         self.known(name)?;
-        Ok(Comparison {
+        Ok(ComparisonOnPage {
             names: [a.into(), b.into()],
             settings: vec![["depth".into(), "2".into(), "4".into()]],
-            pairs: vec![Pair { split: 0, seed: 0, a: 50.0, b: 51.0 }],
+            pairs: vec![PairOnPage { split: 0, seed: 0, a: 50.0, b: 51.0 }],
             verdict: "no test is made".into(),
             score: score(),
             difference: Some(MeanDifference { mean: -1.0, low: -2.5, high: 0.5, level: 95 }),
         })
     }
 
-    async fn fold(&self, fold: &str) -> Answer<Fold> {
+    async fn fold(&self, fold: &str) -> Answer<FoldOnPage> {
         self.known("played")?;
-        Ok(Fold {
+        Ok(FoldOnPage {
             score: score(),
             fold: fold.into(),
             title: HOSTILE.into(),
             reason: "finished".into(),
             sweeps: vec!["played".into()],
-            attempts: vec![Attempt { attempt: 1, worker: "w".into(), ending: String::new() }],
-            history: vec![Happened {
+            attempts: vec![AttemptOnPage { attempt: 1, worker: "w".into(), ending: String::new() }],
+            history: vec![EventOnPage {
                 at: 1,
                 event: "leased".into(),
                 attempt: 1,
                 worker: "w".into(),
                 detail: HOSTILE.into(),
             }],
-            log: vec![Log { attempt: 1, text: HOSTILE.into() }],
+            log: vec![LogOnPage { attempt: 1, text: HOSTILE.into() }],
             settings: BTreeMap::from([("depth".into(), "4".into())]),
             result: (!fold.ends_with("/1")).then(outcome),
             growing: if fold.ends_with("/1") { rising(1, 30) } else { Vec::new() },

@@ -11,7 +11,7 @@ use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey};
 use super::{Agent, Session, Slot, Work};
 use crate::crash;
 use crate::link::LinkEvent;
-use crate::slots::{Assignment, Order, Report, SlotEvent};
+use crate::slots::{Assignment, SlotEvent, SlotOrder, SlotReport};
 use crate::spool::{SpoolEntry, SpooledOutcome};
 
 impl Agent {
@@ -73,7 +73,7 @@ impl Agent {
             return;
         }
         for slot in self.slots.iter().filter(|slot| slot.work.is_some()) {
-            let _ = slot.orders.send(Order::Bring).await;
+            let _ = slot.orders.send(SlotOrder::Bring).await;
         }
     }
 
@@ -82,7 +82,7 @@ impl Agent {
             let Ok(fold) = convert::fold(verdict.fold) else { continue };
             let attempt = Attempt(verdict.attempt);
             if let Some(slot) = self.slot_of(fold, attempt) {
-                let _ = self.slots[slot].orders.send(Order::Abandon(fold, attempt)).await;
+                let _ = self.slots[slot].orders.send(SlotOrder::Abandon(fold, attempt)).await;
             }
         }
     }
@@ -114,7 +114,7 @@ impl Agent {
         // One that cannot be read is none: the fold is trained all the same.
         let held = lease.held.and_then(|held| Held::try_from(held).ok());
         let assignment = Assignment { fold, attempt, trial, device, time_limit, held };
-        let _ = slot.orders.send(Order::Train(Box::new(assignment))).await;
+        let _ = slot.orders.send(SlotOrder::Train(Box::new(assignment))).await;
     }
 
     /// The slot that the coordinator had in mind, if it is free; otherwise any that is.
@@ -158,8 +158,8 @@ impl Agent {
     pub(super) async fn on_slot(&mut self, event: SlotEvent) {
         let SlotEvent { slot, fold, attempt, report } = event;
         let outcome = match report {
-            Report::Log(text) => return self.send_log(fold, attempt, text).await,
-            Report::Done(mut result) => {
+            SlotReport::Log(text) => return self.send_log(fold, attempt, text).await,
+            SlotReport::Done(mut result) => {
                 // Whoever reports it later, this is the worker that the attempt was given to.
                 result.provenance.worker = self.identity.worker.to_string();
                 Some(match result.check() {
@@ -170,8 +170,8 @@ impl Agent {
                     }
                 })
             }
-            Report::Failed(failure) => Some(SpooledOutcome::Failure(failure)),
-            Report::Abandoned => None,
+            SlotReport::Failed(failure) => Some(SpooledOutcome::Failure(failure)),
+            SlotReport::Abandoned => None,
         };
         let work = self.slots[slot].work.take();
         if let (Some(outcome), Some(work)) = (outcome, work) {

@@ -7,22 +7,22 @@ use togl_proto::wire::coordinator_message;
 use togl_sweeps::{Failure, FailureClass, FoldResult, TrialConfig, result};
 
 use super::*;
-use crate::slots::Report;
+use crate::slots::SlotReport;
 
 /// An agent with two slots, of which the first trains, and everything around it.
 struct World {
     folder: tempfile::TempDir,
     link: mpsc::Sender<LinkEvent>,
     said: mpsc::Receiver<WorkerMessage>,
-    orders: mpsc::Receiver<Order>,
-    second_orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<SlotOrder>,
+    second_orders: mpsc::Receiver<SlotOrder>,
     /// Folds whose checkpoints were removed.
     tidied: Arc<Mutex<Vec<FoldKey>>>,
     slot: mpsc::Sender<SlotEvent>,
     progress: watch::Sender<Latest>,
     stop: mpsc::Sender<()>,
     agent: tokio::task::JoinHandle<()>,
-    stopped: mpsc::Receiver<Stopped>,
+    stopped: mpsc::Receiver<AgentEnd>,
 }
 
 fn trial() -> TrialConfig {
@@ -87,7 +87,7 @@ impl World {
             wire::Welcome { incarnation: "store".to_owned(), heartbeat_ms: 60_000, ..Default::default() };
         self.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
         self.give(fold(), 0).await;
-        assert!(matches!(self.orders.recv().await, Some(Order::Train(_))));
+        assert!(matches!(self.orders.recv().await, Some(SlotOrder::Train(_))));
     }
 
     /// A lease on a fold, meant for a slot.
@@ -98,7 +98,7 @@ impl World {
         self.link.send(from_coordinator(coordinator_message::Kind::Leases(leases))).await.unwrap();
     }
 
-    async fn slot_says(&self, report: Report) {
+    async fn slot_says(&self, report: SlotReport) {
         let event = SlotEvent { slot: 0, fold: fold(), attempt: Attempt(1), report };
         self.slot.send(event).await.unwrap();
     }
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    async fn ends(mut self) -> (Stopped, tempfile::TempDir) {
+    async fn ends(mut self) -> (AgentEnd, tempfile::TempDir) {
         self.link.send(LinkEvent::Lost("closed".to_owned())).await.unwrap();
         let stopped = self.stopped.recv().await.unwrap();
         self.agent.await.unwrap();
@@ -153,13 +153,13 @@ fn preempted() -> Failure {
 async fn told_to_stop_it_lets_the_fold_save_gives_it_back_and_leaves() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     world.stop.send(()).await.unwrap();
-    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
-    world.slot_says(Report::Failed(preempted())).await;
+    assert!(matches!(world.orders.recv().await, Some(SlotOrder::Stop)));
+    world.slot_says(SlotReport::Failed(preempted())).await;
     let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
     assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "preempted");
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
     let (stopped, folder) = world.ends().await;
-    assert_eq!(stopped, Stopped::Asked);
+    assert_eq!(stopped, AgentEnd::Asked);
     let spool = Spool::open(&folder.path().join("spool")).unwrap();
     assert_eq!(spool.all().count(), 0, "a preempted fold is nothing to report again later");
 }
@@ -168,9 +168,9 @@ async fn told_to_stop_it_lets_the_fold_save_gives_it_back_and_leaves() {
 async fn a_fold_that_takes_too_long_to_save_does_not_keep_the_worker() {
     let mut world = World::training(Duration::ZERO).await;
     world.stop.send(()).await.unwrap();
-    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    assert!(matches!(world.orders.recv().await, Some(SlotOrder::Stop)));
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
-    assert_eq!(world.ends().await.0, Stopped::Asked);
+    assert_eq!(world.ends().await.0, AgentEnd::Asked);
 }
 
 #[tokio::test(start_paused = true)]
@@ -186,12 +186,12 @@ async fn before_its_time_is_over_it_takes_nothing_new_then_saves_and_leaves() {
     assert_eq!(hello.offers, ["programs"]);
     while world.asked().await != 0 {}
     assert_eq!(start.elapsed().as_secs(), 3_000, "its request is taken back when only the margin is left");
-    assert!(matches!(world.orders.recv().await, Some(Order::Stop)));
+    assert!(matches!(world.orders.recv().await, Some(SlotOrder::Stop)));
     assert_eq!(start.elapsed().as_secs(), 3_540, "what is in training goes on until saving must begin");
-    world.slot_says(Report::Failed(preempted())).await;
+    world.slot_says(SlotReport::Failed(preempted())).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
-    assert_eq!(world.ends().await.0, Stopped::Asked);
+    assert_eq!(world.ends().await.0, AgentEnd::Asked);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn another_start_of_a_coordinator_has_checkpoints_brought_again_and_the_sa
         world.link.send(from_coordinator(coordinator_message::Kind::Welcome(welcome))).await.unwrap();
         world.asked().await; // the welcome has been heard
         let order = world.orders.try_recv();
-        assert_eq!(matches!(order, Ok(Order::Bring)), brings, "start {start}: {order:?}");
+        assert_eq!(matches!(order, Ok(SlotOrder::Bring)), brings, "start {start}: {order:?}");
         assert!(world.second_orders.try_recv().is_err(), "it trains nothing");
     }
 }
@@ -216,17 +216,17 @@ async fn told_twice_it_leaves_at_once() {
     world.stop.send(()).await.unwrap();
     world.stop.send(()).await.unwrap();
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
-    assert_eq!(world.ends().await.0, Stopped::Asked);
+    assert_eq!(world.ends().await.0, AgentEnd::Asked);
 }
 
 #[tokio::test]
 async fn cut_off_it_ends_and_keeps_what_nobody_acknowledged() {
     let mut world = World::training(Duration::from_secs(3600)).await;
-    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    world.slot_says(SlotReport::Done(Box::new(result::example(0.5)))).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     let why = LinkRefusal::Token("the token was revoked".to_owned());
     world.link.send(LinkEvent::Refused(why.clone())).await.unwrap();
-    assert_eq!(world.stopped.recv().await, Some(Stopped::Refused { why, kept: 1 }));
+    assert_eq!(world.stopped.recv().await, Some(AgentEnd::Refused { why, kept: 1 }));
     world.agent.await.unwrap();
     let spool = Spool::open(&world.folder.path().join("spool")).unwrap();
     assert!(spool.has_result("store", fold(), Attempt(1)));
@@ -235,7 +235,7 @@ async fn cut_off_it_ends_and_keeps_what_nobody_acknowledged() {
 #[tokio::test]
 async fn checkpoints_go_when_the_result_is_acknowledged_and_not_before() {
     let mut world = World::training(Duration::from_secs(3600)).await;
-    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    world.slot_says(SlotReport::Done(Box::new(result::example(0.5)))).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     assert!(world.tidied.lock().unwrap().is_empty(), "reported is not acknowledged");
     let ack =
@@ -273,14 +273,14 @@ async fn the_coordinator_hears_the_latest_epoch_of_the_attempt_in_training() {
 #[tokio::test]
 async fn a_trainer_that_leaves_by_itself_gives_its_fold_back_and_the_worker_stays() {
     let mut world = World::training(Duration::from_secs(3600)).await;
-    world.slot_says(Report::Failed(preempted())).await;
+    world.slot_says(SlotReport::Failed(preempted())).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     world.lease().await;
     world.stop.send(()).await.unwrap();
-    assert!(matches!(world.orders.recv().await, Some(Order::Stop)), "it was training again");
-    world.slot_says(Report::Abandoned).await;
+    assert!(matches!(world.orders.recv().await, Some(SlotOrder::Stop)), "it was training again");
+    world.slot_says(SlotReport::Abandoned).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Goodbye(_))));
-    assert_eq!(world.ends().await.0, Stopped::Asked);
+    assert_eq!(world.ends().await.0, AgentEnd::Asked);
 }
 
 /// The coordinator knows which slot has the memory; the first free one may not.
@@ -289,18 +289,20 @@ async fn a_lease_goes_to_the_slot_it_is_meant_for_or_to_a_free_one_or_back() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     let [second, third, fourth] = [2, 3, 4].map(|seed| FoldKey { seed, ..fold() });
     world.give(second, 0).await;
-    let Some(Order::Train(given)) = world.second_orders.recv().await else { panic!("the first is busy") };
+    let Some(SlotOrder::Train(given)) = world.second_orders.recv().await else { panic!("the first is busy") };
     assert_eq!(given.fold, second);
     world.give(third, 1).await;
     let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
     assert_eq!(reports.failures[0].failure.as_ref().unwrap().class, "preempted", "no slot is free");
     for (slot, fold) in [(0, fold()), (1, second)] {
-        let event = SlotEvent { slot, fold, attempt: Attempt(1), report: Report::Abandoned };
+        let event = SlotEvent { slot, fold, attempt: Attempt(1), report: SlotReport::Abandoned };
         world.slot.send(event).await.unwrap();
     }
     while world.asked().await != 2 {}
     world.give(fourth, 1).await;
-    let Some(Order::Train(given)) = world.second_orders.recv().await else { panic!("it was meant for it") };
+    let Some(SlotOrder::Train(given)) = world.second_orders.recv().await else {
+        panic!("it was meant for it")
+    };
     assert_eq!(given.fold, fourth);
 }
 
@@ -332,7 +334,7 @@ async fn a_result_waits_for_the_store_that_it_belongs_to() {
         world.link.send(event).await.unwrap();
     }
     while !matches!(said.recv().await.unwrap().kind, Some(worker_message::Kind::Ask(_))) {}
-    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    world.slot_says(SlotReport::Done(Box::new(result::example(0.5)))).await;
     loop {
         match said.recv().await.unwrap().kind {
             Some(worker_message::Kind::Ask(ask)) if ask.count == 2 => break, // the slot is free again
@@ -373,7 +375,7 @@ fn answer(accepted: bool, keep: bool) -> LinkEvent {
 #[tokio::test]
 async fn a_result_that_the_coordinator_is_too_old_for_is_kept_and_told_again_in_the_next_session() {
     let mut world = World::training(Duration::from_secs(3600)).await;
-    world.slot_says(Report::Done(Box::new(result::example(0.5)))).await;
+    world.slot_says(SlotReport::Done(Box::new(result::example(0.5)))).await;
     assert!(matches!(world.hears().await, Some(worker_message::Kind::Reports(_))));
     world.link.send(answer(false, true)).await.unwrap();
     let (outgoing, said) = mpsc::channel(64);
@@ -399,7 +401,7 @@ async fn a_result_that_the_coordinator_is_too_old_for_is_kept_and_told_again_in_
 async fn a_result_that_contradicts_itself_is_never_sent() {
     let mut world = World::training(Duration::from_secs(3600)).await;
     let result = FoldResult { best_epoch: 99, ..result::example(0.5) };
-    world.slot_says(Report::Done(Box::new(result))).await;
+    world.slot_says(SlotReport::Done(Box::new(result))).await;
     let Some(worker_message::Kind::Reports(reports)) = world.hears().await else { panic!("no report") };
     let failure = reports.failures[0].failure.as_ref().unwrap();
     assert_eq!(failure.class, "report-refused");

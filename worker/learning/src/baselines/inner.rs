@@ -2,7 +2,7 @@
 //! from, never on the test part. Owns the folds, which are stratified, and the rule of choice: the highest accuracy,
 //! the first of equal ones.
 
-use togl_data::{Purpose, Stream};
+use togl_data::{Purpose, RandomStream};
 use togl_sweeps::result::Metrics;
 
 use super::gram::Gram;
@@ -24,7 +24,7 @@ pub(super) fn deal(learned: &[u32], labels: &[u32], folds: u32, seed: u64, split
     for class in 0..classes {
         let members = learned.iter().enumerate().filter(|(_, graph)| labels[**graph as usize] == class);
         let mut members: Vec<usize> = members.map(|(at, _)| at).collect();
-        Stream::new(seed, split, Purpose::Shuffle, 0, u64::from(class)).shuffle(&mut members);
+        RandomStream::new(seed, split, Purpose::Shuffle, 0, u64::from(class)).shuffle(&mut members);
         for at in members {
             fold_of[at] = dealt % folds;
             dealt += 1;

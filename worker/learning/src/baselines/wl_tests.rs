@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tch::Tensor;
-use togl_data::{DatasetBuilder, Purpose, Stream, Task};
+use togl_data::{DatasetBuilder, Purpose, RandomStream, Task};
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn dataset(graphs: &[(usize, Edges)]) -> Dataset {
 }
 
 fn random_graphs(seed: u64, count: usize, most: u64) -> Vec<(usize, Edges)> {
-    let mut stream = Stream::new(seed, 0, Purpose::Generate("kernel tests"), 0, 0);
+    let mut stream = RandomStream::new(seed, 0, Purpose::Generate("kernel tests"), 0, 0);
     let graph = |_| {
         let nodes = 2 + stream.uniform_below(most - 1) as u32;
         let pairs = (0..nodes).flat_map(|u| (u + 1..nodes).map(move |w| (u, w)));

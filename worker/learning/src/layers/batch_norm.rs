@@ -6,7 +6,7 @@ use tch::Tensor;
 
 use crate::error::Result;
 use crate::native::{self, Norm};
-use crate::parameters::{Init, Scope};
+use crate::parameters::{Initialisation, Scope};
 
 const EPS: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
@@ -33,8 +33,8 @@ impl BatchNorm {
     /// Makes `weight`, `bias` and the buffers `running_mean`, `running_var`.
     pub fn new(scope: &mut Scope<'_>, width: i64) -> Self {
         Self {
-            weight: scope.parameter("weight", &[width], Init::Constant(1.0)),
-            bias: scope.parameter("bias", &[width], Init::Constant(0.0)),
+            weight: scope.parameter("weight", &[width], Initialisation::Constant(1.0)),
+            bias: scope.parameter("bias", &[width], Initialisation::Constant(0.0)),
             running_mean: scope.buffer("running_mean", &[width], 0.0),
             running_var: scope.buffer("running_var", &[width], 1.0),
         }

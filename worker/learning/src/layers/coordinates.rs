@@ -7,7 +7,7 @@ use tch::{Device, Kind, Tensor};
 
 use crate::error::Result;
 use crate::native;
-use crate::parameters::{Init, Scope};
+use crate::parameters::{Initialisation, Scope};
 use crate::persistence::Pairs;
 
 /// Kinds of functions.
@@ -28,13 +28,13 @@ pub struct Coordinates {
 impl Coordinates {
     /// Makes `triangle.centre`, `gaussian.{centre,width}`, `line.{weight,bias}` and `hat.{centre,radius}`.
     pub fn new(scope: &mut Scope<'_>, units: i64) -> Self {
-        let small = Init::Normal(0.1);
+        let small = Initialisation::Normal(0.1);
         Self {
             triangle: scope.child("triangle").parameter("centre", &[units], small),
             gauss_centre: scope.child("gaussian").parameter("centre", &[units], small),
-            gauss_width: scope.child("gaussian").parameter("width", &[1], Init::Constant(1.0)),
-            line_weight: scope.child("line").parameter("weight", &[units, 2], Init::fan_in(2)),
-            line_bias: scope.child("line").parameter("bias", &[units], Init::fan_in(2)),
+            gauss_width: scope.child("gaussian").parameter("width", &[1], Initialisation::Constant(1.0)),
+            line_weight: scope.child("line").parameter("weight", &[units, 2], Initialisation::fan_in(2)),
+            line_bias: scope.child("line").parameter("bias", &[units], Initialisation::fan_in(2)),
             hat_centre: scope.child("hat").parameter("centre", &[units], small),
             hat_radius: scope.child("hat").parameter("radius", &[units], small),
         }

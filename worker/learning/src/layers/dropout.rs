@@ -2,7 +2,7 @@
 //! Masks come from the named streams of a pass, so a run can be repeated.
 
 use tch::Tensor;
-use togl_data::{Purpose, Stream};
+use togl_data::{Purpose, RandomStream};
 
 use crate::layers::Pass;
 
@@ -26,7 +26,7 @@ impl Dropout {
         }
         let draws = pass.draws;
         let purpose = Purpose::Dropout(&self.name);
-        let mut stream = Stream::new(draws.seed, draws.split, purpose, draws.epoch, draws.step);
+        let mut stream = RandomStream::new(draws.seed, draws.split, purpose, draws.epoch, draws.step);
         let kept = (1.0 / (1.0 - self.probability)) as f32;
         let mask: Vec<f32> =
             (0..x.numel()).map(|_| if stream.uniform() < self.probability { 0.0 } else { kept }).collect();

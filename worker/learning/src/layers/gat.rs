@@ -6,7 +6,7 @@ use tch::{Kind, Tensor};
 
 use crate::error::Result;
 use crate::layers::{Pass, dropout::Dropout, linear::Linear, part};
-use crate::parameters::{Init, Scope};
+use crate::parameters::{Initialisation, Scope};
 
 const SLOPE: f64 = 0.2;
 const SOFTMAX_EPS: f64 = 1e-16;
@@ -26,12 +26,12 @@ pub struct Gat {
 impl Gat {
     /// Makes `weight`, `attention_source`, `attention_target` and `bias`; `width` is that of one head.
     pub fn new(scope: &mut Scope<'_>, width_in: i64, heads: i64, width: i64, dropout: f64) -> Self {
-        let init = Init::glorot(heads, width);
+        let init = Initialisation::glorot(heads, width);
         Self {
             linear: Linear::glorot(scope, width_in, heads * width, false),
             source: scope.parameter("attention_source", &[heads, width], init),
             target: scope.parameter("attention_target", &[heads, width], init),
-            bias: scope.parameter("bias", &[heads * width], Init::Constant(0.0)),
+            bias: scope.parameter("bias", &[heads * width], Initialisation::Constant(0.0)),
             heads,
             width,
             dropout: Dropout::new(&scope.name("attention"), dropout),

@@ -5,7 +5,7 @@ use tch::Tensor;
 
 use crate::error::Result;
 use crate::layers::{Pass, linear::Linear, part};
-use crate::parameters::{Init, Scope};
+use crate::parameters::{Initialisation, Scope};
 
 /// A graph isomorphism layer.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Gin {
     /// Makes `eps`, `mlp.0.*` and `mlp.1.*`.
     pub fn new(scope: &mut Scope<'_>, width: i64) -> Self {
         Self {
-            eps: scope.parameter("eps", &[1], Init::Constant(0.0)),
+            eps: scope.parameter("eps", &[1], Initialisation::Constant(0.0)),
             first: Linear::new(&mut scope.child("mlp.0"), width, width),
             second: Linear::new(&mut scope.child("mlp.1"), width, width),
         }

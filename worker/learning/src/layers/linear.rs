@@ -5,7 +5,7 @@ use tch::Tensor;
 
 use crate::error::Result;
 use crate::native;
-use crate::parameters::{Init, Scope};
+use crate::parameters::{Initialisation, Scope};
 
 /// A linear map.
 #[derive(Debug)]
@@ -17,20 +17,27 @@ pub struct Linear {
 impl Linear {
     /// Makes `weight` and `bias`.
     pub fn new(scope: &mut Scope<'_>, width_in: i64, width_out: i64) -> Self {
-        let init = Init::fan_in(width_in);
+        let init = Initialisation::fan_in(width_in);
         let weight = scope.parameter("weight", &[width_out, width_in], init);
         Self { weight, bias: Some(scope.parameter("bias", &[width_out], init)) }
     }
 
     /// Makes `weight` only.
     pub fn without_bias(scope: &mut Scope<'_>, width_in: i64, width_out: i64) -> Self {
-        Self { weight: scope.parameter("weight", &[width_out, width_in], Init::fan_in(width_in)), bias: None }
+        Self {
+            weight: scope.parameter("weight", &[width_out, width_in], Initialisation::fan_in(width_in)),
+            bias: None,
+        }
     }
 
     /// Makes a Glorot-uniform `weight`, and a `bias` of zeros if asked for.
     pub fn glorot(scope: &mut Scope<'_>, width_in: i64, width_out: i64, bias: bool) -> Self {
-        let weight = scope.parameter("weight", &[width_out, width_in], Init::glorot(width_in, width_out));
-        Self { weight, bias: bias.then(|| scope.parameter("bias", &[width_out], Init::Constant(0.0))) }
+        let weight =
+            scope.parameter("weight", &[width_out, width_in], Initialisation::glorot(width_in, width_out));
+        Self {
+            weight,
+            bias: bias.then(|| scope.parameter("bias", &[width_out], Initialisation::Constant(0.0))),
+        }
     }
 
     /// x W^T + b.
