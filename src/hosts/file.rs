@@ -1,4 +1,4 @@
-//! The file of hosts: reads and checks what the user wrote. Whatever is in a [`Wish`] may stand in a script and in the command
+//! The file of hosts: reads and checks what the user wrote. Whatever is in a [`HostEntry`] may stand in a script and in the command
 //! line of `ssh`. Opens no connection and knows nothing of the hosts themselves.
 
 use std::path::{Path, PathBuf};

@@ -13,6 +13,7 @@ use togl_scheduler::{Change, FleetChange, FoldChange};
 use togl_sweeps::{Attempt, Failure, FailureClass, FoldKey, SweepName};
 
 use crate::coordinator::{self, STANDSTILL};
+use crate::world::Mistake;
 
 /// A result: of which attempt, and the bits of its accuracy.
 pub type Trained = (FoldKey, Attempt, u64);
@@ -86,6 +87,13 @@ impl Notes {
 }
 
 impl Ledger {
+    /// That of a world in which this mistake is made.
+    pub fn with(mistake: Mistake) -> Self {
+        let ledger = Self::default();
+        ledger.notes().compares_nothing = mistake == Mistake::AcceptTorn;
+        ledger
+    }
+
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         self.0.lock().unwrap()
     }

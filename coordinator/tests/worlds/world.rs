@@ -80,13 +80,12 @@ pub fn run(seed: u64) -> BTreeMap<&'static str, u64> {
 pub fn run_with(seed: u64, mistake: Mistake) -> BTreeMap<&'static str, u64> {
     let lock = Lock::new(mistake == Mistake::TwoActive);
     let mut rng = SmallRng::seed_from_u64(seed);
-    let (ledger, store, tokens) = (Ledger::default(), MemoryStore::default(), Tokens::random().unwrap());
-    let (jumps, troubles) = (Jumps::default(), Troubles::default());
+    let (store, tokens) = (MemoryStore::default(), Tokens::random().unwrap());
+    let (ledger, jumps, troubles) = (Ledger::with(mistake), Jumps::default(), Troubles::default());
     let disks = [disk(), disk()]; // each coordinator has its own
     let held = disks.each_ref().map(|disk| disk.path().to_owned());
     let mut sim = simulation(seed, *pick(&mut rng, &[5, 50, 400]));
     let mut chance = SmallRng::seed_from_u64(!seed); // of its own, so that the rest of a world is as it was without
-    ledger.notes().compares_nothing = mistake == Mistake::AcceptTorn;
     let has_standby = lock.unguarded || chance.random_range(0..2) == 0;
     let place = |name, is_there, seed, held: &PathBuf| {
         let dead = Arc::new(AtomicBool::new(false));
@@ -111,8 +110,8 @@ pub fn run_with(seed: u64, mistake: Mistake) -> BTreeMap<&'static str, u64> {
         faults.extend(losses(&mut chance, FAULTY));
         faults.sort_by_key(|(at, _)| *at);
     }
-    let (of, mending, looping) = (ledger.clone(), vec![], vec![]);
-    let mut hosts = Hosts { workers, mending, dead, lock, jumps, ledger: of, looping, held };
+    let (ledger_of_hosts, mending, looping) = (ledger.clone(), vec![], vec![]);
+    let mut hosts = Hosts { workers, mending, dead, lock, jumps, ledger: ledger_of_hosts, looping, held };
     let ended = hosts.play(&mut sim, faults, &troubles);
     ledger.compare(&store, &["a", "b", "c", "d"]);
     judge(seed, ended, &machines, &ledger);

@@ -1,6 +1,6 @@
 //! The page of an operator: what it shows ([`view`]), whom it believes ([`sessions`], [`guard`]), how it is asked
 //! ([`routes`], [`api`]) and the files that browsers run. Where views come from is somebody else's business ([`Source`]), and
-//! so are clock and chance: time and secrets come in with [`Settings`]. Knows no coordinator, no Polars and no SQL.
+//! so are clock and chance: time and secrets come in with [`PageSettings`]. Knows no coordinator, no Polars and no SQL.
 
 mod answer;
 pub mod api;
