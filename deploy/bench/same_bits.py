@@ -3,8 +3,8 @@
 
     python deploy/bench/same_bits.py OLD_WORKER NEW_WORKER [DATA_DIR]
 
-Without DATA_DIR: two epochs on Necklaces of every kind of network. With it, also short folds of the sweeps that
-reproduce the paper on ENZYMES and PROTEINS. Ends with 1 if a result differs; what may differ is left out: seconds,
+Without DATA_DIR: two epochs on Necklaces of every kind of network. With it, also short folds on
+ENZYMES and PROTEINS. Ends with 1 if a result differs; what may differ is left out: seconds,
 energy, memory and the program's own version.
 """
 
