@@ -85,9 +85,9 @@ impl Purpose<'_> {
 /// An endless sequence of random numbers that belongs to one purpose.
 ///
 /// ```
-/// use togl_data::{Purpose, Stream};
-/// let mut first = Stream::new(421, 0, Purpose::Shuffle, 3, 0);
-/// let mut again = Stream::new(421, 0, Purpose::Shuffle, 3, 0);
+/// use togl_data::{Purpose, RandomStream};
+/// let mut first = RandomStream::new(421, 0, Purpose::Shuffle, 3, 0);
+/// let mut again = RandomStream::new(421, 0, Purpose::Shuffle, 3, 0);
 /// assert_eq!(first.permutation(10), again.permutation(10));
 /// ```
 #[derive(Clone, Debug)]
