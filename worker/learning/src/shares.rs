@@ -10,6 +10,7 @@ use togl_topology::IndexTables;
 
 use crate::batch::Batch;
 use crate::error::{Result, TrainError};
+use crate::native;
 
 /// Parts of an epoch as shares of the whole; they need not add up to one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -57,8 +58,9 @@ fn persistence(trial: &TrialConfig, batch: &Batch) -> Result<()> {
 fn message_passing(trial: &TrialConfig, batch: &Batch) -> Result<()> {
     let Some(matrix) = batch.normalised.as_ref().or(batch.neighbours.as_ref()) else { return Ok(()) };
     let states = node_states(trial, batch)?;
+    let gradient = states.f_ones_like()?;
     for _ in 0..trial.graph_layers() {
-        matrix.product(&states)?.f_sum(Kind::Float)?.f_backward()?;
+        native::backward(&matrix.product(&states)?, &gradient)?;
     }
     Ok(())
 }
@@ -66,6 +68,7 @@ fn message_passing(trial: &TrialConfig, batch: &Batch) -> Result<()> {
 fn matmul(trial: &TrialConfig, batch: &Batch) -> Result<()> {
     let states = node_states(trial, batch)?;
     let width = i64::from(trial.hidden_dim);
+    let gradient = states.f_ones_like()?;
     let weight = Tensor::f_ones([width, width], (Kind::Float, states.device()))?.set_requires_grad(true);
     let products = match trial.model {
         Backbone::Gin | Backbone::Gfl => 2,
@@ -73,7 +76,7 @@ fn matmul(trial: &TrialConfig, batch: &Batch) -> Result<()> {
         _ => 1,
     };
     for _ in 0..products * trial.graph_layers() {
-        states.f_matmul(&weight)?.f_sum(Kind::Float)?.f_backward()?;
+        native::backward(&native::dense(&states, &weight, None, false)?, &gradient)?;
     }
     Ok(())
 }
