@@ -47,7 +47,7 @@ async () => {
   same("no logarithm of nothing", new Axis("x", ["0", "1"]).positive, false);
 
   // Brushes, slider and log axis of the chart, by keyboard and by pointer.
-  const seen = { settings: ["depth", "lr"], trials: Array.from({ length: 100 }, (_, at) => ({ trial: String(at), method: "GCN", values: [String(at % 10), String(10 ** -(1 + (at % 4)))], validation: 100 - at, test: 90 - at, test_std: 1, n: 1, planned: 1 })) };
+  const seen = { score: { name: "accuracy", factor: 100, unit: "%", decimals: 1 }, settings: ["depth", "lr"], trials: Array.from({ length: 100 }, (_, at) => ({ trial: String(at), method: "GCN", values: [String(at % 10), String(10 ** -(1 + (at % 4)))], validation: 100 - at, test: 90 - at, test_std: 1, n: 1, planned: 1 })) };
   const chart = new Chart();
   document.body.append(chart.picture);
   chart.show(seen);
