@@ -64,7 +64,9 @@ export class Figure {
     const points = this.all.flatMap((line) => line.points);
     const xs = points.map((point) => point.at);
     const whole = [xs.reduce((low, x) => Math.min(low, x), Infinity), xs.reduce((high, x) => Math.max(high, x), -Infinity)];
-    const x = this.part ?? (whole[0] === whole[1] ? [whole[0] - 1, whole[1] + 1] : whole);
+    // Error bars at the ends would lie on the axis.
+    const beside = points.some((point) => point.spread) ? 0.04 * (whole[1] - whole[0]) : 0;
+    const x = this.part ?? (whole[0] === whole[1] ? [whole[0] - 1, whole[1] + 1] : [whole[0] - beside, whole[1] + beside]);
     const seen = points.filter((point) => point.at >= x[0] && point.at <= x[1]);
     const low = seen.reduce((low, point) => Math.min(low, point.y - (point.spread ?? 0)), Infinity);
     const high = seen.reduce((high, point) => Math.max(high, point.y + (point.spread ?? 0)), -Infinity);
