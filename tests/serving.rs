@@ -2,76 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod served;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::rc::Rc;
+use std::process::{Command, Stdio};
 
-/// A `togl serve` of its own, as careless a user starts it: with a umask that forbids nothing. Stopped with SIGTERM.
-struct Served {
-    state: Rc<tempfile::TempDir>,
-    child: std::process::Child,
-    stderr: BufReader<std::process::ChildStderr>,
-}
-
-impl Served {
-    /// Starts and waits until it says that workers can be added. Gives what it said so far.
-    fn start(arguments: &[&str]) -> (Self, String) {
-        Self::on(Rc::new(tempfile::tempdir().unwrap()), arguments)
-    }
-
-    /// The same on a state directory that may have been served before.
-    fn on(state: Rc<tempfile::TempDir>, arguments: &[&str]) -> (Self, String) {
-        let mut child = Command::new("sh")
-            .args(["-c", "umask 000; exec \"$0\" serve --listen 127.0.0.1:0 \"$@\""])
-            .arg(env!("CARGO_BIN_EXE_togl"))
-            .args(arguments)
-            .env("TOGL_STATE", state.path())
-            .env_remove("RUST_LOG")
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.contains("togl-worker join") {
-            assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended: {said}");
-        }
-        (Self { state, child, stderr }, said)
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
-        command.args(arguments).env("TOGL_STATE", self.state.path()).env_remove("TOGL_TOKEN");
-        command.env_remove("TOGL_COORDINATOR").env_remove("TOGL_CONTEXT");
-        command
-    }
-
-    fn togl(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().unwrap()
-    }
-
-    fn stop(self) -> std::process::ExitStatus {
-        self.last_words().0
-    }
-
-    /// Stops it. Gives how it ended and what it said meanwhile.
-    fn last_words(mut self) -> (std::process::ExitStatus, String) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        let mut said = String::new();
-        self.stderr.read_to_string(&mut said).unwrap();
-        (self.child.wait().unwrap(), said)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill(); // of a test that failed; otherwise it has ended
-        let _ = self.child.wait();
-    }
-}
+use served::{Served, modes};
 
 #[cfg(target_os = "linux")]
 #[test]
@@ -324,18 +263,6 @@ fn a_log_for_programs_is_json_and_holds_no_secret() {
     assert!(served.stop().success());
 }
 
-/// Every file and folder below `folder`, with its mode.
-fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let metadata = std::fs::symlink_metadata(&path).unwrap();
-        if metadata.is_dir() {
-            modes(&path, found);
-        }
-        found.push((path, metadata.permissions().mode() & 0o777));
-    }
-}
-
 #[test]
 fn every_file_of_a_state_directory_is_private_whatever_the_umask() {
     let (served, _) = Served::start(&[]);
@@ -394,128 +321,6 @@ fn strangers_cannot_fill_the_log_through_a_library() {
     assert!(ended.success());
     let warned = said.lines().filter(|line| line.contains("PING")).count();
     assert_eq!(warned, 1, "{said}");
-}
-
-/// Where a coordinator says that it serves.
-fn serving_at(said: &str) -> String {
-    let line = said.lines().find(|line| line.starts_with("serving ")).unwrap();
-    line.rsplit_once(" at ").unwrap().1.to_owned()
-}
-
-#[test]
-fn health_is_one_line_and_an_exit_code_and_needs_no_token_on_the_own_machine() {
-    let (served, said) = Served::start(&[]);
-    let address = serving_at(&said);
-    let health = |more: &[&str]| {
-        let output = served.togl(&[&["health"], more].concat());
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-    };
-    let serving = (0, format!("serving at {address}\n"), String::new());
-    assert_eq!(health(&[]), serving);
-    assert_eq!(health(&["--coordinator", &address, "--state", "/nowhere"]), serving);
-    let (code, out, err) = health(&["--coordinator", &format!("127.0.0.1:9,{address}")]);
-    assert_eq!((code, &out), (0, &serving.1), "{err}");
-    assert!(
-        err.contains("127.0.0.1:9 does not answer (") && err.contains(&format!("going on with {address}")),
-        "{err}"
-    );
-    let (code, _, err) = health(&["--coordinator", "127.0.0.1:9,127.0.0.1:10"]);
-    assert_eq!(code, 3, "{err}");
-    assert!(
-        err.contains("127.0.0.1:9 does not answer (") && err.contains("127.0.0.1:10 does not answer ("),
-        "{err}"
-    );
-    let (code, _, err) = health(&["--coordinator", "127.0.0.1:9,nonsense"]);
-    assert_eq!(code, 2, "{err}");
-    assert!(err.contains("`nonsense` is not an address; use HOST:PORT"), "{err}");
-
-    assert!(served.stop().success());
-}
-
-#[test]
-fn what_waits_is_told_from_what_serves_and_a_note_of_who_has_died_is_not_believed() {
-    let (served, _) = Served::start(&[]);
-    let state = served.state.clone();
-    let health = |more: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
-        command.arg("health").args(more).env("TOGL_STATE", state.path()).env_remove("TOGL_COORDINATOR");
-        let output = command.output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
-    };
-    assert!(served.stop().success());
-    assert_eq!(health(&["--or-standby"]).0, 3);
-    let note = |pid: u32| {
-        let text = format!(r#"{{"address":"0.0.0.0:7447","pid":{pid}}}"#);
-        std::fs::write(state.path().join("standby.json"), text).unwrap();
-    };
-    note(std::process::id());
-    assert_eq!(health(&[]).0, 3);
-    let waiting = format!("waiting to take over, then at 0.0.0.0:7447 (process {})\n", std::process::id());
-    assert_eq!(health(&["--or-standby"]), (0, waiting));
-    note(u32::MAX);
-    assert_eq!(health(&["--or-standby"]).0, 3);
-}
-
-#[test]
-fn several_addresses_are_tried_in_turn_by_those_who_read_and_those_who_change() {
-    let (served, said) = Served::start(&[]);
-    let address = serving_at(&said);
-    let listed = served.togl(&["sweeps", "--coordinator", &format!("127.0.0.1:9, {address}")]);
-    let err = String::from_utf8(listed.stderr).unwrap();
-    assert!(listed.status.success(), "{err}");
-    assert!(err.contains("127.0.0.1:9 does not answer ("), "{err}");
-    assert!(served.stop().success());
-}
-
-#[test]
-fn a_coordinator_that_begins_with_a_bundle_has_its_ca_and_knows_its_tokens() {
-    let state = Rc::new(tempfile::tempdir().unwrap());
-    let bundle = |folder: &Path| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
-        command.args(["token", "bundle"]).arg(folder).env("TOGL_STATE", "/nowhere");
-        let output = command.output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
-    };
-    let (code, said) = bundle(state.path());
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("wrote ca.key, ca.pem, operator.token, tokens.json, worker.token to "), "{said}");
-    assert!(said.contains("kubectl create secret generic togl-worker --from-file=worker.token="), "{said}");
-    assert!(!said.contains("togl1."), "no secret is shown: {said}");
-    let mut found = Vec::new();
-    modes(state.path(), &mut found);
-    assert!(found.len() == 5 && found.iter().all(|(_, mode)| mode & 0o077 == 0), "{found:?}");
-    let (code, said) = bundle(state.path());
-    assert_eq!(code, 2, "{said}");
-    assert!(
-        said.contains("is not empty; nothing was changed in it")
-            && said.contains("hint: name another folder"),
-        "{said}"
-    );
-
-    let token = std::fs::read_to_string(state.path().join("operator.token")).unwrap();
-    let copy = state.path().join("copied");
-    std::fs::write(&copy, &token).unwrap();
-    let (served, said) = Served::on(state, &[]);
-    let address = serving_at(&said);
-    // Over TLS, because a coordinator that is named is believed for its CA.
-    let listed = served.togl(&["sweeps", "--coordinator", &address, "--token-file", copy.to_str().unwrap()]);
-    assert!(listed.status.success(), "{}", String::from_utf8(listed.stderr).unwrap());
-    assert!(served.stop().success());
-}
-
-#[test]
-fn only_a_store_that_several_can_reach_has_a_standby() {
-    let state = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_togl"));
-    command.args(["serve", "--standby", "--listen", "127.0.0.1:0"]).env("TOGL_STATE", state.path());
-    let output = command.env_remove("TOGL_STORE").output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("only a PostgreSQL store can be taken over") && said.contains("--store postgres://"),
-        "{said}"
-    );
 }
 
 #[test]
