@@ -289,11 +289,8 @@ fn a_program_that_fills_the_disk_or_the_memory_or_prints_without_end_is_ended() 
     assert!(class == "error" && message.contains("printed more than"), "{class}: {message}");
 }
 
-#[test]
-fn a_program_that_ignores_the_wish_to_stop_is_ended_and_the_fold_was_preempted() {
-    let world = World::shell(
-        "trap '' TERM\nread request\necho '{\"event\":\"epoch\",\"epoch\":0,\"train\":1,\"validation\":1}' >&3\nwhile :; do sleep 1; done\n",
-    );
+/// Tells a program to stop after its first epoch; its fold was preempted.
+fn stopped_after_an_epoch(world: &World) {
     let mut trainer = world.trainer();
     trainer.tell(&world.request(1));
     while trainer.event().0 != "epoch" {}
@@ -301,6 +298,14 @@ fn a_program_that_ignores_the_wish_to_stop_is_ended_and_the_fold_was_preempted()
     let ended = last(&mut trainer);
     assert_eq!(ended["failed"]["class"], "preempted", "{ended}");
     trainer.child.wait().unwrap();
+}
+
+#[test]
+fn a_program_that_ignores_the_wish_to_stop_is_ended_and_the_fold_was_preempted() {
+    let world = World::shell(
+        "trap '' TERM\nread request\necho '{\"event\":\"epoch\",\"epoch\":0,\"train\":1,\"validation\":1}' >&3\nwhile :; do sleep 1; done\n",
+    );
+    stopped_after_an_epoch(&world);
     world.nothing_is_left();
 }
 
@@ -317,13 +322,7 @@ while :; do sleep 0.05; done
 const NOT_BUBBLEWRAP: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nsh -c '\"$@\"; exit $?' first \"$@\"\nexit $?\n";
 
 fn saves_when_told_to_stop(world: &World) {
-    let mut trainer = world.trainer();
-    trainer.tell(&world.request(1));
-    while trainer.event().0 != "epoch" {}
-    trainer.tell(&json!("stop"));
-    let ended = last(&mut trainer);
-    assert_eq!(ended["failed"]["class"], "preempted", "{ended}");
-    trainer.child.wait().unwrap();
+    stopped_after_an_epoch(world);
     let kept = fs::read_dir(world.path("checkpoints")).into_iter().flatten().count();
     assert_eq!(kept, 1, "it heard the signal and saved");
     world.nothing_is_left();
